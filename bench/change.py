@@ -21,13 +21,13 @@ from pathlib import Path
 
 from bench.figure import Figure, timed_s
 from bench.platform import REQUESTER, running
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.kit.model import How
 from orderkit.core.names import RepoId
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
-from orderkit.flows.order import ordering
+from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_history import history
 from orderkit.flows.platform import Platform
@@ -68,8 +68,8 @@ def _platform(folder: Path) -> Iterator[Platform]:
     with running(folder / "state", "--pack", str(pack)):
         platform = connect(load_settings(str(folder / "state" / "platform.yaml")))
         add_team(platform, TEAM, requester=REQUESTER)
-        wanted = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage1"}, REQUESTER)
-        ordering.order(platform, wanted, on_step=lambda *_: None)
+        wanted = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage1"}, REQUESTER)
+        placing.order(platform, wanted, on_step=lambda *_: None)
         yield platform
 
 

@@ -13,8 +13,8 @@ import crossplane.function.proto.v1.run_function_pb2 as fnv1
 import grpc
 
 from bench.figure import Figure, median_s
+from orderkit.adapters.folders.station_folder import stations_in
 from orderkit.adapters.functions.function_messages import answered
-from orderkit.adapters.stationfolder import stations_in
 from orderkit.core.crossplane.station import INPUT, Station, station_runner
 
 PARTS, RUNS, AT_ONCE = 22, 200, 4

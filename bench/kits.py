@@ -20,8 +20,8 @@ import yaml
 from jsonschema import Draft4Validator
 
 from bench.figure import Figure
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit import generate_kits
 from orderkit.flows.kit.check_kits import check_pack
 
@@ -38,7 +38,7 @@ def figures() -> Iterator[Figure]:
         generate_s = cpu_s(lambda: generate_kits.plan_generation(pack))
         yield Figure(f"kits.generate-{KITS}", generate_s, "s of CPU", aim="<= 1")
         verdict = check_pack(pack)
-        assert verdict.count(Severity.ERROR) == 0, verdict.findings
+        assert verdict.count(FindingSeverity.ERROR) == 0, verdict.findings
         check_s = cpu_s(lambda: check_pack(pack))
         peer_s = cpu_s(lambda: _schemas_alone(pack))
         yield Figure(

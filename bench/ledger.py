@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.figure import Figure
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import connect
 from orderkit.core.kit.deliverable_kinds import kinds_of
 from orderkit.core.kit.pack import read_pack

@@ -26,13 +26,13 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure, median_s, timed_s
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.crossplane.composed_metadata import references
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan import assemble
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, to_text
-from orderkit.flows.plan.order_plan import Forecast
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, to_text
+from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay
 
@@ -51,7 +51,7 @@ class _Agent:
 
     xr: Manifest
     changed: Manifest
-    snapshot: Snapshot
+    snapshot: PlanSnapshot
 
 
 def figures() -> Iterator[Figure]:
@@ -63,13 +63,13 @@ def figures() -> Iterator[Figure]:
 
 def _one(agent: _Agent, folder: Path) -> Iterator[Figure]:
     workshop = loaded_workshop(read_pack(needed_files(read_folder(PACK))))
-    forecast = Forecast(Replay(agent.snapshot), workshop)
-    plan = forecast.of(agent.xr, agent.changed)
+    plan_order = OrderPlanner(Replay(agent.snapshot), workshop)
+    plan = plan_order.plan_step(agent.xr, agent.changed)
     assert len(plan.after.resources) >= RESOURCES, plan.summary
     assert plan.changes
     peer_s = _peer_s()
     begun_s = time.process_time()
-    warm_s = median_s(lambda: forecast.of(agent.xr, agent.changed), runs=RUNS)
+    warm_s = median_s(lambda: plan_order.plan_step(agent.xr, agent.changed), runs=RUNS)
     used_s = (time.process_time() - begun_s) / RUNS
     aim = _Aim("ms", 1000, "<= 20")
     yield _beside("plan of 22 resources, warm", warm_s, peer_s, aim)
@@ -144,7 +144,7 @@ def _agent() -> _Agent:
     changed["spec"]["budgetUsd"] = 9
     asked = tuple(map(ObjectKey.of, objects))
     order = RecordedOrder(ORDER, kit.name, xr)
-    return _Agent(xr, changed, Snapshot((order,), "", {}, asked, (), objects, dict(kinds)))
+    return _Agent(xr, changed, PlanSnapshot((order,), "", {}, asked, (), objects, dict(kinds)))
 
 
 def _with_parts(xr: Manifest, path: str, observed: dict[str, Manifest] | Any) -> Manifest:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.figure import Figure, timed_s
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.flows.order import ordering
+from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 
@@ -71,8 +71,8 @@ def _order_s(platform: Platform, team: str, parts: dict[str, list[float]]) -> fl
         parts[step].append(now_s - mark_s)
         mark_s = now_s
 
-    wanted = ordering.OrderRequest("garage", {"team_name": team, "stage": "stage2"}, REQUESTER)
-    done = ordering.order(platform, wanted, on_step=on_step)
+    wanted = placing.OrderRequest("garage", {"team_name": team, "stage": "stage2"}, REQUESTER)
+    done = placing.order(platform, wanted, on_step=on_step)
     assert done.created
     assert done.report.state.ready
     parts["wait"].append(time.perf_counter() - mark_s)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from bench.figure import Figure, median_s, timed_s
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.portal.render import SkeletonFile, render_tree
 
 Files = Mapping[PurePosixPath, SkeletonFile]

@@ -28,7 +28,7 @@ from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
 from orderkit.cli.connecting import token as token_of
 from orderkit.core.order import ledger
 from orderkit.core.platform.settings import PlatformSettings
-from orderkit.flows.platform import ledger_snapshot, published_pack
+from orderkit.flows.platform import ledger_snapshot, pack_files, pack_snapshot, published_pack
 
 HOST = "127.0.0.1"
 GUEST = "user:default/guest"
@@ -106,9 +106,10 @@ def kit_templates(settings: PlatformSettings) -> dict[str, str]:
     platform = connect(settings)
     base = f"{settings.forge.url}/{settings.pack}/src/branch/main/templates"
     found = {}
-    for kit in published_pack(platform).kits():
-        files = published_pack(platform, kit=kit.name).folder(f"templates/{kit.name}")
-        template = files[PurePosixPath("template.yaml")]
+    published = pack_snapshot(platform)
+    for kit in published_pack(platform, published).kits():
+        path = PurePosixPath("templates", kit.name, "template.yaml")
+        template = pack_files(platform, published.commit, [path])[path]
         found[f"{base}/{kit.name}/template.yaml"] = yaml.safe_load(template)["metadata"]["name"]
     return found
 

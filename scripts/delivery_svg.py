@@ -10,7 +10,7 @@ import sys
 from html import escape
 from pathlib import Path
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.platform.delivery_tree import Layer, layers_of
 
 PICTURE = Path(__file__).parents[1] / "docs" / "delivery.svg"

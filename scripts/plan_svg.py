@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare

@@ -26,14 +26,14 @@ from orderkit.adapters.embedded.providers import crds
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.demo.narration import PATIENCE_S, ExpectationError, Story, expect, wait
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.end import destroying
-from orderkit.flows.order import listing, ordering
+from orderkit.flows.order import listing, placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge, MergeStyle, Operation
@@ -95,8 +95,8 @@ class TrialPlatform:
 
     def order(self, kit: str, form_values: Mapping[str, str]) -> TrialOrder:
         """Order a kit as its form would; return once the order is Ready."""
-        request = ordering.OrderRequest(kit, form_values, self.requester, timeout_s=_TIMEOUT_S)
-        ordered = ordering.order(self._running.platform, request, on_step=_ignore)
+        request = placing.OrderRequest(kit, form_values, self.requester, timeout_s=_TIMEOUT_S)
+        ordered = placing.order(self._running.platform, request, on_step=_ignore)
         phase = str(ordered.report.state.phase)
         return TrialOrder(ordered.order, ordered.repository, ordered.created, phase)
 
@@ -182,7 +182,7 @@ def trial_platform(
         RefusedError, ConflictError: The folder belongs to another platform, or one that runs.
     """
     ports = Ports(0, 0, 0, 0)
-    request = RunRequest(folder, pack, ports, tuple(teams), values=values or {})
+    request = EmbeddedRunRequest(folder, pack, ports, tuple(teams), values=values or {})
     with running(request, on_step=_ignore) as platform:
         yield TrialPlatform(platform, requester)
 

@@ -11,12 +11,12 @@ import yaml
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.providers.crds import OPEN, crd
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import layers_of
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from whisperops.commands import main, root
 from whisperops.demo.processes import DEPLOYMENTS, arguments
@@ -37,8 +37,8 @@ def test_the_controllers_come_last_so_that_no_order_waits_for_them() -> None:
     assert layers[-1].delivers(PurePosixPath("gitops/controllers/watcher.yaml"))
 
 
-@pytest.mark.parametrize("target", list(Target))
-def test_their_images_are_the_platforms(target: Target) -> None:
+@pytest.mark.parametrize("target", list(PlatformTarget))
+def test_their_images_are_the_platforms(target: PlatformTarget) -> None:
     installation = Installation(target)
     values = PlatformValues(
         "https://forge.example.org",

@@ -14,7 +14,7 @@ from commands import Command, in_process
 from jobroom import Portal, furnish, runner_of
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig
 from orderkit.core.yaml.manifests import parse_manifests
@@ -39,7 +39,7 @@ SOON_S = 180.0
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """The whole pack with twins of what it needs, two datasets, and a room for Jobs."""
     folder = tmp_path_factory.mktemp("ways")
-    request = RunRequest(folder / "state", PACK, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
+    request = EmbeddedRunRequest(folder / "state", PACK, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
         operators = Operators(cluster)
@@ -114,7 +114,7 @@ def way(request: pytest.FixtureRequest, site: Running, orderkit: Command, tmp_pa
 
 
 def seen(look: Callable[[], Any], wanted: object, what: str) -> None:
-    until(SystemClock(), look, lambda found: found == wanted, timeout_s=SOON_S, what=what)
+    until(SystemClock(), look, lambda found: found == wanted, timeout_s=SOON_S, goal=what)
 
 
 def spec_in_git(site: Running, order: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_a_platform_of_the_whole_pack_is_as_the_pack_says(orderkit: Command) -> 
         lambda: orderkit("platform", "check", "--pack", str(PACK), "--json"),
         lambda seen: seen.code == 0,
         timeout_s=SOON_S,
-        what="a check that finds nothing",
+        goal="a check that finds nothing",
         why_not=lambda seen: seen.out,
     )
 

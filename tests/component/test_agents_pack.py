@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit.check_kits import check_pack
-from orderkit.flows.kit.test_kits import Wanted, run_tests
+from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 CASES = PACK / "tests" / "kits"
@@ -23,12 +23,12 @@ def test_the_kits_pass_every_rule() -> None:
 
     told = {(str(getattr(each.about, "reason", "gap")), str(each)) for each in verdict.findings}
     assert {each for each in told if each[0] not in KNOWN} == set()
-    assert verdict.count(Severity.ERROR) == 0
+    assert verdict.count(FindingSeverity.ERROR) == 0
     assert verdict.runs > 0
 
 
 def test_every_scenario_comes_out_as_expected() -> None:
-    report = run_tests(Wanted(PACK))
+    report = run_tests(TestSelection(PACK))
 
     assert [
         (case.name, case.message, case.differences) for case in report.cases if not case.ok

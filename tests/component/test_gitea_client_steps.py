@@ -18,22 +18,20 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, transport, turns
 from orderkit.adapters.gitea.answers import LostAnswerError
-from orderkit.core.errors import BusyError, RefusedError
+from orderkit.core.errors import InProgressError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
-    Label,
     MergeStyle,
     Operation,
     PullDraft,
-    Right,
+    TeamRight,
     Webhook,
 )
 
 USER, PASSWORD = "warden", "warden-pw1"
 DRAFT = PullDraft("Title", "Body", "change")
-LABEL = Label("day2", "ff0000")
 STATUS = CommitStatus("plan", "success")
 HOOK = Webhook("http://127.0.0.1:9/x", secret="s3cret-0123")
 _numbers = itertools.count(1)
@@ -133,11 +131,6 @@ STEPS = [
         lambda w, _: w.direct.repo(RepoId(w.repo.owner, "new")) is not None,
     ),
     Step(
-        "topics",
-        lambda w, _: w.client.set_topics(w.repo, ["b", "a"]),
-        lambda w, _: [x.topics for x in w.direct.repos(w.repo.owner)] == [("a", "b")],
-    ),
-    Step(
         "archive",
         lambda w, _: w.client.archive(w.repo),
         lambda w, _: [x.archived for x in w.direct.repos(w.repo.owner)] == [True],
@@ -182,11 +175,6 @@ STEPS = [
         World.open,
     ),
     Step(
-        "label",
-        lambda w, _: w.client.ensure_label(w.repo, LABEL),
-        lambda w, _: [x["name"] for x in w.raw(of_repo(w, "labels"))] == ["day2"],
-    ),
-    Step(
         "status",
         lambda w, _: w.client.set_status(w.repo, w.commit, STATUS),
         lambda w, _: w.direct.statuses(w.repo, w.commit) == (STATUS,),
@@ -194,7 +182,7 @@ STEPS = [
     Step(
         "team",
         lambda w, _: w.client.ensure_access(
-            w.repo.owner, "devs", right=Right.WRITE, members=[USER]
+            w.repo.owner, "devs", right=TeamRight.WRITE, members=[USER]
         ),
         team_is_right,
     ),
@@ -209,7 +197,7 @@ STEPS = [
         lambda w, _: [x["active"] for x in w.raw(of_repo(w, "hooks"))] == [True],
     ),
 ]
-MENDED_LATER = {"comment", "label", "webhook", "token"}
+MENDED_LATER = {"comment", "webhook", "token"}
 """What a forge keeps twice if it carries a request out late, until the step is made again."""
 
 
@@ -285,7 +273,7 @@ def test_a_merge_that_is_checked_for_too_long_is_busy_and_can_be_repeated(world:
     number = world.open()
     world.proxy.plan = Listed([Decision(Fault.REFUSE_BEFORE, CHECKING)] * 1000)
 
-    with pytest.raises(BusyError, match="still checking") as caught:
+    with pytest.raises(InProgressError, match="still checking") as caught:
         merge(world, number, deadline_s=0.3)
 
     assert caught.value.retryable

@@ -9,7 +9,7 @@ import pytest
 from answering import says, server
 
 from orderkit.adapters.gitea import GiteaForge, transport
-from orderkit.adapters.gitea.answers import Answer, refusal
+from orderkit.adapters.gitea.answers import GiteaResponse, refusal
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.core.errors import (
     AccessError,
@@ -192,7 +192,7 @@ def test_segments_of_a_path_are_encoded() -> None:
 def test_a_refusal_becomes(
     status: int, body: bytes, error: type[OrderkitError], match: str, hint: str
 ) -> None:
-    found = refusal(Answer(status, {}, body), "do it")
+    found = refusal(GiteaResponse(status, {}, body), "do it")
 
     assert type(found) is error or (status >= 500 and isinstance(found, error))
     assert match in str(found)

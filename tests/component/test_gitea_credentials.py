@@ -12,7 +12,13 @@ import pytest
 from answering import says, server
 
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.gitea.credentials import PASSWORD, TOKEN, USER, Found, Sources
+from orderkit.adapters.gitea.credentials import (
+    PASSWORD,
+    TOKEN,
+    USER,
+    CredentialSources,
+    LocatedCredentials,
+)
 from orderkit.adapters.gitea.transport import Credentials
 from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError
 from orderkit.core.secrets import redact
@@ -48,11 +54,11 @@ def token_file(tmp_path: Path) -> Path:
 
 
 def test_the_environment_comes_first(token_file: Path) -> None:
-    sources = Sources(URL, token_file, environment={TOKEN: CANARY})
+    sources = CredentialSources(URL, token_file, environment={TOKEN: CANARY})
 
     found = sources.find()
 
-    assert found == Found(Credentials(token=CANARY), f"environment variable {TOKEN}")
+    assert found == LocatedCredentials(Credentials(token=CANARY), f"environment variable {TOKEN}")
     assert CANARY not in redact(f"token {CANARY}")
     assert CANARY not in repr(found)
 
@@ -60,7 +66,7 @@ def test_the_environment_comes_first(token_file: Path) -> None:
 def test_user_and_password_of_the_environment_are_taken_together(token_file: Path) -> None:
     given = {USER: "eve", PASSWORD: CANARY}
 
-    assert Sources(URL, token_file, environment=given).find().credentials == Credentials(
+    assert CredentialSources(URL, token_file, environment=given).find().credentials == Credentials(
         user="eve", password=CANARY
     )
 
@@ -72,11 +78,11 @@ def test_half_a_pair_is_an_error_and_no_reason_to_take_another(
     token_file: Path, given: dict[str, str], missing: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=missing):
-        Sources(URL, token_file, environment=given).find()
+        CredentialSources(URL, token_file, environment=given).find()
 
 
 def test_the_named_file_comes_next(token_file: Path, helper: Path) -> None:
-    found = Sources(URL, token_file, environment={}).find()
+    found = CredentialSources(URL, token_file, environment={}).find()
 
     assert helper.exists()
     assert found.credentials == Credentials(token="from-the-file-0123456789")
@@ -88,20 +94,22 @@ def test_a_file_without_one_token_is_refused(token_file: Path, text: str) -> Non
     token_file.write_text(text)
 
     with pytest.raises(InvalidInputError, match="does not hold one token"):
-        Sources(URL, token_file, environment={}).find()
+        CredentialSources(URL, token_file, environment={}).find()
 
 
 def test_a_named_file_that_cannot_be_read_is_an_error(tmp_path: Path, helper: Path) -> None:
     assert helper.exists()
     with pytest.raises(NotFoundError, match="cannot be read"):
-        Sources(URL, tmp_path / "none", environment={}).find()
+        CredentialSources(URL, tmp_path / "none", environment={}).find()
 
 
 def test_gits_helper_is_asked_last(helper: Path) -> None:
-    found = Sources(URL, environment={}).find()
+    found = CredentialSources(URL, environment={}).find()
 
     assert helper.exists()
-    assert found == Found(Credentials(user="eve", password=CANARY), "git's credentials of eve")
+    assert found == LocatedCredentials(
+        Credentials(user="eve", password=CANARY), "git's credentials of eve"
+    )
 
 
 def test_git_never_asks_a_person(
@@ -117,7 +125,7 @@ def test_git_never_asks_a_person(
         monkeypatch.setenv(name, str(program))
 
     with pytest.raises(NotFoundError, match="no credentials"):
-        Sources(URL, environment={}).find("git")
+        CredentialSources(URL, environment={}).find("git")
 
     assert not asked.exists()
 
@@ -130,11 +138,11 @@ def test_without_git_there_is_nothing(
     assert shutil.which("git") is None
 
     with pytest.raises(NotFoundError, match="looked at: environment, file, idpbuilder, git"):
-        Sources(URL, environment={}).find()
+        CredentialSources(URL, environment={}).find()
 
 
 def test_only_the_wanted_source_is_asked(token_file: Path, helper: Path) -> None:
-    sources = Sources(URL, token_file, environment={TOKEN: CANARY})
+    sources = CredentialSources(URL, token_file, environment={TOKEN: CANARY})
 
     assert helper.exists()
     assert sources.find("file").credentials.token == "from-the-file-0123456789"
@@ -146,7 +154,7 @@ def test_only_the_wanted_source_is_asked(token_file: Path, helper: Path) -> None
 def test_this_process_s_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN, CANARY)
 
-    assert Sources(URL).find().credentials.token == CANARY
+    assert CredentialSources(URL).find().credentials.token == CANARY
     assert os.environ[TOKEN] == CANARY
 
 
@@ -170,7 +178,7 @@ def test_a_token_that_was_replaced_is_read_again(
 ) -> None:
     """Idpbuilder makes a new token when its password changes."""
     url, sent = knows_only
-    sources = Sources(url, token_file, environment={})
+    sources = CredentialSources(url, token_file, environment={})
     old = sources.find().credentials.token
     with GiteaForge(url, token=old, renew=lambda: sources.find().credentials) as forge:
         token_file.write_text("new-token-0123")
@@ -184,7 +192,7 @@ def test_a_token_that_stays_bad_is_tried_once(
     knows_only: tuple[str, list[str]], token_file: Path
 ) -> None:
     url, sent = knows_only
-    sources = Sources(url, token_file, environment={})
+    sources = CredentialSources(url, token_file, environment={})
     old = sources.find().credentials.token
     with GiteaForge(url, token=old, renew=lambda: sources.find().credentials) as forge:
         with pytest.raises(AccessError, match="bad credentials"):

@@ -92,14 +92,14 @@ def test_whoever_writes_both_know_the_same_files(
 
 def test_what_is_known_is_not_asked_for_again(urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Counter[str]()
-    original = reading.Reading._tree_page  # noqa: SLF001  counts its calls
+    original = reading.GiteaReading._tree_page  # noqa: SLF001  counts its calls
 
     def counting(*arguments: object, **named: object) -> object:
         asked["pages"] += 1
         return original(*arguments, **named)  # type: ignore[arg-type]  # passed on
 
     monkeypatch.setattr(reading, "TREE_PAGE", 10)
-    monkeypatch.setattr(reading.Reading, "_tree_page", counting)
+    monkeypatch.setattr(reading.GiteaReading, "_tree_page", counting)
     with client(urls) as one, client(urls) as two:
         one.ensure_org(REPO.owner)
         one.ensure_repo(REPO, description="test")

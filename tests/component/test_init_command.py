@@ -11,8 +11,8 @@ import pytest
 import yaml
 from commands import Done
 
-from orderkit.adapters.packfolder import ROOMS, read_folder, reference_pack
-from orderkit.adapters.skeletons import FOLDER
+from orderkit.adapters.folders.pack_folder import ROOMS, read_folder, reference_pack
+from orderkit.adapters.folders.skeletons import FOLDER
 from orderkit.core.kit.pack import read_pack
 
 

@@ -57,7 +57,7 @@ def test_a_sound_kit_passes_and_says_how_much_was_tried(
 
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == "1 kit, 4 orders tried: 0 errors, 0 warnings, 0 notes\n"
+    assert told.err == "1 kit, 4 example orders run: 0 errors, 0 warnings, 0 notes\n"
 
 
 def test_a_finding_names_file_line_rule_and_advice(
@@ -183,7 +183,7 @@ def test_since_finds_what_living_orders_would_feel(
     out = capsys.readouterr().out
     assert "error: since-enum: " in out
     assert "error: since-resource-gone: " in out
-    assert "'sheet' (ConfigMap) is no longer wanted under this name" in out
+    assert "'sheet' (ConfigMap) is no longer composed under this name" in out
     assert check(history) == 0
 
 

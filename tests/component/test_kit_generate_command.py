@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli import main
 
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from commands import Done
 
-from orderkit.adapters.packfolder import ROOMS, reference_pack
+from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
 from orderkit.cli.main import run
 
 KitTest = Callable[..., Done]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import InvalidInputError
 
 

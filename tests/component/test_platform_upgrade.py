@@ -11,7 +11,7 @@ from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.argocd.application import pinned
 from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
@@ -36,7 +36,7 @@ def pack(place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def platform(place: Path, pack: Path) -> Iterator[Running]:
-    request = RunRequest(place / "state", pack, Ports(0, 0, 0, 0), ())
+    request = EmbeddedRunRequest(place / "state", pack, Ports(0, 0, 0, 0), ())
     with running(request, on_step=lambda *_: None) as found:
         yield found
 
@@ -81,7 +81,7 @@ def test_a_platform_that_is_as_it_should_be_is_left_alone(
 
     assert orderkit("render", "--diff").code == 0
     assert "nothing to do" in orderkit("upgrade", "--plan").out
-    assert orderkit("upgrade").out == "nothing to do: every layer is as it should be and ready\n"
+    assert orderkit("upgrade").out == "nothing to do: every layer is up to date and ready\n"
     assert messages(platform) == before
 
 
@@ -135,13 +135,13 @@ def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
         lambda: orderkit("upgrade", "--timeout", "1"),
         lambda done: 'no runner for "function-moon"' in done.err,
         timeout_s=90,
-        what="the reason why the layer is not healthy",
+        goal="the reason why the layer is not healthy",
     )
     again = orderkit("upgrade", "--timeout", "1")
 
     assert (stopped.code, again.code) == (5, 5)
     assert "stopped at layer functions" in stopped.err
-    assert "repeat the same command" in stopped.err
+    assert "repeat the command" in stopped.err
     assert len(messages(platform)) == before + 1, "nothing after the layer, nothing twice"
 
     foreign.unlink()
@@ -156,7 +156,7 @@ def await_gone(platform: Platform, application: str) -> None:
         lambda: platform.cluster.get(application_key(application)),
         lambda found: found is None,
         timeout_s=90,
-        what="the Application going",
+        goal="the Application going",
     )
 
 
@@ -170,7 +170,7 @@ def test_a_layer_that_root_still_waits_for_can_be_taken_away(
         lambda: platform.platform.cluster.get(application_key("root")) or {},
         lambda root: "argoproj.io/Application/extra" in str(dig(root, "status", "operationState")),
         timeout_s=90,
-        what="root waiting for the layer",
+        goal="root waiting for the layer",
     )
     extra.take_away()
     went = orderkit("upgrade", "--json")

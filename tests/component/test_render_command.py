@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import is_reference_pack, reference_pack
 from orderkit.cli import main
-from orderkit.flows.template import rendering
 
 Skeleton = dict[str, str]
 
@@ -165,9 +164,9 @@ def test_a_malformed_request_is_an_error(
 
 
 def test_only_the_pack_of_this_installation_is_rendered_in_process(tmp_path: Path) -> None:
-    assert rendering.is_own(reference_pack() / "templates" / "garage" / "skeleton")
-    assert not rendering.is_own(tmp_path)
-    assert not rendering.is_own(reference_pack() / "templates" / ".." / "src")
+    assert is_reference_pack(reference_pack() / "templates" / "garage" / "skeleton")
+    assert not is_reference_pack(tmp_path)
+    assert not is_reference_pack(reference_pack() / "templates" / ".." / "src")
 
 
 def test_the_garage_skeleton_renders_offline(run: Run) -> None:
@@ -190,7 +189,7 @@ def test_a_killed_render_leaves_no_half_tree(run: Run) -> None:
     flags = ["--values", str(run.root / "values.yaml"), "--out", str(run.out)]
     script = (
         "import os, sys; from pathlib import Path; from orderkit.cli import main; "
-        "from orderkit.flows import rendering; "
+        "from orderkit.flows.template import rendering; "
         "rendering._exchange = lambda *_: os.kill(os.getpid(), 9); "
         "main.run(sys.argv[1:])"
     )

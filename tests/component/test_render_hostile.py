@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from orderkit.adapters.processes.confined_rendering import ChildLimits, judge_confined
 from orderkit.cli import main
 from orderkit.core import secrets
 from orderkit.core.portal.render import LimitError, SkeletonFile, TreeOptions
-from orderkit.flows.confinement import Limits, judge_confined
 
 PLAIN = {"a.txt": "x"}
 
@@ -245,13 +245,15 @@ LARGE = (
 @pytest.mark.parametrize(
     ("source", "limits", "reason"),
     [
-        (SLOW, Limits(cpu_s=1), "processor time"),
-        (SLOW, Limits(wall_s=0.5), "time on the wall"),
-        (LARGE, Limits(memory_bytes=300 << 20), "memory"),
-        ("${{ 'a' | center(99999) }}", Limits(output_bytes=1000), "output"),
+        (SLOW, ChildLimits(cpu_s=1), "processor time"),
+        (SLOW, ChildLimits(wall_s=0.5), "time on the wall"),
+        (LARGE, ChildLimits(memory_bytes=300 << 20), "memory"),
+        ("${{ 'a' | center(99999) }}", ChildLimits(output_bytes=1000), "output"),
     ],
 )
-def test_a_child_is_stopped_when_it_uses_too_much(source: str, limits: Limits, reason: str) -> None:
+def test_a_child_is_stopped_when_it_uses_too_much(
+    source: str, limits: ChildLimits, reason: str
+) -> None:
     tree = {PurePosixPath("a"): SkeletonFile(source.encode())}
 
     with pytest.raises(LimitError, match="was stopped"):

@@ -8,8 +8,8 @@ import pytest
 from packcopies import copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import RunRequest, running
-from orderkit.flows.order import listing, ordering
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
+from orderkit.flows.order import listing, placing
 from orderkit.flows.waiting import until
 
 
@@ -17,12 +17,12 @@ from orderkit.flows.waiting import until
 def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
     pack = copied_pack(tmp_path / "pack")
     station = pack / "stations/garage/station.py"
-    wanted = RunRequest(tmp_path / "state", pack, Ports(0, 0, 0, 0), ("ae86",))
-    request = ordering.OrderRequest(
+    wanted = EmbeddedRunRequest(tmp_path / "state", pack, Ports(0, 0, 0, 0), ("ae86",))
+    request = placing.OrderRequest(
         "garage", {"team_name": "ae86", "stage": "stage1"}, "user:default/test"
     )
     with running(wanted, on_step=lambda *_: None) as first:
-        ordering.order(first.platform, request, on_step=lambda *_: None)
+        placing.order(first.platform, request, on_step=lambda *_: None)
 
     good = station.read_text()
     station.write_text(
@@ -34,7 +34,7 @@ def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
             lambda: listing.status(second.platform, "garage-ae86"),
             lambda report: "no bays" in report.state.reason,
             timeout_s=60,
-            what="the order failing",
+            goal="the order failing",
         )
 
     layers: list[str] = []

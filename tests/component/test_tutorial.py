@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import subprocess
@@ -12,26 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from documentedpages import ROOT, environment
 
-ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.DOTALL)
 INSTALL, UP = "make setup\n", "orderkit up --pack .\n"
 ANY_PORT = ["--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0"]
 _COMMAND_S = 280
-
-
-def environment(home: Path) -> dict[str, str]:
-    left_out = ("XDG_STATE_HOME", "KUBECONFIG", "ORDERKIT_STATE", "ORDERKIT_PLATFORM")
-    kept = {name: value for name, value in os.environ.items() if name not in left_out}
-    who = {"NAME": "Reader", "EMAIL": "reader@localhost"}
-    return {
-        **kept,
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        **{f"GIT_AUTHOR_{key}": value for key, value in who.items()},
-        **{f"GIT_COMMITTER_{key}": value for key, value in who.items()},
-    }
 
 
 class Reader:
@@ -49,7 +34,7 @@ class Reader:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", f"{block}\npwd > '{self._home}/where'"],
             cwd=self._folder,
-            env=environment(self._home),
+            env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
@@ -58,6 +43,9 @@ class Reader:
         assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
         self._folder = Path((self._home / "where").read_text().strip())
 
+    def _environment(self) -> dict[str, str]:
+        return {**environment(self._home), "TMPDIR": str(self._home)}
+
     def _restart(self) -> None:
         if self._platform is not None:
             self.stop(self._platform)
@@ -65,7 +53,7 @@ class Reader:
         process = subprocess.Popen(
             command,
             cwd=self._folder,
-            env=environment(self._home),
+            env=self._environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from commands import Done
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli import main
 
 GARAGE = """\

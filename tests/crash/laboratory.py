@@ -16,7 +16,7 @@ from tests.crash.interposed import Interposer, Watch
 from tests.crash.processes import KILLED, Process, Zygote
 from tests.crash.pushing import Push
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 
 PARTS = ("forge", "cluster", "portal", "service")
 COMMAND_DEADLINE_S = 120.0

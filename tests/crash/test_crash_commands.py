@@ -35,7 +35,8 @@ ORDER_REPO = "/api/v1/repos/TEAM/garage-TEAM"
 ORDER = [
     "forge POST /api/v1/orgs/TEAM/repos",
     f"forge POST {ORDER_REPO}/contents",
-    "service POST /v1/orders",
+    LEDGER,
+    f"{REFRESH}team-TEAM",
     f"{LOCATIONS} (dry run)",
     LOCATIONS,
 ]

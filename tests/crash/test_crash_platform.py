@@ -110,7 +110,7 @@ def is_changed(platform: Platform, state: Path) -> None:
         lambda: listing.status(platform, order_of(TEAM)).state,
         lambda found: found.ready and found.revision == head,
         timeout_s=120,
-        what="delivery of the push",
+        goal="delivery of the push",
     )
     judging.order_is_whole(platform, state, TEAM, "stage3", edits=1)
 

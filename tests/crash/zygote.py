@@ -46,7 +46,7 @@ PRELOADED = (
     "orderkit.cli.demo.story",
     "orderkit.cli.commands.team",
     "orderkit.cli.views.order_views",
-    "orderkit.flows.order.ordering",
+    "orderkit.flows.order.placing",
     "tests.faults.deeds",
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",

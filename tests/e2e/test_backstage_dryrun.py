@@ -10,7 +10,7 @@ from lab.realbackstage import GUEST
 from published import Up, read_kit, wanted_repository
 from scaffolderapi import Scaffolder
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.kit.pack import read_pack
 
 KITS = [kit.name for kit in read_pack(read_folder(reference_pack())).kits()]

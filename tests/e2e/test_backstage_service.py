@@ -20,8 +20,8 @@ from published import Up, read_kit, wanted_repository
 from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
-from orderkit.flows.order import ordering
-from orderkit.flows.order.ordering import OrderRequest
+from orderkit.flows.order import placing
+from orderkit.flows.order.placing import OrderRequest
 
 READY_S = 180.0
 
@@ -52,7 +52,7 @@ def test_its_repository_holds_what_the_natural_steps_write(ordered: Ordered, up:
 def test_its_links_and_texts_are_those_of_the_natural_steps(ordered: Ordered, up: Up) -> None:
     wanted = OrderRequest("garage", {"team_name": ordered.team, "stage": "stage2"}, requester=GUEST)
 
-    natural = ordering.order(up.platform, wanted, on_step=lambda *_: None)
+    natural = placing.order(up.platform, wanted, on_step=lambda *_: None)
 
     assert not natural.created
     assert dict(ordered.task.output) == dict(natural.outputs)
@@ -194,4 +194,4 @@ def test_a_service_token_of_the_portal_orders_for_nobody(
     status, found = _through_the_proxy(backstage, static, body)
 
     assert status == 401
-    assert "who asks is not proved" in json.dumps(found)
+    assert "the requester is not proved" in json.dumps(found)

@@ -13,6 +13,7 @@ from lab.realbackstage import GUEST
 from published import Up
 from scaffolderapi import Scaffolder
 
+from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.portal.render import RenderError
 from orderkit.core.portal.render.integrations import BUILT_IN
 from orderkit.core.portal.template import parse_template
@@ -299,6 +300,7 @@ def _ours(
             cluster=up.platform.cluster,
             portal=up.platform.portal,
             publish=_never,
+            confined=judge_confined,
         ),
         user=scaffolding.User(GUEST),
         task_id="case",

@@ -21,8 +21,8 @@ from published import Up, read_kit, wanted_repository
 from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
-from orderkit.flows.order import ordering
-from orderkit.flows.order.ordering import OrderRequest
+from orderkit.flows.order import placing
+from orderkit.flows.order.placing import OrderRequest
 from orderkit.ports.forge import Forge
 
 PROFILE = "natural"
@@ -73,7 +73,7 @@ def test_its_outputs_are_those_of_ours(ordered: Ordered, up: Up) -> None:
     """Our interpreter finds the order placed, and says about it what Backstage said."""
     wanted = OrderRequest("garage", {"team_name": ordered.team, "stage": "stage2"}, requester=GUEST)
 
-    found = ordering.order(up.platform, wanted, on_step=lambda *_: None)
+    found = placing.order(up.platform, wanted, on_step=lambda *_: None)
 
     assert not found.created
     assert dict(found.outputs) == dict(ordered.task.output)

@@ -156,7 +156,7 @@ def test_the_budget_is_raised(changed: Any) -> None:
 
 
 def test_a_swap_to_itself_is_refused_in_words(changed: Any) -> None:
-    assert "is california-housing already: nothing would change" in changed["itself"]
+    assert "is already california-housing: nothing would change" in changed["itself"]
 
 
 def test_a_swap_to_what_is_not_ready_is_refused_in_words(changed: Any) -> None:

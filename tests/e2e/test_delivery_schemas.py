@@ -14,10 +14,15 @@ import yaml
 from deliveredkinds import validators
 from lab.binaries import built
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.generate.health_checks import EXCLUSIONS
 from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.platform.installation import CrossplaneSettings, Installation, Mirror, Target
+from orderkit.core.platform.installation import (
+    CrossplaneSettings,
+    Installation,
+    Mirror,
+    PlatformTarget,
+)
 from orderkit.core.schema.validate import Validator
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
@@ -46,7 +51,7 @@ def argo_cd(crds: Path, release: str) -> dict[tuple[str, str], Validator]:
 
 
 @functools.cache
-def delivered(target: Target, release: str | None) -> list[tuple[PurePosixPath, Manifest]]:
+def delivered(target: PlatformTarget, release: str | None) -> list[tuple[PurePosixPath, Manifest]]:
     """What Argo CD gets, with everything asked for that a platform can ask for."""
     installation = Installation(
         target,
@@ -78,8 +83,10 @@ def findings(known: dict[tuple[str, str], Validator], manifest: Manifest) -> lis
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("target", list(Target))
-def test_every_manifest_is_what_its_kind_asks_for(crds: Path, target: Target, release: str) -> None:
+@pytest.mark.parametrize("target", list(PlatformTarget))
+def test_every_manifest_is_what_its_kind_asks_for(
+    crds: Path, target: PlatformTarget, release: str
+) -> None:
     known = {**OURS, **argo_cd(crds, release)}
     found = delivered(target, release)
 
@@ -96,7 +103,11 @@ def test_every_manifest_is_what_its_kind_asks_for(crds: Path, target: Target, re
 
 def test_what_only_newer_releases_know_is_found_by_the_older_ones(crds: Path) -> None:
     """The check can fail: retry.refresh is unknown before 3.2."""
-    apps = [one for _, one in delivered(Target.CLUSTER, "3.2.11") if one["kind"] == "Application"]
+    apps = [
+        one
+        for _, one in delivered(PlatformTarget.CLUSTER, "3.2.11")
+        if one["kind"] == "Application"
+    ]
     known = argo_cd(crds, "3.1.7")
 
     told = [findings(known, app) for app in apps]

@@ -26,12 +26,12 @@ from labplatform import LabPlatform
 from rogues import ROGUES, XGARAGE, Pair
 
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import NAMESPACE, ObjectKey
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.argocd.refreshing import Asking, nudge, refresh
+from orderkit.flows.argocd.refreshing import RepeatedRefresh, nudge, refresh
 from orderkit.flows.end import destroying
 from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.order import listing, tracing
@@ -77,12 +77,12 @@ def site(
     pack = rogues.rogue_pack(folder / "pack")
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(_made(folder), teams=TEAMS, pack=pack))
-        wanted = Wanted(str(lab.file), str(pack), ASKER, timeout_s=400.0, probe=False)
+        wanted = BootstrapOptions(str(lab.file), str(pack), ASKER, timeout_s=400.0, probe=False)
         platform, bootstrapping = undo.enter_context(prepared(wanted))
         bootstrap(platform, bootstrapping, on_step=lambda *_: None)
         person = add_user(lab.gitea, "mallory")
         for team in TEAMS:
-            change_team(platform, team, requester=ASKER, wanted=TeamChange(members=(person[0],)))
+            change_team(platform, team, requester=ASKER, change=TeamChange(members=(person[0],)))
         token = add_token(lab.gitea.url, person, ["write:repository", "read:user"])
         member = undo.enter_context(GiteaForge(lab.gitea.url, token=token))
         yield Site(lab, platform, member)
@@ -112,9 +112,9 @@ def test_nineteen_of_twenty_orders_get_ready_and_the_broken_one_alone_is_red(sit
             and any(each.state.phase == "Failing" for each in found)
         ),
         timeout_s=SETTLED_S,
-        what="19 Ready, one Failing",
+        goal="19 Ready, one Failing",
         why_not=_unsettled,
-        on_look=functools.partial(_ask_again, Asking(site.platform)),
+        on_look=functools.partial(_ask_again, RepeatedRefresh(site.platform)),
     )
 
     assert sorted(placed, key=str) == sorted(ENTRIES, key=str)
@@ -138,7 +138,7 @@ def _break(site: Site) -> None:
     nudge(site.platform, BROKEN.order, commit)  # else Argo CD sees it minutes later
 
 
-def _ask_again(asking: Asking, found: list[listing.OrderReport]) -> None:
+def _ask_again(asking: RepeatedRefresh, found: list[listing.OrderReport]) -> None:
     """Nobody waits for a single order here, who would ask again for one that a refresh missed."""
     for each in found:
         if each.state.phase == "Registered":

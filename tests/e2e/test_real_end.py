@@ -29,7 +29,7 @@ from labplatform import LabPlatform
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import connect, service_options, token
-from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -110,7 +110,7 @@ def site(
         pytest.skip("a real lab: needs --e2e")
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
-        wanted = Wanted(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
+        wanted = BootstrapOptions(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
         platform, bootstrapping = undo.enter_context(prepared(wanted))
         bootstrap(platform, bootstrapping, on_step=lambda *_: None)
         file = _with_portal_and_service(lab, undo)
@@ -201,7 +201,7 @@ def nothing_is_left(site: Site, team: str) -> None:
     cluster, forge = site.lab.cluster, site.lab.forge
     until(
         site.platform.clock, lambda: set(site.log.living) & site.log.of(team).keys(),
-        lambda found: not found, timeout_s=90, what="the watch telling the last deletion",
+        lambda found: not found, timeout_s=90, goal="the watch telling the last deletion",
     )  # fmt: skip
     paths = ledger_snapshot(site.platform).blobs
     repository = forge.repo(RepoId(team, order))

@@ -26,7 +26,7 @@ from pullhand import Hand
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
-from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.main import run
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import CommitSha
@@ -112,7 +112,7 @@ def test_a_field_that_somebody_changed_is_a_conflict_with_both_values(bay: Bay) 
         ask(bay, set_("stage", "stage2"), base=base)
 
     (found,) = caught.value.conflicts
-    assert (found.seen, found.now, found.commit) == ("stage1", "stage3", theirs)
+    assert (found.base, found.now, found.commit) == ("stage1", "stage3", theirs)
 
 
 def test_an_operation_changes_nothing_twice(bay: Bay) -> None:
@@ -238,7 +238,7 @@ def _stated(hand: Hand, commit: CommitSha, *, but: str = "") -> str:
         lambda: hand.status(commit),
         lambda seen: seen is not None and seen.state != but,
         timeout_s=READY_S,
-        what="the status",
+        goal="the status",
     )
     assert found is not None
     return found.state

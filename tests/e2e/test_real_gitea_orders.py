@@ -29,7 +29,7 @@ from published import Up, read_kit, wanted_repository
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
@@ -137,7 +137,7 @@ def _until_status(orderkit: Command, team: str, wanted: Callable[[Any], bool]) -
         lambda: orderkit("status", f"garage-{team}", "--json").json,
         wanted,
         timeout_s=READY_S,
-        what=f"garage-{team} changing",
+        goal=f"garage-{team} changing",
         why_not=str,
     )
 

@@ -59,7 +59,7 @@ def test_it_ends_with_its_starter(how: signal.Signals, tmp_path: Path) -> None:
         lambda: _running(tmp_path),
         lambda found: not found,
         timeout_s=90,
-        what="Gitea ending",
+        goal="Gitea ending",
         why_not=str,
     )
 

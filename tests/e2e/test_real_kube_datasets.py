@@ -146,7 +146,7 @@ def rights(real_kube: Kube) -> Iterator[None]:
                 lambda a=account, asked=asked: may(client, "whisperops", a, asked),  # type: ignore[misc]  # defaults bind
                 bool,
                 timeout_s=60,
-                what=f"{account} may {verb} {plural}",
+                goal=f"{account} may {verb} {plural}",
             )
         yield
         client.delete(ObjectKey(NAMESPACE, "whisperops"))

@@ -59,7 +59,7 @@ def await_(look: Callable[[], Manifest | None], done: Callable[[Manifest], objec
         lambda: look() or {},
         lambda found: bool(done(found)),
         timeout_s=WITHIN_S,
-        what="what the platform is to come to",
+        goal="what the platform is to come to",
     )
 
 

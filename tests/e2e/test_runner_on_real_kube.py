@@ -89,7 +89,7 @@ def test_the_account_may_do_this_and_no_more(
         lambda: may(cluster, NAMESPACE, ACCOUNT, attributes),
         lambda found: found is allowed,
         timeout_s=60,
-        what=reason,
+        goal=reason,
     )
 
 

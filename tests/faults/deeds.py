@@ -24,17 +24,15 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
-    Label,
     MergeStyle,
     Operation,
     PullDraft,
-    Right,
+    TeamRight,
     Webhook,
 )
 
 BRANCH = "change"
 HOOK = "http://127.0.0.1:9/hook"
-LABELS = (Label("plan", "00aa00", "A plan"), Label("late", "aa0000"))
 _numbers = itertools.count(1)
 
 
@@ -125,15 +123,12 @@ def _write_six(forge: GiteaForge, spec: Spec) -> object:
 
 
 def _open(forge: GiteaForge, spec: Spec) -> object:
-    draft = PullDraft("A change", "Its plan", spec.branch, labels=("plan",))
+    draft = PullDraft("A change", "Its plan", spec.branch)
     return forge.open_pull(spec.repo, draft, spec.why)
 
 
 def _update(forge: GiteaForge, spec: Spec) -> object:
-    labels = ("late", "plan")
-    return forge.update_pull(
-        spec.repo, spec.number, spec.why, title="Another", body="New", labels=labels
-    )
+    return forge.update_pull(spec.repo, spec.number, spec.why, title="Another", body="New")
 
 
 def _merge(forge: GiteaForge, spec: Spec, style: MergeStyle = MergeStyle.MERGE) -> object:
@@ -155,7 +150,7 @@ def _status(spec: Spec) -> CommitStatus:
 
 def _access(forge: GiteaForge, spec: Spec) -> None:
     forge.ensure_access(
-        spec.org, f"t-{spec.name}", right=Right.WRITE, members=[], repositories=[spec.name]
+        spec.org, f"t-{spec.name}", right=TeamRight.WRITE, members=[], repositories=[spec.name]
     )
 
 
@@ -182,17 +177,14 @@ def _pulls(look: Look, spec: Spec) -> int:
     right = [
         each
         for each in mine
-        if f"orderkit-operation: {spec.operation} " in each["body"]
-        and each["title"] == "A change"
-        and [label["name"] for label in each["labels"]] == ["plan"]
+        if f"orderkit-operation: {spec.operation} " in each["body"] and each["title"] == "A change"
     ]
     return len(mine) if right else 0
 
 
 def _updated(look: Look, spec: Spec) -> int:
     found = look.of(spec, f"/pulls/{spec.number}")
-    labels = sorted(label["name"] for label in found["labels"])
-    same = (found["title"], labels) == ("Another", ["late", "plan"])
+    same = found["title"] == "Another"
     return int(same and f"orderkit-operation: {spec.operation} " in found["body"])
 
 
@@ -209,11 +201,6 @@ def _comments(look: Look, spec: Spec) -> int:
     found = look.of(spec, f"/issues/{spec.number}/comments")
     ours = [each["body"] for each in found if "<!-- orderkit-comment: plan -->" in each["body"]]
     return len(ours) if any(f"Said {spec.operation}\n" in body for body in ours) else 0
-
-
-def _labels(look: Look, spec: Spec) -> int:
-    found = look.of(spec, "/labels?limit=50")
-    return sum(each["name"] == "new" for each in found)
 
 
 def _statuses(look: Look, spec: Spec) -> int:
@@ -273,18 +260,9 @@ DEEDS: Mapping[str, Deed] = {
     "merge": Deed(_merge, _merged, needs="pull"),
     "squash": Deed(_squash, _merged, needs="pull"),
     "comment": Deed(_comment, _comments, needs="pull", only_once=False),
-    "label": Deed(
-        lambda forge, spec: forge.ensure_label(spec.repo, Label("new", "123456")),
-        _labels,
-        only_once=False,
-    ),
     "status": Deed(
         lambda forge, spec: forge.set_status(spec.repo, CommitSha(spec.commit), _status(spec)),
         _statuses,
-    ),
-    "topics": Deed(
-        lambda forge, spec: forge.set_topics(spec.repo, ["a-topic", "b-topic"]),
-        lambda look, spec: int(look.of(spec, "/topics")["topics"] == ["a-topic", "b-topic"]),
     ),
     "webhook": Deed(_webhook, _hooks, only_once=False),
     "access": Deed(_access, _teams),
@@ -313,8 +291,6 @@ def prepared(forge: GiteaForge, org: str, deed: str) -> Spec:
     forge.ensure_branch(spec.repo, BRANCH, begun.commit)
     work = replace(spec, operation="work", branch=BRANCH)
     made = forge.write(spec.repo, _one(work), work.why, branch=BRANCH)
-    for label in LABELS:
-        forge.ensure_label(spec.repo, label)
     spec = replace(spec, branch=BRANCH, commit=made.commit)
     if needs == "pull":
         pull = forge.open_pull(spec.repo, PullDraft("A change", "", BRANCH), work.why)

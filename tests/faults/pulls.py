@@ -1,10 +1,10 @@
 """
 A change offered as a pull request and merged while everything goes wrong.
 
-From the branch and its commit to comments, labels, statuses and the merge, each step is
+From the branch and its commit to comments, statuses and the merge, each step is
 disturbed. One that ends without a clear answer is done again, before or after what is late was
 carried out; one that ends as an error that is clear must not be there. What a forge cannot
-refuse a second time (comments, labels) may be double while a late request lands, and is single
+refuse a second time (comments) may be double while a late request lands, and is single
 again after the next call.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from faultproxy import Fault, Seeded
 from tests.faults import deeds, history
-from tests.faults.deeds import BRANCH, DEEDS, LABELS, Spec
+from tests.faults.deeds import BRANCH, DEEDS, Spec
 from tests.faults.writes import is_open
 
 from orderkit.adapters.gitea import GiteaForge
@@ -51,7 +51,7 @@ class Offer:
         spec = replace(spec, commit=self.head(spec.branch))
         self.step(replace(spec, deed="open pull", operation="open"))
         spec = replace(spec, number=self.pull_number(spec))
-        for deed in self.random.sample(["comment", "status", "label", "update pull"], 3):
+        for deed in self.random.sample(["comment", "status", "update pull"], 2):
             self.step(replace(spec, deed=deed, operation=deed.replace(" ", "-")))
         self.bench.proxy.deliver_late()
         end = self.random.choice(ENDS)
@@ -67,8 +67,6 @@ class Offer:
         first = Spec("write", self.repo.owner, self.repo.name, "begin")
         change = history.change("a", "0", None)
         begun = self.bench.direct.write(self.repo, [change], first.why)
-        for label in LABELS:
-            self.bench.direct.ensure_label(self.repo, label)
         spec = replace(first, deed="branch", commit=begun.commit, seen=history.blob("0"))
         self.step(spec)
         self.bench.direct.ensure_branch(self.repo, BRANCH, begun.commit)

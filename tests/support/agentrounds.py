@@ -12,13 +12,13 @@ from pathlib import Path
 
 import yaml
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.composed import Composed, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.crossplane.simulation import Surroundings, finder, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, lookup_in, simulate
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.objects.scopes import is_namespaced
@@ -60,7 +60,7 @@ class Round:
         world = World(
             python_functions(STATIONS),
             self.observed,
-            fetch=finder([*self.required, *self.observed.values(), self.xr]),
+            lookup=lookup_in([*self.required, *self.observed.values(), self.xr]),
             scope_of=is_namespaced,
         )
         return compose(self.xr, steps_of(self.composition["spec"]), world)
@@ -80,7 +80,7 @@ def prepared(case: str) -> Round:
     path = f"gitops/apis/{name}/composition.yaml"
     (composition,) = parse_manifests(path, (PACK / path).read_bytes())
     required = () if scenario == "refused" else tuple(found.get("required", ()))
-    around = Surroundings(required, statuses=found.get("statuses", {}))
+    around = SimulatedWorld(required, statuses=found.get("statuses", {}))
     if moment == "new":
         return Round(xr, composition, {}, required)
     world = World(python_functions(STATIONS))

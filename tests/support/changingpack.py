@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 
 FIELDS: dict[str, Any] = {
     "budget": {"type": "integer", "minimum": 0},

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.portal.render import SkeletonFile, render_data, render_tree
@@ -72,7 +72,7 @@ def whole_pack(folder: Path) -> Path:
 @functools.cache
 def made(kit: str) -> Made:
     """Return a kit with its generated files."""
-    found = read_kit(kit, _files())
+    found = checked_kit(kit, _files())
     return Made(found, generate(_files(), found))
 
 

@@ -34,7 +34,7 @@ from orderkit.core.crossplane.composed_metadata import (
     root_labelled,
 )
 from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.simulation import finder
+from orderkit.core.crossplane.simulation import lookup_in
 from orderkit.core.crossplane.station import (
     Ready,
     Result,
@@ -190,8 +190,8 @@ def our_round(case: EngineCase) -> dict[str, Any]:
     xr = root_labelled(copied(dict(case.xr)))
     xr["metadata"].setdefault("uid", preview_uid(xr))
     observed = {annotations_of(each)[RESOURCE_NAME_ANNOTATION]: each for each in case.observed}
-    fetch = finder([*case.required, *case.observed])
-    world = World({FUNCTION: script}, observed, fetch=fetch, scope_of=is_namespaced)
+    fetch = lookup_in([*case.required, *case.observed])
+    world = World({FUNCTION: script}, observed, lookup=fetch, scope_of=is_namespaced)
     found = compose(xr, steps_of(case.composition["spec"]), world)
     return {
         "error": found.error,

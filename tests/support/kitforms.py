@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.portal.render import SkeletonFile, render_data, render_tree
 from orderkit.core.portal.template import Template, parse_template
@@ -69,7 +69,7 @@ class Made:
         self, spec: dict[str, Any], kit: Mapping[str, Any] | None = None, **more: Any
     ) -> None:
         files = kit_files(spec, kit, **more)
-        self.kit: Kit = read_kit("thing", files)
+        self.kit: Kit = checked_kit("thing", files)
         self.files = generate(files, self.kit)
 
     @property

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core.check import PackFacts, Subject
+from orderkit.core.check import KitUnderCheck, PackFacts
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.errors import OrderkitError
 from orderkit.core.generate.kit_files import projected
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.checked_kits import checked_kit
 
 EXAMPLES = """\
   examples:
@@ -190,14 +190,14 @@ def generated(texts: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
     """Return files and, where the kit can be read, what is generated from them."""
     files = {PurePosixPath(path): text.encode() for path, text in texts.items()}
     try:
-        return {**projected(read_kit("lab", files)), **files}
+        return {**projected(checked_kit("lab", files)), **files}
     except OrderkitError:
         return files
 
 
 def subject(
     changes: Mapping[str, str | None] | None = None, stations: Mapping[str, Station] | None = None
-) -> Subject:
+) -> KitUnderCheck:
     """Return the kit under check."""
     files = generated(texts_with(changes or {}))
-    return Subject("lab", PackFacts(files, stations or {"lab": station}))
+    return KitUnderCheck("lab", PackFacts(files, stations or {"lab": station}))

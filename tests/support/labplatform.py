@@ -19,14 +19,14 @@ from lab import realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 
-from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
+from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.platform import BOT_SCOPES
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 
 NOBODY = "http://127.0.0.1:9"
@@ -80,7 +80,9 @@ def serving(
         cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
         for crd in crossplane_crds():
             cluster.apply(crd, owner="lab")
-        assembly = Assembly(cluster, python_functions(load_stations(pack or reference_pack())))
+        assembly = EmbeddedAssembly(
+            cluster, python_functions(load_stations(pack or reference_pack()))
+        )
         assembly.start()
         undo.callback(assembly.stop)
         bot = realgitea.add_user(gitea, "orderkit")
@@ -92,7 +94,7 @@ def serving(
             service=Endpoint(NOBODY, _kept(folder / "platform" / "service", secrets.token_hex(16))),
             kubeconfig=kube.kubeconfig,
             teams=teams,
-            installation=Installation(Target.CLUSTER, argocd_version=ARGOCD_VERSION),
+            installation=Installation(PlatformTarget.CLUSTER, argocd_version=ARGOCD_VERSION),
         )
         forge = undo.enter_context(GiteaForge(gitea.url, token=token.read_text()))
         found = LabPlatform(folder / "platform", settings, gitea, argocd, forge, cluster)

@@ -20,16 +20,16 @@ import yaml
 from fetchedrepositories import FetchedRepositories
 from published import Up
 
-from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
+from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.delivery import Delivery, argocd_crds
+from orderkit.adapters.embedded.delivery import EmbeddedDelivery, argocd_crds
 from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 from orderkit.adapters.embedded.state import PLATFORM_FILE
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
@@ -65,7 +65,10 @@ def running(wanted: Wanted) -> Iterator[Up]:
         site.undo.callback(catalog.close)
         portal = site.serve("portal", catalog.app(token=site.secret("portal")))
         stations = python_functions(load_stations(wanted.pack))
-        for part in (Assembly(cluster, stations), Delivery(cluster, _sources(wanted))):
+        for part in (
+            EmbeddedAssembly(cluster, stations),
+            EmbeddedDelivery(cluster, _sources(wanted)),
+        ):
             part.start()
             site.undo.callback(part.stop)
         service = bind("service", 0)

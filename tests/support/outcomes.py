@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import (
     AUTO_READY_FUNCTION,
     STATION_FUNCTION,
@@ -20,10 +20,10 @@ from orderkit.core.crossplane.python_functions import (
 )
 from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.plan import Blueprint, Plan, Workshop, assemble, compare
-from orderkit.core.plan.dangers import Mind
-from orderkit.core.plan.judging import Facts, judge
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan import AssemblyContext, Blueprint, Plan, assemble, compare
+from orderkit.core.plan.dangers import DangerContext
+from orderkit.core.plan.judging import JudgingFacts, judge
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.schema.known import SchemaSet, built_in, layer_of
 from orderkit.core.schema.validate import Validator
 
@@ -93,22 +93,22 @@ class Shop:
     xrd: Manifest = field(default_factory=lambda: definition("XShop"))
     nested: Mapping[str, Station] = field(default_factory=dict)
     """Kinds of nested XRs, ``part`` for an XPart, and what assembles them."""
-    laws: Laws = field(default_factory=Laws)
+    laws: PackRules = field(default_factory=PackRules)
     existing: Sequence[Manifest] = ()
 
     @property
-    def workshop(self) -> Workshop:
+    def workshop(self) -> AssemblyContext:
         """What assembles orders of this side."""
         stations = {"xshop": self.station, **self.nested}
         xrds = {"xshop": self.xrd} | {name: definition(f"X{name.title()}") for name in self.nested}
         delivered = {**layer_of(xrds.values()), **self.laws.delivered}
-        return Workshop(
+        return AssemblyContext(
             {
                 (GROUP, xrd["spec"]["names"]["kind"]): Blueprint(
                     Validator(xrd),
                     (
-                        Step("main", STATION_FUNCTION, {**_STATION, "name": name}),
-                        Step("ready", AUTO_READY_FUNCTION),
+                        PipelineStep("main", STATION_FUNCTION, {**_STATION, "name": name}),
+                        PipelineStep("ready", AUTO_READY_FUNCTION),
                     ),
                 )
                 for name, xrd in xrds.items()
@@ -133,7 +133,7 @@ def step(
     *,
     before: Manifest | None = None,
     after: Manifest | None = None,
-    facts: Facts | None = None,
+    facts: JudgingFacts | None = None,
 ) -> Plan:
     """Return what the step from one side to the other does to an order, judged."""
     one = before if before is not None else an_xr({})
@@ -143,14 +143,14 @@ def step(
     became = assemble(other, workshop, observed=made.observed)
     fresh = assemble(other, workshop)
     became = judge(made, became, facts or facts_of(workshop))
-    return compare(made, became, fresh=fresh, mind=Mind(workshop.laws, workshop.existing))
+    return compare(made, became, fresh=fresh, mind=DangerContext(workshop.laws, workshop.existing))
 
 
-def facts_of(workshop: Workshop, **more: Any) -> Facts:
+def facts_of(workshop: AssemblyContext, **more: Any) -> JudgingFacts:
     """Return what is known without a cluster."""
     laws = workshop.laws
-    return Facts(
-        schemas=SchemaSet((laws.given, laws.delivered, built_in())),
+    return JudgingFacts(
+        schemas=SchemaSet((laws.supplied, laws.delivered, built_in())),
         assembled=workshop.blueprints.keys(),
         roles=laws.roles,
         **more,

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from orderkit.adapters.packfolder import ROOMS, reference_pack
+from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
 
 UNRUNNABLE = (
     "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-sun}\n"

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.kit.pack import Files
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.portal.profile import natural_path
 from orderkit.core.portal.template import Template, parse_template
-from orderkit.flows.platform import Platform, published_pack
+from orderkit.flows.platform import Platform, pack_files, pack_snapshot
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.actions.action_context import PublishRequest
 
@@ -47,10 +48,18 @@ class Kit:
 
 def read_kit(up: Up, name: str, values: Mapping[str, Any]) -> Kit:
     """Read a kit from the forge; complete the values with the form's defaults, as the form does."""
-    files = published_pack(up.platform, kit=name).folder(f"templates/{name}")
+    files = kit_folder(up.platform, name)
     source = natural_path(PurePosixPath(), files)
     template = parse_template(files[source], name=f"{name}/{source}")
     return Kit(name, template, files, template.validate(values), source)
+
+
+def kit_folder(platform: Platform, name: str) -> Files:
+    """Return the files of a published kit's template, by their paths in its folder."""
+    pack, folder = pack_snapshot(platform), PurePosixPath("templates", name)
+    paths = [path for path in pack.blobs if path.is_relative_to(folder)]
+    files = pack_files(platform, pack.commit, paths)
+    return {path.relative_to(folder): data for path, data in files.items()}
 
 
 class _Seen(Exception):  # noqa: N818 - no error: the run ends here
@@ -74,6 +83,7 @@ def wanted_repository(up: Up, kit: Kit, *, requester: str) -> PublishRequest:
         cluster=platform.cluster,
         portal=platform.portal,
         publish=publish,
+        confined=judge_confined,
     )
     with pytest.raises(_Seen) as seen:
         scaffolder.run(

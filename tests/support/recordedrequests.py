@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.check.scenario import read_scenario
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.kit.pack import read_pack

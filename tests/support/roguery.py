@@ -15,7 +15,7 @@ from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Ob
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.argocd.refreshing import nudge
-from orderkit.flows.order import listing, ordering
+from orderkit.flows.order import listing, placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.platform import Platform
@@ -34,8 +34,8 @@ def place(
     values = {"team_name": team, "stage": "stage1"}
     if kit != "garage":
         values = {"team": team, "name": name, "serial": "first"}
-    wanted = ordering.OrderRequest(kit, values, REQUESTER, wait=wait, timeout_s=WAIT_S)
-    done = ordering.order(platform, wanted, on_step=lambda *_: None)
+    wanted = placing.OrderRequest(kit, values, REQUESTER, wait=wait, timeout_s=WAIT_S)
+    done = placing.order(platform, wanted, on_step=lambda *_: None)
     return OrderEntry(done.team, done.order)
 
 
@@ -152,7 +152,7 @@ def wait_for(
         lambda: listing.status(platform, entry.order),
         done,
         timeout_s=WAIT_S,
-        what=f"{entry.order} {what}",
+        goal=f"{entry.order} {what}",
         why_not=lambda report: f"{report.state}",
     )
 

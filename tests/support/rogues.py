@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.generate.kit_draft import Draft, FieldDraft
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest

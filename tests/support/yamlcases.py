@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.yaml.edit import Reason
+from orderkit.core.yaml.edit import EditRefusal
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Case:
     reason: str
     text: str
     edit: str
-    after: str | Reason
+    after: str | EditRefusal
 
 
 CASES = (
@@ -96,17 +96,19 @@ CASES = (
     Case("removed item of a flow list", "a: [x, y, z]\n", "a-=y", "a: [x, z]\n"),
     Case("removed only item", "a:\n  - x   # why\nb: 2\n", "a-=x", "a: []   # why\nb: 2\n"),
     # refused
-    Case("anchor that is used", "a: &v 1\nb: *v\n", "a=3", Reason.ANCHOR_IN_USE),
-    Case("inside an anchor that is used", "a: &v {c: 1}\nb: *v\n", "a.c=3", Reason.ANCHOR_IN_USE),
-    Case("alias", "a: &v 1\nb: *v\n", "b=3", Reason.ALIAS),
-    Case("inherited key", "a: &v {c: 1}\nb:\n  <<: *v\n", "b.c=3", Reason.MERGE_KEY),
-    Case("tag", "a: !!str 1\nb: 2\n", "a=3", Reason.TAG),
-    Case("application's own tag", "a: !Ref x\nb: 2\n", "a=z", Reason.TAG),
-    Case("key given twice", "a: 1\na: 2\n", "a=3", Reason.DUPLICATE_KEY),
-    Case("two documents", "a: 1\n---\na: 2\n", "a=3", Reason.DOCUMENT),
-    Case("a value above", "a: 1\n", "a.b=3", Reason.WRONG_KIND),
-    Case("item that is not there", "a: [x]\n", "a[1]=3", Reason.MISSING),
-    Case("item that is there twice", "a: [x, x]\n", "a-=x", Reason.NOT_UNIQUE),
-    Case("text that a block cannot hold", "a: |\n  x\nb: 2\n", 'a=" z\\n"', Reason.BLOCK_SCALAR),
-    Case("line that only YAML 1.1 breaks", "a: 1 # x\u2028b: 2\n", "a=3", Reason.LINE_BREAK),
+    Case("anchor that is used", "a: &v 1\nb: *v\n", "a=3", EditRefusal.ANCHOR_IN_USE),
+    Case("inside an anchor that is used", "a: &v {c: 1}\nb: *v\n", "a.c=3",
+         EditRefusal.ANCHOR_IN_USE),
+    Case("alias", "a: &v 1\nb: *v\n", "b=3", EditRefusal.ALIAS),
+    Case("inherited key", "a: &v {c: 1}\nb:\n  <<: *v\n", "b.c=3", EditRefusal.MERGE_KEY),
+    Case("tag", "a: !!str 1\nb: 2\n", "a=3", EditRefusal.TAG),
+    Case("application's own tag", "a: !Ref x\nb: 2\n", "a=z", EditRefusal.TAG),
+    Case("key given twice", "a: 1\na: 2\n", "a=3", EditRefusal.DUPLICATE_KEY),
+    Case("two documents", "a: 1\n---\na: 2\n", "a=3", EditRefusal.DOCUMENT),
+    Case("a value above", "a: 1\n", "a.b=3", EditRefusal.WRONG_KIND),
+    Case("item that is not there", "a: [x]\n", "a[1]=3", EditRefusal.MISSING),
+    Case("item that is there twice", "a: [x, x]\n", "a-=x", EditRefusal.NOT_UNIQUE),
+    Case("text that a block cannot hold", "a: |\n  x\nb: 2\n", 'a=" z\\n"',
+         EditRefusal.BLOCK_SCALAR),
+    Case("line that only YAML 1.1 breaks", "a: 1 # x\u2028b: 2\n", "a=3", EditRefusal.LINE_BREAK),
 )  # fmt: skip

@@ -17,13 +17,13 @@ from typing import Any
 from yamldocs import VALUES, Node, Path, Text, generate
 from yamlreaders import Reader, Unreadable, typed
 
-from orderkit.core.yaml.edit import Edit, EditRefusedError, Op, Reason, edit, read_value
+from orderkit.core.yaml.edit import Edit, EditRefusal, EditRefusedError, Op, edit, read_value
 
 NEW_KEYS = ("new", "new.key", "yes", "8080", "a: b", "x y", "é", "-", "a#b", "", "null", "=", "~x")
-HAZARD_CODES = {Reason.ALIAS, Reason.ANCHOR_IN_USE, Reason.MERGE_KEY, Reason.TAG,
-                Reason.EXPLICIT_KEY}  # fmt: skip
-PLAIN_CODES = {Reason.MISSING, Reason.NOT_UNIQUE, Reason.WRONG_KIND, Reason.BLOCK_SCALAR,
-               Reason.COMMENT}  # fmt: skip
+HAZARD_CODES = {EditRefusal.ALIAS, EditRefusal.ANCHOR_IN_USE, EditRefusal.MERGE_KEY,
+                EditRefusal.TAG, EditRefusal.EXPLICIT_KEY}  # fmt: skip
+PLAIN_CODES = {EditRefusal.MISSING, EditRefusal.NOT_UNIQUE, EditRefusal.WRONG_KIND,
+               EditRefusal.BLOCK_SCALAR, EditRefusal.COMMENT}  # fmt: skip
 
 
 class WrongEditError(AssertionError):

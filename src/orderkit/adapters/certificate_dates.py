@@ -1,7 +1,7 @@
 """
-Until when the certificates hold that platform.yaml and a kubeconfig name.
+Read when the certificates expire that platform.yaml and a kubeconfig name.
 
-Reads local files only. Tokens tell no date and are not looked at. Called by ``orderkit platform
+Reads local files only. Tokens have no date and are ignored. Called by ``orderkit platform
 check``.
 """
 
@@ -40,24 +40,24 @@ def kubeconfig_certificates(path: Path, context: str | None) -> Iterator[tuple[s
         OSError, ValueError: The file or one of those it names cannot be read.
     """
     try:
-        found = yaml.safe_load(path.read_text())
+        kubeconfig = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is no YAML") from error
-    name = context or dig(found, "current-context")
-    chosen = _named(found, "contexts", name).get("context") or {}
-    cluster = _named(found, "clusters", chosen.get("cluster")).get("cluster") or {}
-    user = _named(found, "users", chosen.get("user")).get("user") or {}
-    for told, entry, key in (
+    name = context or dig(kubeconfig, "current-context")
+    context_entry = _named(kubeconfig, "contexts", name).get("context") or {}
+    cluster = _named(kubeconfig, "clusters", context_entry.get("cluster")).get("cluster") or {}
+    user = _named(kubeconfig, "users", context_entry.get("user")).get("user") or {}
+    for subject, entry, key in (
         ("the cluster's authority", cluster, "certificate-authority"),
         ("our client certificate", user, "client-certificate"),
     ):
         pem = _pem(entry, key, path.parent)
         if pem:
-            yield told, pem
+            yield subject, pem
 
 
-def _named(found: Any, part: str, name: object) -> dict[str, Any]:
-    entries = dig(found, part, default=()) or ()
+def _named(kubeconfig: Any, section: str, name: object) -> dict[str, Any]:
+    entries = dig(kubeconfig, section, default=()) or ()
     return next((dict(entry) for entry in entries if entry.get("name") == name), {})
 
 

@@ -1,8 +1,7 @@
 """
-What our HTTP clients have in common: whom they talk to, and how much they read.
+What our HTTP clients share: checks of addresses, and a cap on answers.
 
-Called by ``gitea``, ``backstage`` and ``oidc``. Sessions, retries and the meaning of answers are
-theirs.
+Called by ``gitea`` and ``backstage``. Sessions, retries and the meaning of answers are theirs.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def check_url(field: str, url: str, *, allow_http: bool) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise InvalidInputError(field, redact(url), "is no http(s) address")
     if parts.username or parts.password or parts.query or parts.fragment:
-        shown = f"{parts.scheme}://{parts.hostname}"
-        raise InvalidInputError(field, shown, "must have no user, query or fragment")
+        host_url = f"{parts.scheme}://{parts.hostname}"
+        raise InvalidInputError(field, host_url, "must have no user, query or fragment")
     if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
         raise RefusedError(
             f"{parts.hostname}: credentials over plain HTTP",

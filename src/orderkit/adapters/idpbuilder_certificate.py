@@ -31,14 +31,14 @@ def authority_file(cluster: Cluster) -> Path:
         NotFoundError: The cluster has no such Secret.
         InvalidInputError: It holds no certificate.
     """
-    found = cluster.get(SECRET)
-    if found is None:
+    secret = cluster.get(SECRET)
+    if secret is None:
         raise NotFoundError(
             "idpbuilder's authority is not in the cluster: no Secret default/idpbuilder-cert",
             hint="check cluster.context in platform.yaml, or name forge.caFile",
         )
     try:
-        pem = base64.b64decode(dig(found, "data", _KEY, default=""), validate=True).decode()
+        pem = base64.b64decode(dig(secret, "data", _KEY, default=""), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
         raise InvalidInputError(str(SECRET), _KEY, "is no base64 text") from error
     if "BEGIN CERTIFICATE" not in pem:

@@ -1,5 +1,5 @@
 """
-Turn ``platform.yaml`` into ports: the one place that knows which adapter stands behind which.
+Turn ``platform.yaml`` into ports: the only module that knows which adapter implements which port.
 
 The embedded platform is reached like any other: over HTTP, by its addresses.
 """
@@ -7,18 +7,19 @@ The embedded platform is reached like any other: over HTTP, by its addresses.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.gitea.credentials import Sources
+from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
 from orderkit.core.platform import settings as platform_settings
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.secrets import register
 from orderkit.flows.platform import Platform
@@ -29,6 +30,7 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 
 if TYPE_CHECKING:
+    from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
 
@@ -38,22 +40,22 @@ SECRET_HEADER = "X-Orderkit-Secret"  # noqa: S105 - the header's name
 """What the portal's proxy adds so that the service knows it; templates cannot see it."""
 
 
-def settings_path(given: str | None) -> Path:
-    """Return the platform.yaml that is meant: given, else beside the default state."""
-    if given:
-        return Path(given)
+def settings_path(platform_file: str | None) -> Path:
+    """Return the path of platform.yaml: the given one, else the one in the state folder."""
+    if platform_file:
+        return Path(platform_file)
     state = os.environ.get("ORDERKIT_STATE")
     return (Path(state) if state else default_state()) / PLATFORM_FILE
 
 
-def load_settings(given: str | None) -> PlatformSettings:
+def load_settings(platform_file: str | None) -> PlatformSettings:
     """
     Read ``platform.yaml``.
 
     Raises:
         NotFoundError: There is none. InvalidInputError: it is broken.
     """
-    path = settings_path(given)
+    path = settings_path(platform_file)
     try:
         text = path.read_text()
     except OSError as error:
@@ -75,14 +77,14 @@ def token(endpoint: Endpoint) -> str:
     if endpoint.token_file is None:
         raise NotFoundError(f"no tokenFile for {endpoint.url}", hint="name one in platform.yaml")
     try:
-        found = Path(endpoint.token_file).read_text().strip()
+        secret = Path(endpoint.token_file).read_text().strip()
     except OSError as error:
         raise NotFoundError(
             f"the token for {endpoint.url} cannot be read from {endpoint.token_file}",
             hint="check tokenFile in platform.yaml",
         ) from error
-    register(found)
-    return found
+    register(secret)
+    return secret
 
 
 def requesters(settings: PlatformSettings) -> Requesters | None:
@@ -115,11 +117,11 @@ def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> Se
     Raises:
         NotFoundError: Its secret cannot be read. InvalidInputError, RefusedError: see `requesters`.
     """
-    from orderkit.web.callers import Access  # lazy: the web server
+    from orderkit.web.callers import CallerAccess  # lazy: the web server
     from orderkit.web.operations import ServiceOptions
 
     return ServiceOptions(
-        access=Access(
+        access=CallerAccess(
             secret=token(settings.service),
             header=SECRET_HEADER,
             requesters=requesters(settings),
@@ -145,16 +147,16 @@ def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
         RefusedError: Plain HTTP to another machine.
     """
     file = Path(endpoint.token_file) if endpoint.token_file else None
-    sources = Sources(endpoint.url, file, cluster)
-    found = sources.find(endpoint.credentials)
+    sources = CredentialSources(endpoint.url, file, cluster)
+    located = sources.find(endpoint.credentials)
     return GiteaForge(
         endpoint.url,
-        token=found.credentials.token,
-        user=found.credentials.user,
-        password=found.credentials.password,
+        token=located.credentials.token,
+        user=located.credentials.user,
+        password=located.credentials.password,
         ca_bundle=Path(endpoint.ca_file) if endpoint.ca_file else None,
         allow_http=endpoint.allow_http,
-        source=found.source,
+        source=located.source,
         renew=lambda: sources.find(endpoint.credentials).credentials,
     )
 
@@ -191,15 +193,28 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         clock=SystemClock(),
         pack_repo=settings.pack,
         ledger=settings.ledger,
+        confined=_LazyRenderer(),
         teams=settings.teams,
         functions=settings.functions,
+        service_registers=settings.service_registers,
     )
+
+
+class _LazyRenderer:
+    """Import the renderer once something has to be rendered: few commands do."""
+
+    def __call__(
+        self, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
+    ) -> list[FileOutcome]:
+        from orderkit.adapters.processes.confined_rendering import judge_confined
+
+        return judge_confined(files, values, options)
 
 
 def _trusting(settings: PlatformSettings, cluster: Cluster) -> Endpoint:
     """Return the forge's endpoint; on idpbuilder it is trusted by the authority it has there."""
     forge = settings.forge
-    on_idpbuilder = settings.installation.target is Target.IDPBUILDER
+    on_idpbuilder = settings.installation.target is PlatformTarget.IDPBUILDER
     if not on_idpbuilder or forge.ca_file or not forge.url.startswith("https://"):
         return forge
     from orderkit.adapters.idpbuilder_certificate import authority_file  # lazy: seldom needed

@@ -25,9 +25,10 @@ def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
     Raises:
         InvalidInputError: One is no edit.
     """
-    found = (assignments.parse(text, as_text=True) for text in texts)
+    parsed = (assignments.parse(text, as_text=True) for text in texts)
     return tuple(
-        FieldEdit(path_text(each.path), each.op.value, each.value, typed=True) for each in found
+        FieldEdit(path_text(assignment.path), assignment.op.value, assignment.value, typed=True)
+        for assignment in parsed
     )
 
 
@@ -38,10 +39,10 @@ def read_one(file: Path) -> Manifest:
     Raises:
         InvalidInputError: It holds none, or several. ManifestError: it is broken.
     """
-    found = parse_manifests(str(file), file.read_bytes())
-    if len(found) != 1:
-        raise InvalidInputError("--file", str(file), f"holds {len(found)} objects, not one XR")
-    return found[0]
+    manifests = parse_manifests(str(file), file.read_bytes())
+    if len(manifests) != 1:
+        raise InvalidInputError("--file", str(file), f"holds {len(manifests)} objects, not one XR")
+    return manifests[0]
 
 
 def prices_of(file: Path | None) -> PriceTable | None:
@@ -62,6 +63,6 @@ def schemas_of(folder: Path | None) -> Layer | None:
     """Read a folder of schemas; raises like `read_schemas`."""
     if folder is None:
         return None
-    from orderkit.adapters.schemafolder import read_schemas
+    from orderkit.adapters.folders.schema_folder import read_schemas
 
     return read_schemas(folder)

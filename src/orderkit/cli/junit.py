@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from orderkit.flows.kit.test_kits import Result, Tested, TestReport
+from orderkit.flows.kit.test_kits import ScenarioResult, Tested, TestReport
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -20,8 +20,8 @@ def junit(report: TestReport) -> bytes:
             "testsuite",
             name=kit,
             tests=str(len(cases)),
-            failures=str(sum(case.result is Result.FAILED for case in cases)),
-            errors=str(sum(case.result is Result.BROKEN for case in cases)),
+            failures=str(sum(case.result is ScenarioResult.FAILED for case in cases)),
+            errors=str(sum(case.result is ScenarioResult.BROKEN for case in cases)),
             time=f"{sum(case.seconds for case in cases):.3f}",
         )
         for case in cases:
@@ -31,13 +31,13 @@ def junit(report: TestReport) -> bytes:
 
 
 def _case(suite: ET.Element, case: Tested) -> None:
-    made = ET.SubElement(
+    testcase = ET.SubElement(
         suite, "testcase", classname=case.kit, name=case.case, time=f"{case.seconds:.3f}"
     )
     if case.ok:
         return
-    what = "error" if case.result is Result.BROKEN else "failure"
+    tag = "error" if case.result is ScenarioResult.BROKEN else "failure"
     message = case.message or "what came out differs from what is expected"
-    problem = ET.SubElement(made, what, message=_NOT_XML.sub("?", message))
+    problem = ET.SubElement(testcase, tag, message=_NOT_XML.sub("?", message))
     text = "\n".join([f"why it matters: {case.reason}", *(d.diff() for d in case.differences)])
     problem.text = _NOT_XML.sub("?", text)

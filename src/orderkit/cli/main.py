@@ -42,7 +42,7 @@ def _quick_answer(arguments: list[str]) -> str | None:
 
 
 def _swallow_output() -> None:
-    """Whoever read our output has enough; do not fail again while flushing it."""
+    """The reader closed the pipe; do not fail again while flushing."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -31,14 +31,14 @@ platform_option = click.option(
     "platform_file",
     envvar="ORDERKIT_PLATFORM",
     metavar="FILE",
-    help="The platform's platform.yaml. Default: what 'orderkit up' wrote.",
+    help="The platform's platform.yaml. Default: the one that 'orderkit up' wrote.",
 )
 function_option = click.option(
     "--function",
     "function_texts",
     multiple=True,
     metavar="NAME=HOST:PORT",
-    help="A Composition function that runs there (gRPC, plain text); may be repeated.",
+    help="Run this Composition function at that address (gRPC without TLS). Repeatable.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object with a schema field."
@@ -46,7 +46,7 @@ json_option = click.option(
 requester_option = click.option(
     "--requester",
     metavar="REF",
-    help="For whom, as a catalog reference. Default: user:default/<your login>.",
+    help="Who asks for it, as a catalog reference. Default: user:default/<your login>.",
 )
 
 
@@ -55,7 +55,7 @@ profile_option = click.option(
     default="service",
     show_default=True,
     metavar="service|natural",
-    help="How a portal runs templates: one request to the service, or their own steps.",
+    help="How a portal runs templates: by one request to the service, or by their own steps.",
 )
 
 
@@ -94,18 +94,18 @@ def timeout_option(default_s: float) -> Callable[[F], F]:
     )
 
 
-def state_path(given: str | None) -> Path:
-    """Return the state folder that is meant."""
+def state_path(folder: str | None) -> Path:
+    """Return the state folder: the given one, else the default."""
     from pathlib import Path
 
     from orderkit.adapters.embedded.state import default_state
 
-    return Path(given) if given else default_state()
+    return Path(folder) if folder else default_state()
 
 
 def connect_to(platform_file: str | None) -> Platform:
     """
-    Connect to the platform that is meant.
+    Connect to the platform of a platform.yaml; None: the default one.
 
     Raises:
         NotFoundError: Its platform.yaml is missing. InvalidInputError: it is broken.

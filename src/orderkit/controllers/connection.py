@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
@@ -28,7 +28,7 @@ class Connection:
     def __init__(self, file: Path, settings: PlatformSettings) -> None:
         self.file = file
         """The platform.yaml that was read, as an absolute path."""
-        self.is_embedded = settings.installation.target is Target.EMBEDDED
+        self.is_embedded = settings.installation.target is PlatformTarget.EMBEDDED
         """Whether the platform is an embedded one, which runs no containers."""
         self._settings = settings
 

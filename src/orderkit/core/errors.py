@@ -11,12 +11,12 @@ Errors a caller can act on.
       NotFoundError          exit 1    what was asked for does not exist
       RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
         UnreachableError     exit 1    nobody answers there; a retry can help
-        BusyError            exit 1    it is still at work on something; a retry can help
+        InProgressError      exit 1    it is still at work on something; a retry can help
         AccessError          exit 1    it answered that we may not
 
-Each class fixes three facts: exit code, whether a retry can help, and (per instance) a
-hint for a person. Raise with ``from``. Never print in an error. Programming mistakes are
-plain ``ValueError``/``RuntimeError`` and end as exit 70.
+Each class fixes four facts: exit code, whether a retry can help, the status of the service's
+answer, and (per instance) a hint for a person. Raise with ``from``. Never print in an error.
+Programming mistakes are plain ``ValueError``/``RuntimeError`` and end as exit 70.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class OrderkitError(Exception):
 
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
+    http_status: ClassVar[int] = 500
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -45,6 +46,7 @@ class UsageError(OrderkitError):
     """The request is malformed; nothing was looked at."""
 
     exit_code = 2
+    http_status = 400
 
 
 class InvalidInputError(UsageError):
@@ -63,6 +65,7 @@ class ConflictError(OrderkitError):
     """Somebody else changed it after we read it. Nothing was written."""
 
     exit_code = 3
+    http_status = 409
     retryable = True
 
 
@@ -76,33 +79,41 @@ class RefusedError(OrderkitError):
     """The request itself is unsafe; repeating it will not help."""
 
     exit_code = 4
+    http_status = 403
 
 
 class IncompleteError(OrderkitError):
     """Some steps are done and recorded; the same command does the rest."""
 
     exit_code = 5
+    http_status = 503
     retryable = True
 
 
 class NotFoundError(OrderkitError):
     """What was asked for does not exist, or is hidden from these credentials."""
 
+    http_status = 404
+
 
 class RemoteError(OrderkitError):
     """A forge, cluster or portal answered with a failure."""
+
+    http_status = 502
 
 
 class UnreachableError(RemoteError):
     """Nobody answers at that address, or not in time."""
 
     retryable = True
+    http_status = 503
 
 
-class BusyError(RemoteError):
+class InProgressError(RemoteError):
     """The other side is still at work on what has to come first. Nothing was done."""
 
     retryable = True
+    http_status = 503
 
 
 class AccessError(RemoteError):

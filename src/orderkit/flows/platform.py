@@ -1,7 +1,7 @@
 """
-What every story needs: one platform's ports, and the two repositories Orderkit keeps there.
+The ports of one platform, and the two repositories Orderkit keeps there.
 
-``adapters.connecting`` makes it from ``platform.yaml``; tests make it from what they like.
+``cli.connecting`` makes it from ``platform.yaml``; tests make it from any adapters.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit.ports.forge import FileChange, Forge, Operation, Written
 from orderkit.ports.portal import Portal
+from orderkit.ports.processes import ConfinedRenderer
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
-"""What describes a kit; everything else of the pack is read only for the kit at hand."""
+"""The files that describe a kit; other files are read only for the requested kit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,17 @@ class Platform:
     clock: Clock
     pack_repo: RepoId
     ledger: RepoId
+    confined: ConfinedRenderer
+    """Renders templates that nobody vouches for."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
-    """Composition functions that plans may call as processes of their own."""
+    """Composition functions that plans call in processes of their own."""
+    service_registers: bool = False
+    """Orders enter the ledger through the platform's service only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class RepositorySnapshot:
     """A repository's files at one commit."""
 
     commit: CommitSha
@@ -66,60 +71,70 @@ def default_requester() -> str:
     return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"
 
 
-def snapshot(platform: Platform, repo: RepoId) -> Snapshot | None:
+def snapshot(platform: Platform, repo: RepoId) -> RepositorySnapshot | None:
     """Return a repository's files at the head of ``main``; None if it is missing or empty."""
     commit = platform.forge.head(repo)
     if commit is None:
         return None
-    return Snapshot(commit, platform.forge.tree(repo, commit))
+    return RepositorySnapshot(commit, platform.forge.tree(repo, commit))
 
 
-def ledger_snapshot(platform: Platform) -> Snapshot:
+def ledger_snapshot(platform: Platform) -> RepositorySnapshot:
     """
     Return the ledger's files at its head.
 
     Raises:
         NotFoundError: The platform was never bootstrapped.
     """
-    found = snapshot(platform, platform.ledger)
-    if found is None:
+    ledger_files = snapshot(platform, platform.ledger)
+    if ledger_files is None:
         raise NotFoundError(
             f"{platform.ledger}: no ledger on {platform.forge.base_url}",
             hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
         )
-    return found
+    return ledger_files
 
 
 def read_text(platform: Platform, repo: RepoId, path: PurePosixPath, ref: str) -> str | None:
     """Return a file's text at a commit or branch; None if it is not there."""
-    found = platform.forge.read(repo, path, ref)
-    return None if found is None else found.text
+    revision = platform.forge.read(repo, path, ref)
+    return None if revision is None else revision.text
 
 
-def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
+def pack_snapshot(platform: Platform) -> RepositorySnapshot:
     """
-    Read the pack as published to this platform: what the portal sees.
+    Return the files of the pack as published to this platform.
+
+    Raises:
+        NotFoundError: Nothing is published yet.
+    """
+    published_files = snapshot(platform, platform.pack_repo)
+    if published_files is None:
+        raise _no_pack(platform)
+    return published_files
+
+
+def _no_pack(platform: Platform) -> NotFoundError:
+    return NotFoundError(
+        f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+        hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
+    )
+
+
+def published_pack(platform: Platform, pack: RepositorySnapshot | None = None) -> Pack:
+    """
+    Read what describes the kits of the pack as published to this platform: what the portal sees.
 
     Args:
-        kit: Read the template and skeleton of this kit too.
+        pack: Where it is known already; None to take it as it is now.
 
     Raises:
         NotFoundError: Nothing is published yet. InvalidInputError: it is no pack.
     """
-    found = snapshot(platform, platform.pack_repo)
-    if found is None:
-        raise NotFoundError(
-            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
-            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
-        )
+    pack = pack or pack_snapshot(platform)
     patterns = ("pack.yaml", str(deliverable_kinds.PATH), *_KIT_FILES)
-    folder = PurePosixPath("templates", kit or "-")
-    wanted = [
-        path
-        for path in found.blobs
-        if path.is_relative_to(folder) or any(path.match(pattern) for pattern in patterns)
-    ]
-    return read_pack(pack_files(platform, found.commit, wanted))
+    paths = [path for path in pack.blobs if any(path.match(pattern) for pattern in patterns)]
+    return read_pack(pack_files(platform, pack.commit, paths))
 
 
 def published_kit(platform: Platform, name: str) -> Kit:
@@ -132,10 +147,7 @@ def published_kit(platform: Platform, name: str) -> Kit:
     """
     commit = platform.forge.head(platform.pack_repo)
     if commit is None:
-        raise NotFoundError(
-            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
-            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
-        )
+        raise _no_pack(platform)
     paths = (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name))
     return read_pack(pack_files(platform, commit, paths)).kit(name)
 
@@ -148,17 +160,17 @@ _FILES_KEPT = 500
 def pack_files(
     platform: Platform, commit: CommitSha, paths: Iterable[PurePosixPath]
 ) -> dict[PurePosixPath, bytes]:
-    """Read files of the pack; those of a commit never change, so each is asked for once."""
+    """Read files of the pack, each once per commit: files of a commit never change."""
     files = {}
     for path in paths:
         key = (platform.forge.base_url, platform.pack_repo, commit, path)
         with _files_lock:
             data = _files.get(key)
         if data is None:
-            found = platform.forge.read(platform.pack_repo, path, commit)
-            if found is None:
+            revision = platform.forge.read(platform.pack_repo, path, commit)
+            if revision is None:
                 continue
-            data = found.data
+            data = revision.data
             with _files_lock:
                 _files[key] = data
                 if len(_files) > _FILES_KEPT:
@@ -180,27 +192,27 @@ def write_ledger(
     contents: dict[PurePosixPath, str | None],
     operation: Operation,
     *,
-    seen: Snapshot | None = None,
+    base: RepositorySnapshot | None = None,
 ) -> Written:
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.
 
-    The operation's id is completed by the commit it starts from, so that the same step of a
-    later life (an order ended and ordered again) is never mistaken for this one.
+    The commit it starts from becomes part of the operation's id, so that the same step of an order
+    that ended and was ordered again is a different operation.
 
     Args:
-        seen: What the contents were decided on; None to take the ledger as it is now.
+        base: The ledger that the contents were computed from; None: the current one.
 
     Raises:
-        ConflictError: Other writers won every round, or one of the files changed since `seen`.
+        ConflictError: Other writers won every round, or one of the files changed since `base`.
     """
-    seen = seen or ledger_snapshot(platform)
+    base = base or ledger_snapshot(platform)
     changes = [
-        FileChange(path, None if text is None else text.encode(), seen.blobs.get(path))
+        FileChange(path, None if text is None else text.encode(), base.blobs.get(path))
         for path, text in contents.items()
-        if text is not None or path in seen.blobs
+        if text is not None or path in base.blobs
     ]
     if not changes:
-        return Written(seen.commit, changed=False)
-    unique = replace(operation, id=f"{operation.id}-on-{seen.commit[:8]}")
+        return Written(base.commit, changed=False)
+    unique = replace(operation, id=f"{operation.id}-on-{base.commit[:8]}")
     return platform.forge.write(platform.ledger, changes, unique)

@@ -17,34 +17,34 @@ _POLL_LONGEST_S = 1.0
 def until(
     clock: Clock,
     look: Callable[[], T],
-    done: Callable[[T], bool],
+    is_done: Callable[[T], bool],
     *,
     timeout_s: float,
-    what: str,
+    goal: str,
     why_not: Callable[[T], str] = lambda _: "",
     advice: Callable[[T], str] = lambda _: "",
     on_look: Callable[[T], object] = lambda _: None,
 ) -> T:
     """
-    Look until `done`, first often, then once a second; return what was seen last.
+    Look until `is_done`, first often, then once a second; return the last state.
 
     Raises:
-        IncompleteError: `timeout_s` passed; the message says `what` and `why_not`, its hint
+        IncompleteError: `timeout_s` passed; the message says `goal` and `why_not`, its hint
             `advice`.
     """
     deadline = clock.monotonic_s() + timeout_s
     pause_s = POLL_S
     while True:
-        seen = look()
-        on_look(seen)
-        if done(seen):
-            return seen
+        state = look()
+        on_look(state)
+        if is_done(state):
+            return state
         if clock.monotonic_s() >= deadline:
-            reason = why_not(seen)
-            going_on = "repeat the same command to go on, or look with 'orderkit trace'"
+            reason = why_not(state)
+            going_on = "repeat the same command to continue, or look with 'orderkit trace'"
             raise IncompleteError(
-                f"{what} did not happen within {timeout_s:g} s" + (f": {reason}" if reason else ""),
-                hint="; ".join(filter(None, (advice(seen), going_on))),
+                f"{goal} did not happen within {timeout_s:g} s" + (f": {reason}" if reason else ""),
+                hint="; ".join(filter(None, (advice(state), going_on))),
             )
         clock.sleep(pause_s)
         pause_s = min(pause_s * 1.2, _POLL_LONGEST_S)

@@ -17,7 +17,7 @@ from typing import Protocol
 from orderkit.core.names import RepoId
 
 
-class Right(StrEnum):
+class TeamRight(StrEnum):
     """What a team may do with its repositories; each includes those before it."""
 
     READ = "read"
@@ -49,7 +49,7 @@ class ForgeAccess(Protocol):
         org: str,
         team: str,
         *,
-        right: Right,
+        right: TeamRight,
         members: Sequence[str],
         repositories: Sequence[str] | None = None,
     ) -> None:

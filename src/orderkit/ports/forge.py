@@ -18,11 +18,10 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.access import ForgeAccess, Right, Webhook
+from orderkit.ports.access import ForgeAccess, TeamRight, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
-    Label,
     MergeStyle,
     PullDraft,
     PullRequest,
@@ -59,15 +58,14 @@ __all__ = [
     "Forge",
     "ForgeAccess",
     "ForgePulls",
-    "Label",
     "MergeStyle",
     "Operation",
     "PullDraft",
     "PullRequest",
     "PullState",
     "Repository",
-    "Right",
     "StatusState",
+    "TeamRight",
     "Webhook",
     "Written",
     "trailers",
@@ -86,8 +84,6 @@ class Repository:
     description: str
     web_url: str
     clone_url: str
-    topics: tuple[str, ...] = ()
-    """Sorted."""
     can_write: bool = False
     can_admin: bool = False
     """What we, with our credentials, may do."""
@@ -228,23 +224,4 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     def delete_repo(self, repo: RepoId) -> bool:
         """Remove the repository for good. Idempotent. True if it was there."""
-        ...
-
-    def set_topics(self, repo: RepoId, topics: Sequence[str]) -> None:
-        """
-        Make sure the repository has exactly these topics. Idempotent.
-
-        Raises:
-            InvalidInputError: The forge refuses a topic.
-            NotFoundError: No such repository.
-        """
-        ...
-
-    def search_topic(self, topic: str) -> Iterator[Repository]:
-        """
-        Yield every repository with this topic that we may see, oldest first. Idempotent.
-
-        Read page by page; one that is there all the time is yielded exactly once, also if
-        others come and go meanwhile.
-        """
         ...

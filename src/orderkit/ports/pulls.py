@@ -1,7 +1,7 @@
 """
 The part of the forge port about changes that wait for somebody: branches and pull requests.
 
-With them go what people and machines say about such a change: comments, labels, statuses.
+With them go what people and machines say about such a change: comments and statuses.
 The values are here, and the Protocol that ``ports.forge.Forge`` is composed of.
 
 Called by flows that offer a change instead of writing it; reached through ``ports.forge``.
@@ -9,7 +9,7 @@ Called by flows that offer a change instead of writing it; reached through ``por
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -40,8 +40,6 @@ class PullDraft:
     body: str
     head: str
     base: str = "main"
-    labels: tuple[str, ...] = ()
-    """Names of labels that exist in the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +58,10 @@ class PullRequest:
     mergeable: bool
     """False also while the forge is still checking; true also if there is nothing to merge."""
     merge_commit: CommitSha | None
-    labels: tuple[str, ...]
-    """Sorted names."""
     web_url: str
     operation: str = ""
     """Id of the operation that opened it or changed it last; "" if none of ours did."""
     requester: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label of a repository. `color` is six hexadecimal digits, without ``#``."""
-
-    name: str
-    color: str
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +120,13 @@ class ForgePulls(Protocol):
         """
         Make sure a pull request is open from ``draft.head`` into ``draft.base``. Idempotent.
 
-        One that is open already is returned, with title, body and labels brought up to date.
+        One that is open already is returned, with title and body brought up to date.
         One that this operation opened before is returned also if it was merged or closed
         since, so that a repeated command never opens a second one.
 
         Raises:
             RefusedError: `head` has no commit that `base` lacks: there is nothing to merge.
-            NotFoundError: No such repository, branch or label.
+            NotFoundError: No such repository or branch.
         """
         ...
 
@@ -166,13 +153,12 @@ class ForgePulls(Protocol):
         *,
         title: str | None = None,
         body: str | None = None,
-        labels: Sequence[str] | None = None,
     ) -> PullRequest:
         """
-        Set title, body or labels; None leaves one as it is. Idempotent.
+        Set title or body; None leaves one as it is. Idempotent.
 
         Raises:
-            NotFoundError: No such pull request or label.
+            NotFoundError: No such pull request.
         """
         ...
 
@@ -220,21 +206,6 @@ class ForgePulls(Protocol):
 
         Raises:
             NotFoundError: No such pull request or issue.
-        """
-        ...
-
-    def ensure_label(self, repo: RepoId, label: Label) -> bool:
-        """
-        Make sure the repository has this one label of that name. Idempotent.
-
-        Doubles that were made later are removed, also from the pull requests that have them.
-
-        Returns:
-            True if it was created.
-
-        Raises:
-            InvalidInputError: The forge refuses colour or name.
-            NotFoundError: No such repository.
         """
         ...
 

@@ -23,6 +23,8 @@ UNKNOWN = "user:default/unknown"
 class UnprovedError(RefusedError):
     """The token proves nobody: none, not of this portal, expired, or without a person in it."""
 
+    http_status = 401
+
 
 @dataclass(frozen=True, slots=True)
 class Requester:

@@ -134,7 +134,9 @@ class Written:
 
 def trailers(message: str) -> Mapping[str, str]:
     """Return the trailers of a commit message: the ``Key: value`` lines of its last paragraph."""
-    paragraphs = [part for part in re.split(r"\n[ \t]*\n", message.strip()) if part.strip()]
+    paragraphs = [
+        paragraph for paragraph in re.split(r"\n[ \t]*\n", message.strip()) if paragraph.strip()
+    ]
     lines = paragraphs[-1].split("\n") if paragraphs else []  # git knows no other line ends
-    found = (_TRAILER.fullmatch(line.strip()) for line in lines)
-    return {match[1]: match[2].strip() for match in found if match}
+    matches = (_TRAILER.fullmatch(line.strip()) for line in lines)
+    return {match[1]: match[2].strip() for match in matches if match}

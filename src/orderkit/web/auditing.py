@@ -1,8 +1,8 @@
 """
-The audit log: one JSON object a line for every request that had to prove itself.
+The audit log: one JSON object per line for every authenticated request.
 
-Who, how that is known, what, for which order and team, with which end. Never a body, a query or
-a token; registered secrets are masked. Called by ``request_pipeline``; thread-safe.
+Has the caller, the proof, the operation, order, team and status. Never has a body, a query or a
+token; registered secrets are masked. Called by ``gate``; thread-safe.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class AuditLog:
             OSError: It cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        shown = {k: shorten(v) if isinstance(v, str) else v for k, v in entry.items()}
-        line = redact(json.dumps({"time": now, **shown}, ensure_ascii=False)) + "\n"
+        shortened = {k: shorten(v) if isinstance(v, str) else v for k, v in entry.items()}
+        line = redact(json.dumps({"time": now, **shortened}, ensure_ascii=False)) + "\n"
         with self._lock:
             if self._path is None:
                 sys.stderr.write(line)

@@ -1,13 +1,13 @@
 """
 Who calls the service, and for which teams they may act.
 
-A caller comes with the portal's secret header, a bearer token, or both. The secret alone is the
-portal itself, or whoever holds the platform's credentials: it may do everything, and the
-requester it names is a claim. A token proves a person or a program; then a requester in a body is
-not looked at, and teams are those of the proof: a member of a platform group acts for every
-team, the others for teams whose group ``group:default/<team>`` the proof names.
+A caller sends the portal's secret header, a bearer token, or both. The secret alone proves the
+portal itself, or whoever holds the platform's credentials: it may do everything, and the requester
+it names is a claim. A token proves a person or a program; then the requester in the body is
+ignored, and the teams come from the proof: a member of a platform group may act for every team,
+others for the teams whose group ``group:default/<team>`` the proof names.
 
-Called by ``request_pipeline`` and the handlers.
+Called by ``gate`` and the handlers.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _TEAM_GROUP = "group:default/"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class CallerAccess:
     """How callers of one service prove themselves."""
 
     secret: str = field(repr=False)
     header: str
-    """In which a portal's proxy sends the secret."""
+    """The header in which a portal's proxy sends the secret."""
     requesters: Requesters | None = None
-    """Who checks bearer tokens; None: nobody, and tokens that a portal adds are passed over."""
+    """Checks bearer tokens; None: tokens that a portal adds are ignored."""
     persons: bool = False
-    """The portal signs for its users: what it does for somebody needs that proof."""
+    """The portal signs for its users: requests on behalf of a user need that proof."""
     platform_groups: frozenset[str] = frozenset({PLATFORM_GROUP})
 
 
@@ -44,23 +44,23 @@ class Access:
 class Caller:
     """Who calls. `proof` is None for the portal itself."""
 
-    access: Access
+    access: CallerAccess
     portal: bool
     proof: Requester | None
 
     @property
     def name(self) -> str:
-        """Who it is, for the audit log and the rate limit."""
+        """The caller's name for the audit log and the rate limit."""
         return self.proof.ref if self.proof else "portal"
 
     @property
     def via(self) -> str:
-        """How that is known."""
+        """What proves the caller."""
         return self.proof.proof if self.proof else "the portal's secret"
 
     def requester(self, claimed: str | None) -> Requester:
         """
-        Return who asks: proved if it is, else as claimed.
+        Return the requester: proved if there is a proof, else as claimed.
 
         Raises:
             InvalidInputError: The claim is no catalog reference.
@@ -72,7 +72,7 @@ class Caller:
         Return the teams for which the caller has a right; None: all.
 
         Raises:
-            RefusedError: For none: the proof does not give it.
+            RefusedError: For none: the proof lacks the right.
         """
         if self.proof is None:
             return None
@@ -98,47 +98,49 @@ class Caller:
         """
         teams = self.teams(right)
         if teams is not None and team not in teams:
-            what = f"team '{team}'" if team else "the whole platform"
-            raise self.foreign(what, teams)
+            subject = f"team '{team}'" if team else "the whole platform"
+            raise self.foreign(subject, teams)
 
-    def foreign(self, what: str, teams: Collection[str]) -> RefusedError:
+    def foreign(self, subject: str, teams: Collection[str]) -> RefusedError:
         """Make the error for something that is none of the caller's teams'."""
         return RefusedError(
-            f"{self.name} may not act for {what}",
+            f"{self.name} may not act for {subject}",
             hint=f"teams of {self.name}: {', '.join(sorted(teams)) or 'none'}",
         )
 
     def check_person(self) -> None:
         """
-        Return unless the portal should have proved a person and did not.
+        Check that a portal that signs for its users sent a user's token.
 
         Raises:
-            UnprovedError: That is so.
+            UnprovedError: It did not.
         """
         if self.proof is None and self.access.persons:
             raise UnprovedError(
-                "who asks is not proved: no token of the portal came with the request",
-                hint="the portal's proxy must let Authorization pass (allowedHeaders)",
+                "the requester is not proved: the portal sent no token with the request",
+                hint="let the portal's proxy forward the Authorization header (allowedHeaders)",
             )
 
 
-def identify(request: Request, access: Access) -> Caller:
+def identify(request: Request, access: CallerAccess) -> Caller:
     """
     Say who calls. May ask a portal or provider for its keys: call it in a thread.
 
     Raises:
         UnprovedError: Neither secret nor token, or one of them is wrong.
-        UnreachableError: What a token is checked with cannot be had now.
+        UnreachableError: The keys that check a token cannot be read now.
     """
-    given = request.headers.get(access.header)
-    if given is not None and not secrets.compare_digest(given.encode(), access.secret.encode()):
+    portal_secret = request.headers.get(access.header)
+    if portal_secret is not None and not secrets.compare_digest(
+        portal_secret.encode(), access.secret.encode()
+    ):
         raise UnprovedError(f"header {access.header} is wrong")
     authorization = request.headers.get("authorization", "")
     if authorization and access.requesters is not None:
-        return Caller(access, given is not None, access.requesters.proved(authorization))
-    if given is None:
+        return Caller(access, portal_secret is not None, access.requesters.proved(authorization))
+    if portal_secret is None:
         raise UnprovedError(
-            f"nobody is let in without {access.header} or a token",
+            f"the request has neither {access.header} nor a token",
             hint="send Authorization: Bearer <token> (docs/service.md)",
         )
     return Caller(access, portal=True, proof=None)

@@ -1,9 +1,9 @@
 """
-Handlers for changes of living orders: change one, tell its history.
+Handlers for changes of live orders: change one, show its history.
 
-A form of the portal sends what it has, with the commit it was opened on and ``whole: true``; a
-program sends what it wants. Either way ``flows.change`` decides, and nobody's change is lost.
-Called by ``request_pipeline``, listed in ``operation_table``.
+A form of the portal sends all its values, the commit it was opened on and ``whole: true``; a
+program sends only what it wants to change. ``flows.change`` detects conflicts in both cases. Called
+by ``gate``, listed in ``table``.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.change import Changed, ChangeRequest
-from orderkit.flows.change.form_entry import Entered, change_entered
-from orderkit.flows.change.plan_requests import plan_entered
+from orderkit.flows.change.form_entry import FormEntry, change_by_form
+from orderkit.flows.change.plan_requests import plan_form_entry
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_history import history
 from orderkit.ports.requesters import Requester
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for
 
 
-def post_change(service: Service, call: Call) -> Answer:
+def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Change fields of an order, or propose to. 201 if something was written, else 200."""
     entry = entry_for(service, call, "change")
     live = find_living(service.platform, entry.order)
-    entered = Entered(call.body["values"], whole=call.body.get("whole", False))
-    done = change_entered(service.platform, live, entered, _request(call, live))
-    call.noted.update(state=done.state, commit=done.commit)
-    written = done.state in ("committed", "proposed") and not done.repeated
-    return Answer(201 if written else 200, _told(service, live, done))
+    form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+    outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
+    call.noted.update(state=outcome.state, commit=outcome.commit)
+    is_written = outcome.state in ("committed", "proposed") and not outcome.repeated
+    return ServiceResponse(201 if is_written else 200, _body(service, live, outcome))
 
 
-def post_plan(service: Service, call: Call) -> Answer:
-    """Say what a change does. It is judged as the change would be."""
+def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Return the plan of a change, with the same checks as the change."""
     entry = entry_for(service, call, "read")
     live = find_living(service.platform, entry.order)
-    entered = Entered(call.body["values"], whole=call.body.get("whole", False))
-    found = plan_entered(service.platform, live, entered, _request(call, live))
-    told = {"order": entry.order, **to_json(found), "markdown": to_markdown(found)}
-    return Answer(200, told)
+    form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+    plan = plan_form_entry(service.platform, live, form_entry, _request(call, live))
+    body = {"order": entry.order, **to_json(plan), "markdown": to_markdown(plan)}
+    return ServiceResponse(200, body)
 
 
-def _request(call: Call, live: LiveOrder) -> ChangeRequest:
+def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
     body = call.body
     how = body.get("how")
     return ChangeRequest(
@@ -67,50 +67,53 @@ def _request(call: Call, live: LiveOrder) -> ChangeRequest:
     )
 
 
-def _operation(call: Call) -> str | None:
-    """Name the operation by the caller's key and what is asked: the same is done once."""
+def _operation(call: ServiceRequest) -> str | None:
+    """Derive the operation's id from the caller's key and the request."""
     if not call.key:
         return None
     text = json.dumps([call.who.name, call.path, call.key, call.body], sort_keys=True)
     return f"change-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
-def member(call: Call, claimed: str | None, team: TeamName) -> Requester:
-    """Return who asks. Whoever may act for every team counts as a member of this one."""
-    asked = call.who.requester(claimed)
-    if call.who.teams("read") is None and asked.proof:
-        return replace(asked, groups=asked.groups | {f"group:default/{team}"})
-    return asked
+def member(call: ServiceRequest, claimed: str | None, team: TeamName) -> Requester:
+    """Return the requester. A caller that may act for every team counts as a member."""
+    requester = call.who.requester(claimed)
+    if call.who.teams("read") is None and requester.proof:
+        return replace(requester, groups=requester.groups | {f"group:default/{team}"})
+    return requester
 
 
-def _told(service: Service, live: LiveOrder, done: Changed) -> Mapping[str, Any]:
-    """Add what a person reads, and where they look next."""
+def _body(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, Any]:
+    """Add a message for people and the address to look at next."""
     url = f"{service.platform.forge.base_url}/{live.repository}"
-    if done.pull is not None:
-        url = done.pull.web_url
-    elif done.commit:
-        url = f"{url}/commit/{done.commit}"
-    return {**done.to_json(), "message": _message(done), "url": url}
+    if outcome.pull is not None:
+        url = outcome.pull.web_url
+    elif outcome.commit:
+        url = f"{url}/commit/{outcome.commit}"
+    return {**outcome.to_json(), "message": _message(outcome), "url": url}
 
 
-def _message(done: Changed) -> str:
-    edits = "".join(f"\n- {edit}" for edit in done.edits)
-    follow = f"`orderkit status {done.order}` shows how far it is."
-    match done.state:
+def _message(outcome: Changed) -> str:
+    edits = "".join(f"\n- {edit}" for edit in outcome.edits)
+    follow = f"`orderkit status {outcome.order}` shows how far it is."
+    match outcome.state:
         case "unchanged":
-            return f"`{done.order}` has these values already; nothing was written."
+            return f"`{outcome.order}` has these values already; nothing was written."
         case "planned":
-            return f"It would change `{done.order}`; nothing was written.{edits}"
+            return f"It would change `{outcome.order}`; nothing was written.{edits}"
         case "proposed":
-            number = f"#{done.pull.number}" if done.pull else ""
+            number = f"#{outcome.pull.number}" if outcome.pull else ""
             return f"Pull request {number} waits for review; merging it delivers it.{edits}"
         case "committed":
-            return f"Committed as {short(done.commit or '')}; {follow}{edits}"
+            return f"Committed as {short(outcome.commit or '')}; {follow}{edits}"
 
 
-def get_history(service: Service, call: Call) -> Answer:
-    """Tell who changed what in an order, when and why, newest first."""
+def get_history(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Show who changed what in an order, when and why, newest first."""
     entry = entry_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
-    found = history(service.platform, entry.order, limit=limit)
-    return Answer(200, {"order": entry.order, "entries": [each.to_json() for each in found]})
+    entries = history(service.platform, entry.order, limit=limit)
+    return ServiceResponse(
+        200,
+        {"order": entry.order, "entries": [history_entry.to_json() for history_entry in entries]},
+    )

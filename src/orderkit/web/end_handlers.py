@@ -1,10 +1,10 @@
 """
-Handlers for the end of an order: begin it, or go on with it; say how far it is.
+Handlers for the end of an order: begin or continue it, and report its progress.
 
-An end takes minutes. It runs in a thread of its own, one for each order; the answer waits for it
-a while and then says where to look. Each step is recorded in the ledger before it is taken, so an
-end that was cut off (the service was stopped) goes on when it is asked for again. Called by
-``gate``, listed in ``operation_table``; one `Ends` per service.
+An end takes minutes. It runs in its own thread, one per order; the answer waits a while and then
+says where to look. Each step is recorded in the ledger before it is taken, so an interrupted end
+(the service was stopped) continues when it is requested again. Called by
+``gate``, listed in ``table``; one `EndRuns` per service.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.access import Right
 from orderkit.flows.end.destroying import Ended, EndRequest, destroy
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _GRACE_S = 10.0
-"""How much earlier than the gate the answer stops waiting."""
+"""How much earlier than the request pipeline the answer stops waiting."""
 _KEPT = 200
-"""How many ends that are over are remembered; the ledger knows all."""
+"""How many finished ends are kept in memory; the ledger has all."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Run:
-    """One end under way, or over."""
+    """One end, running or finished."""
 
     wanted: EndRequest
     steps: list[dict[str, str]] = field(default_factory=list)
@@ -42,71 +42,75 @@ class _Run:
     error: BaseException | None = None
     over: threading.Event = field(default_factory=threading.Event)
 
-    def on_step(self, step: Phase, done: str) -> None:
-        self.steps.append({"step": step, "done": done})
+    def on_step(self, step: Phase, detail: str) -> None:
+        self.steps.append({"step": step, "done": detail})
 
 
-class Ends:
-    """The ends that this process is at work on."""
+class EndRuns:
+    """The ends that this process runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
 
-    def post(self, service: Service, call: Call) -> Answer:
-        """End an order whose id is typed as a confirmation. 200 if it has ended, else 202."""
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """End an order; its id confirms that. 200 if it has ended, else 202."""
         entry = find_entry(service, call, "end")
         confirmed = call.body["confirm"]
         if confirmed != entry.order:
             raise InvalidInputError(
                 "confirm", confirmed, "is not the order's id", hint=f"type {entry.order}"
             )
-        asked = call.who.requester(call.body.get("requester"))
-        wanted = EndRequest(
+        requester = call.who.requester(call.body.get("requester"))
+        request = EndRequest(
             entry.order,
-            asked.ref,
+            requester.ref,
             call.body.get("repository"),
-            proof=asked.proof,
+            proof=requester.proof,
             reason=call.body.get("reason", ""),
             take=tuple(name for name, yes in call.body.get("take", {}).items() if yes),
         )
-        run = self._begun(service.platform, wanted)
+        run = self._start(service.platform, request)
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))
         if not run.over.is_set():
-            return Answer(202, _ending(entry, run.steps), {"Location": _where(entry)})
+            return ServiceResponse(
+                202, _ending(entry, run.steps), {"Location": _status_path(entry)}
+            )
         if run.error is not None:
             raise run.error
         if run.ended is None:
-            raise RuntimeError("an end that is over has a result")
+            raise RuntimeError("a finished end has a result")
         call.noted["repository"] = run.ended.record.repository
-        return Answer(200, _over(entry, run.ended.record))
+        return ServiceResponse(200, _ended_body(entry, run.ended.record))
 
-    def get(self, service: Service, call: Call) -> Answer:
-        """Say how far an end is."""
+    def get(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Report the progress of an end."""
         entry = find_entry(service, call, "read")
         with self._lock:
             run = self._runs.get(entry.order)
         if run is not None and not run.over.is_set():
-            return Answer(200, _ending(entry, run.steps))
+            return ServiceResponse(200, _ending(entry, run.steps))
         paths = ledger_snapshot(service.platform).blobs
         if entry.end_path in paths:
-            told = str(run.error) if run and run.error else "it was cut off"
-            return Answer(200, {**_ending(entry, []), "state": "stopped", "reason": told})
+            reason = str(run.error) if run and run.error else "it was cut off"
+            return ServiceResponse(
+                200, {**_ending(entry, []), "state": "stopped", "reason": reason}
+            )
         tombstones = ledger.tombstones(paths, entry.order)
         if entry.application_path in paths or not tombstones:
-            raise NotFoundError(f"{entry.order} is not ending", hint="it lives")
+            raise NotFoundError(f"{entry.order} is not ending", hint="the order is live")
         text = read_text(service.platform, service.platform.ledger, tombstones[-1], "main")
-        return Answer(200, _over(entry, parse(text or "", name=str(tombstones[-1]))))
+        return ServiceResponse(200, _ended_body(entry, parse(text or "", name=str(tombstones[-1]))))
 
-    def _begun(self, platform: Platform, wanted: EndRequest) -> _Run:
+    def _start(self, platform: Platform, request: EndRequest) -> _Run:
         with self._lock:
-            run = self._runs.get(wanted.order)
+            run = self._runs.get(request.order)
             if run is None or run.over.is_set():
                 self._forget()
-                run = self._runs[wanted.order] = _Run(wanted)
-                name = f"end of {wanted.order}"
+                run = self._runs[request.order] = _Run(request)
+                name = f"end of {request.order}"
                 thread = threading.Thread(target=_carry_out, args=(platform, run), name=name)
-                thread.daemon = True  # what it has done is recorded; nobody waits for it
+                thread.daemon = True  # its steps are recorded, so the process may stop without it
                 thread.start()
             return run
 
@@ -128,9 +132,9 @@ def _carry_out(platform: Platform, run: _Run) -> None:
         run.over.set()
 
 
-def find_entry(service: Service, call: Call, right: Right) -> OrderEntry:
+def find_entry(service: Service, call: ServiceRequest, right: Right) -> OrderEntry:
     """
-    Return the order that the path names: living, ending or ended; if the caller may.
+    Return the order that the path names, live, ending or ended, if the caller may see it.
 
     Raises:
         NotFoundError: There was never one, and the caller may see all.
@@ -138,19 +142,19 @@ def find_entry(service: Service, call: Call, right: Right) -> OrderEntry:
     """
     order, teams = call.path["order"], call.who.teams(right)
     paths = ledger_snapshot(service.platform).blobs
-    found = ledger.holder(paths, order)
-    found = found or ledger.ending(paths, order)
-    if found is None and (ended := ledger.tombstones(paths, order)):
-        found = OrderEntry(TeamName(ended[-1].parts[1]), OrderId(order))
-    if teams is not None and (found is None or found.team not in teams):
+    entry = ledger.living_order(paths, order)
+    entry = entry or ledger.ending_order(paths, order)
+    if entry is None and (ended := ledger.tombstones(paths, order)):
+        entry = OrderEntry(TeamName(ended[-1].parts[1]), OrderId(order))
+    if teams is not None and (entry is None or entry.team not in teams):
         raise call.who.foreign(f"order '{order}'", teams)
-    if found is None:
+    if entry is None:
         raise NotFoundError(f"no order '{order}' in the ledger", hint="see 'orderkit list'")
-    call.noted["team"] = found.team
-    return found
+    call.noted["team"] = entry.team
+    return entry
 
 
-def _where(entry: OrderEntry) -> str:
+def _status_path(entry: OrderEntry) -> str:
     return f"/v1/orders/{entry.order}/end"
 
 
@@ -158,23 +162,24 @@ def _ending(entry: OrderEntry, steps: list[dict[str, str]]) -> dict[str, Any]:
     return {
         "order": entry.order,
         "state": "ending",
-        "status": _where(entry),
+        "status": _status_path(entry),
         "steps": list(steps),
-        "message": f"`{entry.order}` is ending; asking for it again goes on where it stands.",
+        "message": f"`{entry.order}` is ending; repeat the request if it was interrupted.",
     }
 
 
-def _over(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
-    gone = "".join(f"\n- {key}" for key in record.must_be_gone)
+def _ended_body(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
+    gone_lines = "".join(f"\n- {key}" for key in record.must_be_gone)
     stays = "".join(f"\n- {text}" for text in record.survives)
     return {
         "order": entry.order,
         "state": "ended",
-        "status": _where(entry),
+        "status": _status_path(entry),
         "endedAt": record.ended_at,
         "repository": record.repository,
         "gone": [key.to_json() for key in record.must_be_gone],
         "survives": list(record.survives),
         "message": f"`{entry.order}` has ended; its repository is {record.repository}d. "
-        f"Seen to be gone:{gone or ' nothing was there'}" + (stays and f"\n\nWhat stays:{stays}"),
+        f"Verified to be gone:{gone_lines or ' nothing was there'}"
+        + (stays and f"\n\nSurvives:{stays}"),
     }

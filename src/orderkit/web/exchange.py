@@ -1,5 +1,5 @@
 """
-Requests in, answers out: what every handler of the service has in common.
+Read requests and write answers, for every handler of the service.
 
 Bodies are small JSON objects, checked against the schema that the OpenAPI document shows. Errors
 are short and readable as they are, because a portal shows them only in a log line (observed on
@@ -19,21 +19,8 @@ from starlette.responses import JSONResponse
 from orderkit.core import errors
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.secrets import redact
-from orderkit.ports.requesters import UnprovedError
 
 BODY_MAX_BYTES, HOOK_MAX_BYTES = 100_000, 2_000_000
-_STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
-    (UnprovedError, 401),
-    (errors.UsageError, 400),
-    (errors.NotFoundError, 404),
-    (errors.ConflictError, 409),
-    (errors.RefusedError, 403),
-    (errors.IncompleteError, 503),
-    (errors.BusyError, 503),
-    (errors.UnreachableError, 503),
-    (errors.RemoteError, 502),
-)
-"""First match wins; anything else of ours is a 500 with its message."""
 
 
 async def read_body(request: Request, *, max_bytes: int = BODY_MAX_BYTES) -> bytes:
@@ -56,52 +43,56 @@ def parse_body(data: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
     Read JSON and check it.
 
     Raises:
-        InvalidInputError: No JSON, a key twice, no Unicode, or a field the schema refuses.
+        InvalidInputError: No JSON, a duplicate key, invalid Unicode, or the schema refuses a field.
     """
     try:
-        found = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
-        json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate is no text
+        body = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
+        json.dumps(
+            body, ensure_ascii=False
+        ).encode()  # refuses a lone surrogate, which is no valid text
     except (ValueError, RecursionError) as error:
         raise errors.InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
-    check(found, schema, "body")
-    checked: dict[str, Any] = found
+    check(body, schema, "body")
+    checked: dict[str, Any] = body
     return checked
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"'{twice}' stands there twice")
-    return found
+        raise ValueError(f"'{twice}' is given twice")
+    return values
 
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def parse_query(request: Request, known: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def parse_query(request: Request, parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """
     Read the query.
 
     Raises:
-        InvalidInputError: A parameter nobody knows, one twice, or a value its schema refuses.
+        InvalidInputError: An unknown or duplicate parameter, or its schema refuses a value.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
-        if name not in known:
-            rule = "is no parameter here"
-            raise errors.InvalidInputError(f"query.{name}", value, rule, hint=_known(known))
-        if name in found:
-            raise errors.InvalidInputError(f"query.{name}", value, "stands there twice")
-        check(value, known[name], f"query.{name}")
-        found[name] = value
-    return found
+        if name not in parameters:
+            rule = "is not a parameter of this operation"
+            raise errors.InvalidInputError(
+                f"query.{name}", value, rule, hint=_parameter_list(parameters)
+            )
+        if name in values:
+            raise errors.InvalidInputError(f"query.{name}", value, "is given twice")
+        check(value, parameters[name], f"query.{name}")
+        values[name] = value
+    return values
 
 
-def _known(known: Mapping[str, object]) -> str:
-    return f"parameters: {', '.join(known) or 'none'}"
+def _parameter_list(parameters: Mapping[str, object]) -> str:
+    return f"parameters: {', '.join(parameters) or 'none'}"
 
 
 def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
@@ -118,21 +109,24 @@ def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
     )
     if problem is not None:
         path = ".".join(str(step) for step in problem.absolute_path)
-        named = path if field == "body" and path else ".".join(filter(None, (field, path)))
+        field_name = path if field == "body" and path else ".".join(filter(None, (field, path)))
         rule = f"is refused: {errors.shorten(problem.message)}"
-        raise errors.InvalidInputError(named, problem.instance, rule)
+        raise errors.InvalidInputError(field_name, problem.instance, rule)
 
 
 def refusal(error: errors.OrderkitError) -> JSONResponse:
     """Return the answer for an error of ours."""
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    more: dict[str, Any] = {}
+    status = error.http_status
+    details: dict[str, Any] = {}
     if isinstance(error, errors.InvalidInputError):
-        more = {"field": error.field, "value": _shown(error.value), "rule": error.rule}
+        details = {"field": error.field, "value": _shown(error.value), "rule": error.rule}
     if isinstance(error, FieldConflictError):
-        more = {"conflicts": [each.to_json() for each in error.conflicts], "head": error.head}
+        details = {
+            "conflicts": [conflict.to_json() for conflict in error.conflicts],
+            "head": error.head,
+        }
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
-    return error_answer(status, str(error), error.hint, more=more, headers=headers)
+    return error_answer(status, str(error), error.hint, details=details, headers=headers)
 
 
 def _shown(value: object) -> str:
@@ -145,11 +139,11 @@ def error_answer(
     message: str,
     hint: str,
     *,
-    more: Mapping[str, Any] = {},
+    details: Mapping[str, Any] = {},
     headers: Mapping[str, str] = {},
 ) -> JSONResponse:
     """Return an error as every caller reads it: registered secrets masked."""
-    body = {"message": message, "hint": hint, **more}
+    body = {"message": message, "hint": hint, **details}
     masked = {name: _masked(value) for name, value in body.items()}
     return JSONResponse({"error": masked}, status_code=status, headers=dict(headers))
 
@@ -158,7 +152,7 @@ def _masked(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value.encode(errors="replace").decode())
     if isinstance(value, list):
-        return [_masked(each) for each in value]
+        return [_masked(item) for item in value]
     if isinstance(value, dict):
-        return {key: _masked(each) for key, each in value.items()}
+        return {key: _masked(item) for key, item in value.items()}
     return value

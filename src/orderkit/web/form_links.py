@@ -1,10 +1,10 @@
 """
-Lead a browser from an order's page to a form of the portal, with what Git holds filled in.
+Redirect a browser from an order's page to a form of the portal, filled in with the values in Git.
 
-A link that a person clicks carries no token. So the forms of an order are open to everybody who
-may read its repository anyway: where that is private, only to those who prove themselves, or if
-platform.yaml says ``openForms``. What the form holds is a claim; the request it sends is checked.
-Called by ``request_pipeline``, listed in ``operation_table``.
+A link that a person clicks carries no token. So the forms of an order are open to everybody who may
+read its repository: if that is private, only to authenticated callers, or to all if platform.yaml
+says ``openForms``. The form's values are a claim; the request that the form sends is checked.
+Called by ``gate``, listed in ``table``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for
 
 
-def get_change_form(service: Service, call: Call) -> Answer:
+def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Redirect to the form of a change."""
     live = _living(service, call)
     change = change_named(live.kit, call.path["change"])
@@ -35,28 +35,30 @@ def get_change_form(service: Service, call: Call) -> Answer:
     return _redirect(service, live, change.name, data)
 
 
-def get_end_form(service: Service, call: Call) -> Answer:
+def get_end_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Redirect to the form of the end."""
     live = _living(service, call)
     return _redirect(service, live, END, {ORDER: live.entry.order})
 
 
-def _redirect(service: Service, live: LiveOrder, change: str, data: dict[str, Any]) -> Answer:
+def _redirect(
+    service: Service, live: LiveOrder, change: str, data: dict[str, Any]
+) -> ServiceResponse:
     name = template_name(live.kit.name, change)
     form = quote(json.dumps(data, ensure_ascii=False, separators=(",", ":")), safe="")
     url = f"{service.options.portal_url}/create/templates/default/{name}?formData={form}"
-    return Answer(302, None, {"Location": url, "Cache-Control": "no-store"})
+    return ServiceResponse(302, None, {"Location": url, "Cache-Control": "no-store"})
 
 
-def _living(service: Service, call: Call) -> LiveOrder:
+def _living(service: Service, call: ServiceRequest) -> LiveOrder:
     entry = _open_entry(service, call) if call.caller is None else entry_for(service, call, "read")
     return find_living(service.platform, entry.order)
 
 
-def _open_entry(service: Service, call: Call) -> OrderEntry:
-    """Return an order whose values everybody may see; others look as if they did not exist."""
+def _open_entry(service: Service, call: ServiceRequest) -> OrderEntry:
+    """Return an order whose values everybody may see; for others, raise as if it did not exist."""
     order = call.path["order"]
-    entry = ledger.holder(ledger_snapshot(service.platform).blobs, order)
+    entry = ledger.living_order(ledger_snapshot(service.platform).blobs, order)
     if entry is not None:
         repository = service.platform.forge.repo(entry.repository)
         if repository is not None and (service.options.open_forms or not repository.private):

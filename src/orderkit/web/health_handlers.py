@@ -1,9 +1,9 @@
 """
-Handlers for those who watch the service: alive, ready, figures, and its own document.
+Handlers for monitoring: health, readiness, metrics and the OpenAPI document.
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
-tokens do. The latter's verdict is kept for a few seconds, because anybody may ask for it.
-Called by ``request_pipeline``, listed in ``operation_table``.
+tokens do. The latter's result is cached for a few seconds, because anybody may request it.
+Called by ``gate``, listed in ``table``.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from typing import Any
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _KEPT_S = 5.0
 
 
-def get_healthz(_service: Service, _call: Call) -> Answer:
+def get_healthz(_service: Service, _call: ServiceRequest) -> ServiceResponse:
     """Say that the process answers."""
-    return Answer(200, "ok\n")
+    return ServiceResponse(200, "ok\n")
 
 
-def get_metrics(service: Service, call: Call) -> Answer:
-    """Show the figures; they are of all teams."""
+def get_metrics(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Return the metrics, which cover all teams."""
     call.who.check("observe", None)
-    return Answer(200, service.metrics.text())
+    return ServiceResponse(200, service.metrics.text())
 
 
 class Readiness:
-    """The verdict on what the service needs, kept for a moment."""
+    """The cached result of checking what the service needs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._until = 0.0
         self._checks: dict[str, str] = {}
 
-    def __call__(self, service: Service, _call: Call) -> Answer:
+    def __call__(self, service: Service, _call: ServiceRequest) -> ServiceResponse:
         """Answer 200 if everything that is needed answers, else 503."""
         with self._lock:
             if time.monotonic() >= self._until:
-                self._checks = _looked(service)
+                self._checks = _check_all(service)
                 self._until = time.monotonic() + _KEPT_S
             checks = dict(self._checks)
-        ready = all(found == "ok" for found in checks.values())
-        return Answer(200 if ready else 503, {"ready": ready, "checks": checks})
+        ready = all(result == "ok" for result in checks.values())
+        return ServiceResponse(200 if ready else 503, {"ready": ready, "checks": checks})
 
 
-def _looked(service: Service) -> dict[str, str]:
-    """Return ok or what is wrong, by name; without addresses: strangers may read it."""
+def _check_all(service: Service) -> dict[str, str]:
+    """Return ok or the error by name, without addresses, because anybody may read it."""
     platform, requesters = service.platform, service.options.access.requesters
     checks: dict[str, Callable[[], Any]] = {
         "forge": lambda: ledger_snapshot(platform),
@@ -60,10 +60,10 @@ def _looked(service: Service) -> dict[str, str]:
     }
     if requesters is not None:
         checks["signers"] = requesters.describe
-    found = {}
+    results = {}
     for name, look in checks.items():
         try:
-            found[name] = "ok" if look() else "not served"
+            results[name] = "ok" if look() else "not served"
         except OrderkitError as error:
-            found[name] = type(error).__name__.removesuffix("Error").lower()
-    return found
+            results[name] = type(error).__name__.removesuffix("Error").lower()
+    return results

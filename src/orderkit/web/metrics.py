@@ -1,8 +1,8 @@
 """
-Figures of the service in Prometheus' text format (version 0.0.4).
+Metrics of the service in Prometheus' text format (version 0.0.4).
 
-Requests by operation and status, their durations, how many are under way, and why callers were
-turned away. Called by ``request_pipeline``; shown at ``/metrics``; thread-safe.
+Requests by operation and status, their durations, requests in progress, and refused requests by
+reason. Called by ``gate``; shown at ``/metrics``; thread-safe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0
 
 
 class Metrics:
-    """The figures since the process began."""
+    """The metrics since the process started."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,12 +47,12 @@ class Metrics:
                     self._within[operation, bound] += 1
 
     def refuse(self, reason: str) -> None:
-        """Count a caller that was turned away."""
+        """Count a refused caller."""
         with self._lock:
             self._refused[reason] += 1
 
     def plan(self, state: str) -> None:
-        """Count a pull request whose plan was made for a webhook, by what came of it."""
+        """Count a pull request that was planned for a webhook, by outcome."""
         with self._lock:
             self._plans[state] += 1
 
@@ -84,13 +84,13 @@ class Metrics:
         for operation, count in sorted(self._count.items()):
             label = f'operation="{operation}"'
             for bound in _BOUNDS_S:
-                found = self._within[operation, bound]
-                yield f'{name}_bucket{{{label},le="{bound:g}"}} {found}'
+                count_within = self._within[operation, bound]
+                yield f'{name}_bucket{{{label},le="{bound:g}"}} {count_within}'
             yield f'{name}_bucket{{{label},le="+Inf"}} {count}'
             yield f"{name}_sum{{{label}}} {self._sum_s[operation]:.6f}"
             yield f"{name}_count{{{label}}} {count}"
 
 
-def _head(name: str, kind: str, what: str) -> Iterator[str]:
-    yield f"# HELP {name} {what}"
+def _head(name: str, kind: str, description: str) -> Iterator[str]:
+    yield f"# HELP {name} {description}"
     yield f"# TYPE {name} {kind}"

@@ -12,35 +12,35 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from orderkit.web.operations import Operation, Schema
+from orderkit.web.operations import Schema, ServiceOperation
 from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, named
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ALWAYS = {
     400: "A field, parameter or body that is refused.",
-    429: "Too many requests of this caller.",
+    429: "Too many requests from this caller.",
     500: "A bug in Orderkit.",
     502: "Forge, cluster or portal failed.",
-    503: "One of them cannot be reached, or the work is not finished: send it again.",
+    503: "One of them cannot be reached, or the work is not finished: send the request again.",
 }
 _GUARDED = {
-    401: "Who asks is not proved.",
-    403: "The caller may not, or the request is unsafe.",
+    401: "The caller is not authenticated.",
+    403: "The caller lacks the right, or the request is unsafe.",
 }
 
 
-def document(operations: Iterable[Operation], *, secret_header: str) -> dict[str, Any]:
+def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> dict[str, Any]:
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        found = paths.setdefault(operation.path, _parameters(operation.path))
-        found[operation.method.lower()] = _operation(operation)
+        path_item = paths.setdefault(operation.path, _parameters(operation.path))
+        path_item[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Orderkit",
             "version": "v1",
-            "description": "Place, look at, change and end platform orders (docs/service.md).",
+            "description": "Place, show, change and end platform orders (docs/service.md).",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -52,12 +52,12 @@ def document(operations: Iterable[Operation], *, secret_header: str) -> dict[str
                     "type": "apiKey",
                     "in": "header",
                     "name": secret_header,
-                    "description": "What a portal's proxy adds; templates cannot see it.",
+                    "description": "The secret that a portal's proxy adds, unseen by templates.",
                 },
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of Backstage, of an OpenID provider, or of ours.",
+                    "description": "A token of Backstage, an OpenID provider, or this service.",
                 },
             },
         },
@@ -68,39 +68,39 @@ def _parameters(path: str) -> dict[str, Any]:
     names = _PARAMETER.findall(path)
     if not names:
         return {}
-    found = [{"name": n, "in": "path", "required": True, "schema": LABEL} for n in names]
-    return {"parameters": found}
+    parameters = [{"name": n, "in": "path", "required": True, "schema": LABEL} for n in names]
+    return {"parameters": parameters}
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _operation(operation: ServiceOperation) -> dict[str, Any]:
+    operation_object: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
         "security": _security(operation),
     }
     if operation.right:
-        found["description"] = f"Needs the right '{operation.right}'."
-    if wanted := [*_query(operation.query), *_key(operation)]:
-        found["parameters"] = wanted
+        operation_object["description"] = f"Needs the right '{operation.right}'."
+    if parameters := [*_query(operation.query), *_key(operation)]:
+        operation_object["parameters"] = parameters
     if operation.body is not None:
         content = {"application/json": {"schema": operation.body}}
-        found["requestBody"] = {"required": True, "content": content}
-    found["responses"] = _responses(operation)
-    return found
+        operation_object["requestBody"] = {"required": True, "content": content}
+    operation_object["responses"] = _responses(operation)
+    return operation_object
 
 
-def _security(operation: Operation) -> list[dict[str, Any]]:
+def _security(operation: ServiceOperation) -> list[dict[str, Any]]:
     proofs: list[dict[str, Any]] = [{"portal": []}, {"bearer": []}]
     if operation.right:
         return proofs
     return [{}, *proofs] if operation.optional else []
 
 
-def _query(known: Mapping[str, Schema]) -> list[dict[str, Any]]:
-    return [{"name": name, "in": "query", "schema": schema} for name, schema in known.items()]
+def _query(query: Mapping[str, Schema]) -> list[dict[str, Any]]:
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in query.items()]
 
 
-def _key(operation: Operation) -> list[dict[str, Any]]:
+def _key(operation: ServiceOperation) -> list[dict[str, Any]]:
     if not operation.keyed:
         return []
     return [
@@ -113,7 +113,7 @@ def _key(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: ServiceOperation) -> dict[str, Any]:
     refused = {**_ALWAYS, **(_GUARDED if operation.right or operation.optional else {})}
     errors = {status: (text, named("Error")) for status, text in refused.items()}
     every = {**errors, **operation.answers}
@@ -121,7 +121,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 
 def _response(
-    operation: Operation, status: int, text: str, schema: Schema | None
+    operation: ServiceOperation, status: int, text: str, schema: Schema | None
 ) -> dict[str, Any]:
     if schema is None:
         return {"description": text}

@@ -15,9 +15,9 @@ from orderkit.web import (
     metrics,
     order_handlers,
 )
-from orderkit.web.end_handlers import Ends
-from orderkit.web.kit_gates import GateDesk
-from orderkit.web.operations import Operation
+from orderkit.web.end_handlers import EndRuns
+from orderkit.web.kit_gates import GateHandlers
+from orderkit.web.operations import ServiceOperation
 from orderkit.web.pull_plans import PullPlans
 from orderkit.web.request_schemas import (
     CHANGE,
@@ -35,30 +35,30 @@ from orderkit.web.request_schemas import (
 _ORDER = "/v1/orders/{order}"
 
 
-def operations() -> tuple[Operation, ...]:
+def operations() -> tuple[ServiceOperation, ...]:
     """Return every operation of a new service."""
     return (
         *_placing(),
         *_looking(),
         *_changing(),
         *_forms(),
-        *_ending(Ends()),
-        *_gates(GateDesk()),
+        *_ending(EndRuns()),
+        *_gates(GateHandlers()),
         *_hooks(PullPlans()),
         *_watching(),
     )
 
 
-def _placing() -> tuple[Operation, ...]:
+def _placing() -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "runTask",
             "POST",
             "/v1/tasks",
             "Run a template of the platform's pack for a portal; idempotent.",
             order_handlers.post_task,
             {
-                200: ("The same order was there.", named("TaskDone")),
+                200: ("The same order existed already.", named("TaskDone")),
                 201: ("It is new.", named("TaskDone")),
                 404: ("No such template or team.", named("Error")),
                 409: ("The order exists with other values.", named("Error")),
@@ -68,7 +68,7 @@ def _placing() -> tuple[Operation, ...]:
             slow=True,
             person=True,
         ),
-        Operation(
+        ServiceOperation(
             "registerOrder",
             "POST",
             "/v1/orders",
@@ -86,10 +86,10 @@ def _placing() -> tuple[Operation, ...]:
     )
 
 
-def _looking() -> tuple[Operation, ...]:
+def _looking() -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order.", named("Error"))}
     return (
-        Operation(
+        ServiceOperation(
             "listOrders",
             "GET",
             "/v1/orders",
@@ -99,16 +99,16 @@ def _looking() -> tuple[Operation, ...]:
             "read",
             query={"team": LABEL, "kit": LABEL},
         ),
-        Operation(
+        ServiceOperation(
             "getOrder",
             "GET",
             _ORDER,
-            "Say how one order is, at which commit, and why.",
+            "Show the state of one order, its commit and the reason.",
             order_handlers.get_order,
             {200: ("The order.", named("Order")), **missing},
             "read",
         ),
-        Operation(
+        ServiceOperation(
             "traceOrder",
             "GET",
             f"{_ORDER}/trace",
@@ -117,11 +117,11 @@ def _looking() -> tuple[Operation, ...]:
             {200: ("The tree.", named("Trace")), **missing},
             "read",
         ),
-        Operation(
+        ServiceOperation(
             "orderEvents",
             "GET",
             f"{_ORDER}/events",
-            "Tell what the cluster says about an order and its parts, newest first.",
+            "List the cluster's events about an order and its parts, newest first.",
             order_handlers.get_events,
             {200: ("Its events.", named("Events")), **missing},
             "read",
@@ -130,40 +130,40 @@ def _looking() -> tuple[Operation, ...]:
     )
 
 
-def _changing() -> tuple[Operation, ...]:
+def _changing() -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order.", named("Error"))}
     return (
-        Operation(
+        ServiceOperation(
             "planChange",
             "POST",
             f"{_ORDER}/plan",
-            "Say what a change does, down to composed resources; nothing is written.",
+            "Return the plan of a change, down to composed resources. Nothing is written.",
             change_handlers.post_plan,
             {200: ("The plan.", named("Planned")), **missing},
             "read",
             body=PLAN,
             slow=True,
         ),
-        Operation(
+        ServiceOperation(
             "orderHistory",
             "GET",
             f"{_ORDER}/history",
-            "Tell who changed what in an order, when and why, newest first.",
+            "Show who changed what in an order, when and why, newest first.",
             change_handlers.get_history,
             {200: ("Its commits.", named("History")), **missing},
             "read",
             query={"limit": LIMIT},
         ),
-        Operation(
+        ServiceOperation(
             "changeOrder",
             "POST",
             f"{_ORDER}/changes",
-            "Change fields of a living order through Git, as far as its kit allows.",
+            "Change fields of a live order through Git, as far as its kit allows.",
             change_handlers.post_change,
             {
                 200: ("Nothing was written: unchanged, planned, or done before.", named("Changed")),
                 201: ("Committed, or proposed as a pull request.", named("Changed")),
-                409: ("Somebody else changed a field; both values are told.", named("Error")),
+                409: ("Somebody else changed a field; the answer has both values.", named("Error")),
                 **missing,
             },
             "change",
@@ -175,27 +175,27 @@ def _changing() -> tuple[Operation, ...]:
     )
 
 
-def _forms() -> tuple[Operation, ...]:
+def _forms() -> tuple[ServiceOperation, ...]:
     answers = {
         302: ("The portal's form, filled in.", None),
-        404: ("No such order or change, or only for those who prove themselves.", named("Error")),
+        404: ("No such order or change, or it needs authentication.", named("Error")),
     }
     return (
-        Operation(
+        ServiceOperation(
             "changeForm",
             "GET",
             f"{_ORDER}/changes/{{change}}/form",
-            "Lead a browser to the portal's form of a change, with what Git holds filled in.",
+            "Redirect a browser to the portal's form of a change, filled in from Git.",
             form_links.get_change_form,
             answers,
             None,
             optional=True,
         ),
-        Operation(
+        ServiceOperation(
             "endForm",
             "GET",
             f"{_ORDER}/end/form",
-            "Lead a browser to the portal's form of the order's end.",
+            "Redirect a browser to the portal's form of the order's end.",
             form_links.get_end_form,
             answers,
             None,
@@ -204,14 +204,14 @@ def _forms() -> tuple[Operation, ...]:
     )
 
 
-def _ending(ends: Ends) -> tuple[Operation, ...]:
+def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order, or it is not ending.", named("Error"))}
     return (
-        Operation(
+        ServiceOperation(
             "endOrder",
             "POST",
             f"{_ORDER}/end",
-            "End an order and prove that it is gone; asked again, it goes on.",
+            "End an order and verify that it is gone; a repetition continues an interrupted end.",
             ends.post,
             {
                 200: ("It has ended.", named("End")),
@@ -223,11 +223,11 @@ def _ending(ends: Ends) -> tuple[Operation, ...]:
             slow=True,
             person=True,
         ),
-        Operation(
+        ServiceOperation(
             "orderEnd",
             "GET",
             f"{_ORDER}/end",
-            "Say how far the end of an order is.",
+            "Report the progress of an order's end.",
             ends.get,
             {200: ("How far it is.", named("End")), **missing},
             "read",
@@ -235,19 +235,22 @@ def _ending(ends: Ends) -> tuple[Operation, ...]:
     )
 
 
-def _gates(desk: GateDesk) -> tuple[Operation, ...]:
+def _gates(desk: GateHandlers) -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "gate",
             "GET",
             "/v1/gates/{kit}/{name}",
-            "Say whether the user of an XR may go on; only what is used up is 402.",
+            "Say whether the user of an XR may continue; only an exhausted budget is 402.",
             desk.get,
             {
                 200: ("Yes.", named("Gate")),
-                402: ("No: what was paid for is used up.", named("Gate")),
+                402: ("No: the budget is used up.", named("Gate")),
                 404: ("No such kit, or it has no gate.", named("Error")),
-                503: ("Nobody knows now, or it is paused for another cause.", named("Error")),
+                503: (
+                    "The answer cannot be determined now, or the XR is paused for another reason.",
+                    named("Error"),
+                ),
             },
             "read",
             query={"namespace": LABEL},
@@ -255,13 +258,13 @@ def _gates(desk: GateDesk) -> tuple[Operation, ...]:
     )
 
 
-def _hooks(pulls: PullPlans) -> tuple[Operation, ...]:
+def _hooks(pulls: PullPlans) -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "giteaWebhook",
             "POST",
             PATH,
-            "Take a delivery of the forge's webhook: pull requests are planned in the background.",
+            "Accept a delivery of the forge's webhook; plan pull requests in the background.",
             pulls.post,
             {
                 200: ("There is nothing to plan.", named("Taken")),
@@ -275,32 +278,32 @@ def _hooks(pulls: PullPlans) -> tuple[Operation, ...]:
     )
 
 
-def _watching() -> tuple[Operation, ...]:
+def _watching() -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "alive",
             "GET",
             "/healthz",
-            "Say that the process answers.",
+            "Report that the process answers.",
             health_handlers.get_healthz,
             {200: ("It does.", TEXT)},
             None,
             media="text/plain",
         ),
-        Operation(
+        ServiceOperation(
             "ready",
             "GET",
             "/readyz",
-            "Say whether forge, cluster and the signers of tokens answer.",
+            "Report whether forge, cluster and token signers answer.",
             health_handlers.Readiness(),
             {200: ("They do.", named("Ready")), 503: ("One does not.", named("Ready"))},
             None,
         ),
-        Operation(
+        ServiceOperation(
             "metrics",
             "GET",
             "/metrics",
-            "Show the figures in Prometheus' text format.",
+            "Return the metrics in Prometheus' text format.",
             health_handlers.get_metrics,
             {200: ("The figures.", TEXT)},
             "observe",

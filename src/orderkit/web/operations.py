@@ -1,5 +1,5 @@
 """
-What an operation of the service is: its place, who may ask, its schemas, its handler.
+An operation of the service: its path, the right it needs, its schemas, its handler.
 
 One table of them (``web.operation_table``) makes the routes, checks requests and answers the
 OpenAPI document, so that the three cannot disagree.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orderkit.core.platform.access import Right
-from orderkit.web.callers import Access, Caller
+from orderkit.web.callers import Caller, CallerAccess
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -27,13 +27,13 @@ ANSWER_S = 50.0
 class ServiceOptions:
     """How one service is set up."""
 
-    access: Access
+    access: CallerAccess
     audit: AuditLog | None = None
     requests_per_minute: int = 600
     answer_s: float = ANSWER_S
-    """Slow operations are answered within it, before the portal's own time limit."""
+    """Time limit of slow operations, below the portal's own."""
     portal_url: str = ""
-    """The portal as a browser reaches it: where forms open."""
+    """Address at which a browser reaches the portal's forms."""
     open_forms: bool = False
 
 
@@ -47,11 +47,11 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ServiceRequest:
     """
-    One request, read and checked. `noted` is what the audit log adds to its line.
+    One request, read and checked. `noted` has the handler's fields for the audit log.
 
-    `caller` is None only where nobody has to prove themselves.
+    `caller` is None only for operations without authentication.
     """
 
     caller: Caller | None
@@ -75,24 +75,24 @@ class Call:
             RuntimeError: The operation is open: a mistake in the table.
         """
         if self.caller is None:
-            raise RuntimeError("this operation knows no caller")
+            raise RuntimeError("this operation has no caller")
         return self.caller
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is sent back. `body` is JSON unless the operation's media type says otherwise."""
+class ServiceResponse:
+    """The answer. `body` is JSON unless the operation has another media type."""
 
     status: int
     body: Any
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler = Callable[[Service, Call], Answer]
+Handler = Callable[[Service, ServiceRequest], ServiceResponse]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ServiceOperation:
     """One method of one path."""
 
     id: str
@@ -103,15 +103,15 @@ class Operation:
     answers: Mapping[int, tuple[str, Schema | None]]
     """By status: a description and the schema of the body."""
     right: Right | None
-    """What a caller needs; None: open to everybody."""
+    """The right that a caller needs; None: no authentication."""
     body: Schema | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
     slow: bool = False
-    """It may take long: it has threads of its own and is answered in time."""
+    """May take long: runs in separate threads, and is answered within the time limit."""
     optional: bool = False
-    """Open, but whoever proves themselves is known: the handler decides."""
+    """Authentication is optional; the handler decides."""
     person: bool = False
-    """Where a portal signs for its users, its secret alone is not enough."""
+    """If a portal signs for its users, its secret alone is not enough."""
     keyed: bool = False
     """It honours an Idempotency-Key."""
     hook: bool = False

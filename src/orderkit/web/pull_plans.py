@@ -1,14 +1,13 @@
 """
-Handler for the forge's webhooks: a pull request was opened or pushed to, so it is planned anew.
+Handler for the forge's webhooks: plan a pull request again after it was opened or pushed to.
 
-When main moves on, what merging would do changes too: all open pull requests of the repository are
-planned anew. A delivery is answered at once: the planning is done by a few threads from a bounded
-queue, where a pull request stands at most once; one that is pushed to while it is planned is
-planned once more.
-What waits when the process ends is lost: the next push, or ``orderkit platform webhook --missed``,
-makes up for it.
+A new commit on main changes what merging would do, so all open pull requests of the repository are
+planned again. A delivery is answered at once: a few threads plan from a bounded queue that has each
+pull request at most once; one that is pushed to while it is planned is planned once more.
+The queue is lost when the process ends; the next push or ``orderkit platform webhook --missed``
+plans the missing ones.
 
-Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
+Called by ``gate``, listed in ``table``; one `PullPlans` per service.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orderkit.core.errors import (
-    BusyError,
+    InProgressError,
     NotFoundError,
     OrderkitError,
     RefusedError,
@@ -29,14 +28,14 @@ from orderkit.core.names import RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
 from orderkit.flows.plan.pull_requests import MAIN, keep_planned, say_failed
 from orderkit.ports.requesters import UnprovedError
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.webhook_delivery import Asked, read_delivery
 
 WAITING_MAX, WORKERS = 200, 2
 LIMIT_S = 300.0
-"""How long one may take before its place is given to another; a thread cannot be ended."""
+"""Time after which a run is given up and its thread replaced; a thread cannot be killed."""
 _STUCK_MAX = 4
-"""So many threads are given up; then those that are left have to do."""
+"""Bound on the number of threads that are given up."""
 _TRIES, _PAUSE_S = 3, 2.0
 _DONE = "done"
 
@@ -44,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 class PullPlans:
-    """The pull requests that wait for their plan, and those that are at it."""
+    """The pull requests that wait for their plan, and those being planned."""
 
     def __init__(
         self, *, waiting_max: int = WAITING_MAX, workers: int = WORKERS, limit_s: float = LIMIT_S
@@ -52,12 +51,12 @@ class PullPlans:
         self._lock = threading.Lock()
         self._waiting: OrderedDict[Asked, None] = OrderedDict()
         self._running: dict[Asked, object] = {}
-        """With a token of the run, so that one that was given up is told from the next."""
+        """By pull request: a token of its run, which distinguishes a given-up run from the next."""
         self._again: set[Asked] = set()
         self._threads = self._stuck = 0
         self._waiting_max, self._workers, self._limit_s = waiting_max, workers, limit_s
 
-    def post(self, service: Service, call: Call) -> Answer:
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Take a delivery. 202 if a pull request is planned, 200 if there is nothing to plan."""
         key = hook_key(service.options.access.secret)
         if not is_signed(key, call.raw, call.headers.get(HEADER.lower(), "")):
@@ -66,15 +65,15 @@ class PullPlans:
                 hint="register the webhook with 'orderkit platform webhook'",
             )
         call.noted.update(caller="forge", via="the webhook's signature")
-        asked = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
-        if isinstance(asked, str):
-            return Answer(200, {"state": "ignored", "reason": asked})
-        repo, number = asked
-        where: dict[str, Any] = {"repository": str(repo)}
-        call.noted.update(where, pull=number or "all")
+        delivery = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
+        if isinstance(delivery, str):
+            return ServiceResponse(200, {"state": "ignored", "reason": delivery})
+        repo, number = delivery
+        details: dict[str, Any] = {"repository": str(repo)}
+        call.noted.update(details, pull=number or "all")
         if number is not None:
-            where["number"] = number
-        return Answer(202, {"state": self._add(service, asked), **where})
+            details["number"] = number
+        return ServiceResponse(202, {"state": self._add(service, delivery), **details})
 
     def under_way(self) -> tuple[int, int]:
         """Return how many pull requests wait, and how many are being planned."""
@@ -95,7 +94,7 @@ class PullPlans:
                 self._again.add(key)
                 return "waiting"
             if len(self._waiting) >= self._waiting_max:
-                raise BusyError(
+                raise InProgressError(
                     f"{self._waiting_max} pull requests wait for their plan",
                     hint="deliver it again later, or run 'orderkit plan --pull-request'",
                 )
@@ -104,7 +103,7 @@ class PullPlans:
             return "queued"
 
     def _start(self, service: Service) -> None:
-        """Start a thread if something waits and there is a place; the lock is held."""
+        """Start a thread if a pull request waits; the caller holds the lock."""
         if self._waiting and self._threads < self._workers:
             self._threads += 1
             threading.Thread(
@@ -112,8 +111,8 @@ class PullPlans:
             ).start()
 
     def _work(self, service: Service) -> None:
-        while (found := self._next()) is not None:
-            key, token = found
+        while (next_pull := self._next()) is not None:
+            key, token = next_pull
             limit = threading.Timer(self._limit_s, self._give_up, (service, key, token))
             limit.daemon = True
             limit.start()
@@ -128,7 +127,9 @@ class PullPlans:
         repo, number = key
         if number is not None:
             _plan(service, repo, number)
-        elif (state := _tried(service, str(repo), lambda: self._add_open(service, repo))) != _DONE:
+        elif (
+            state := _run_safely(service, str(repo), lambda: self._add_open(service, repo))
+        ) != _DONE:
             service.metrics.plan(state)
 
     def _add_open(self, service: Service, repo: RepoId) -> str:
@@ -158,7 +159,7 @@ class PullPlans:
             return True
 
     def _give_up(self, service: Service, key: Asked, token: object) -> None:
-        """Let another thread go on in place of one that does not come back."""
+        """Give up a run that does not return, and start another thread in its place."""
         with self._lock:
             if self._running.get(key) is not token or self._stuck >= _STUCK_MAX:
                 return
@@ -176,7 +177,7 @@ class PullPlans:
 
 
 def _plan(service: Service, repo: RepoId, number: int) -> None:
-    state = _tried(
+    state = _run_safely(
         service,
         f"{repo}#{number}",
         lambda: str(keep_planned(service.platform, repo, number).judged.state),
@@ -187,9 +188,9 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
         _say_failed(service, repo, number, why)
 
 
-def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
-    """Act, and never raise: nobody is there to be told but the log and the figures."""
-    for left in reversed(range(_TRIES)):
+def _run_safely(service: Service, name: str, act: Callable[[], str]) -> str:
+    """Act and never raise: there is no caller, so errors go to the log and the metrics."""
+    for tries_left in reversed(range(_TRIES)):
         try:
             return act()
         except (NotFoundError, RefusedError) as error:
@@ -197,7 +198,7 @@ def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
             return "ignored"
         except OrderkitError as error:
             logger.warning("%s has no plan: %s", name, error)
-            if not (left and error.retryable):
+            if not (tries_left and error.retryable):
                 break
             service.platform.clock.sleep(_PAUSE_S)
         except Exception:

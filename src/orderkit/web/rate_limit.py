@@ -1,7 +1,7 @@
 """
-How many requests a caller may send: a bucket of permits each, filled at a steady rate.
+Limit the requests of each caller by a token bucket that fills at a steady rate.
 
-Kept in memory, per process. Called by ``request_pipeline``; thread-safe.
+Kept in memory, per process. Called by ``gate``; thread-safe.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 _CALLERS_MAX = 10_000
-"""Beyond it the caller who was quiet longest is forgotten, and begins with a full bucket."""
+"""Bound on the callers in memory; the one idle longest is dropped, and starts anew."""
 _BURST_S = 10.0
 _BURST_MIN = 5.0
 
@@ -23,7 +23,7 @@ class RateLimit:
     def __init__(
         self, per_minute: int, *, monotonic_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow bursts of what ten seconds allow, at least five."""
+        """Allow bursts of ten seconds' worth of requests, at least five."""
         self._per_s = per_minute / 60
         self._burst = max(_BURST_MIN, self._per_s * _BURST_S)
         self._monotonic_s = monotonic_s
@@ -31,13 +31,13 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, caller: str) -> float:
-        """Take a permit; return 0, or after how many seconds there will be one."""
+        """Take a permit; return 0, or the seconds until one is available."""
         now = self._monotonic_s()
         with self._lock:
-            level, seen = self._buckets.pop(caller, (self._burst, now))
-            level = min(self._burst, level + (now - seen) * self._per_s)
-            allowed = level >= 1
-            self._buckets[caller] = (level - 1 if allowed else level, now)
+            level, updated_s = self._buckets.pop(caller, (self._burst, now))
+            level = min(self._burst, level + (now - updated_s) * self._per_s)
+            is_allowed = level >= 1
+            self._buckets[caller] = (level - 1 if is_allowed else level, now)
             if len(self._buckets) > _CALLERS_MAX:
                 self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1 - level) / self._per_s
+        return 0.0 if is_allowed else (1 - level) / self._per_s

@@ -1,9 +1,9 @@
 """
-What every request passes: who calls, may they, how often; then its handler, the log, the figures.
+The path of every request: caller, rights, rate limit, handler, audit log, metrics.
 
-Requests are read here and answered in threads, because a portal or provider may have to be asked
-for its keys. Slow operations have threads of their own, since they may call the service again,
-and are answered in time: what takes longer is not stopped, and the same request finds it.
+Requests are handled in threads, because keys may have to be fetched from a portal or provider. Slow
+operations have separate threads, because they may call the service again. They are answered within
+a time limit: the work continues, and a repeated request finds it.
 Called by ``service``.
 """
 
@@ -33,7 +33,7 @@ from orderkit.web.exchange import (
     read_body,
     refusal,
 )
-from orderkit.web.operations import Answer, Call, Operation, Service
+from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.rate_limit import RateLimit
 from orderkit.web.request_schemas import KEY, LABEL
 
@@ -43,7 +43,7 @@ _JSON = "application/json"
 logger = logging.getLogger(__name__)
 
 
-class Gate:
+class RequestPipeline:
     """The gate of one service."""
 
     def __init__(self, service: Service) -> None:
@@ -51,14 +51,14 @@ class Gate:
         self._limit = RateLimit(service.options.requests_per_minute)
         self._threads: dict[bool, anyio.CapacityLimiter] = {}
 
-    async def answer(self, operation: Operation, request: Request) -> Response:
-        """Answer a request; whatever goes wrong is an answer too."""
+    async def answer(self, operation: ServiceOperation, request: Request) -> Response:
+        """Answer a request; errors become answers too."""
         began, metrics = time.monotonic(), self._service.metrics
-        noted: dict[str, Any] = {"request": uuid.uuid4().hex, "operation": operation.id}
+        audit_entry: dict[str, Any] = {"request": uuid.uuid4().hex, "operation": operation.id}
         metrics.begin()
         status = 500
         try:
-            response = await self._answered(operation, request, noted)
+            response = await self._answered(operation, request, audit_entry)
             status = response.status_code
         finally:
             duration_s = time.monotonic() - began
@@ -66,17 +66,17 @@ class Gate:
             if operation.right is not None or operation.optional or operation.hook:
                 address = request.client.host if request.client else ""
                 ended = {"status": status, "ms": round(duration_s * 1000), "address": address}
-                self._audit({**noted, **ended})
-        response.headers["X-Request-Id"] = noted["request"]
+                self._audit({**audit_entry, **ended})
+        response.headers["X-Request-Id"] = audit_entry["request"]
         return response
 
     async def _answered(
-        self, operation: Operation, request: Request, noted: dict[str, Any]
+        self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Response:
         try:
-            most = HOOK_MAX_BYTES if operation.hook else BODY_MAX_BYTES
-            wanted = operation.body is not None
-            data = await read_body(request, max_bytes=most) if wanted else b""
+            max_bytes = HOOK_MAX_BYTES if operation.hook else BODY_MAX_BYTES
+            has_body = operation.body is not None
+            data = await read_body(request, max_bytes=max_bytes) if has_body else b""
         except InvalidInputError as error:
             return refusal(error)
         limiter = self._threads.setdefault(
@@ -89,50 +89,54 @@ class Gate:
                 operation,
                 request,
                 data,
-                noted,
+                audit_entry,
                 abandon_on_cancel=operation.slow,
                 limiter=limiter,
             )
         return error_answer(
             503,
             f"not finished after {answer_s:g} s",
-            "send the same request again: it finds what is done and does the rest",
+            "send the same request again: it continues where this one stopped",
         )
 
     def _handled(
-        self, operation: Operation, request: Request, data: bytes, noted: dict[str, Any]
+        self,
+        operation: ServiceOperation,
+        request: Request,
+        data: bytes,
+        audit_entry: dict[str, Any],
     ) -> Response:
         try:
-            caller = self._let_in(operation, request, noted)
+            caller = self._let_in(operation, request, audit_entry)
             if isinstance(caller, Response):
                 return caller
             call = _call(operation, request, data, caller)
-            noted.update(call.path)
+            audit_entry.update(call.path)
             try:
                 answer = operation.handler(self._service, call)
             finally:
-                noted.update(call.noted)
+                audit_entry.update(call.noted)
         except OrderkitError as error:
-            return self._refused(error, noted)
+            return self._refused(error, audit_entry)
         except Exception as error:
-            logger.exception("%s", noted["request"])
-            noted["reason"] = f"bug: {type(error).__name__}"
-            hint = f"report it with the request's id {noted['request']}"
+            logger.exception("%s", audit_entry["request"])
+            audit_entry["reason"] = f"bug: {type(error).__name__}"
+            hint = f"report it with the request's id {audit_entry['request']}"
             return error_answer(500, "this is a bug in Orderkit", hint)
         return _response(operation, answer)
 
     def _let_in(
-        self, operation: Operation, request: Request, noted: dict[str, Any]
+        self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Caller | Response | None:
-        """Return the caller, None where anybody may ask, or what one hears who asks too much."""
+        """Return the caller (None: no authentication), or the refusal by the rate limit."""
         access = self._service.options.access
         shows = any(name in request.headers for name in (access.header, "authorization"))
         if operation.right is None and not (operation.optional and shows):
             address = request.client.host if request.client else ""
-            return self._limited(f"address {address}", noted)
+            return self._limited(f"address {address}", audit_entry)
         caller = identify(request, access)
-        noted.update(caller=caller.name, via=caller.via)
-        limited = self._limited(caller.name, noted)
+        audit_entry.update(caller=caller.name, via=caller.via)
+        limited = self._limited(caller.name, audit_entry)
         if limited is not None:
             return limited
         if operation.person:
@@ -141,24 +145,24 @@ class Gate:
             caller.teams(operation.right)
         return caller
 
-    def _limited(self, caller: str, noted: dict[str, Any]) -> Response | None:
+    def _limited(self, caller: str, audit_entry: dict[str, Any]) -> Response | None:
         wait_s = self._limit.wait_s(caller)
         if not wait_s:
             return None
         self._service.metrics.refuse("limited")
-        noted["reason"] = "too many requests"
+        audit_entry["reason"] = "too many requests"
         after = str(max(1, round(wait_s + 0.5)))
-        allowed = f"{self._service.options.requests_per_minute} a minute are allowed"
+        rate_note = f"{self._service.options.requests_per_minute} a minute are allowed"
         return error_answer(
-            429, f"too many requests of {caller}", allowed, headers={"Retry-After": after}
+            429, f"too many requests of {caller}", rate_note, headers={"Retry-After": after}
         )
 
-    def _refused(self, error: OrderkitError, noted: dict[str, Any]) -> JSONResponse:
+    def _refused(self, error: OrderkitError, audit_entry: dict[str, Any]) -> JSONResponse:
         if isinstance(error, UnprovedError):
             self._service.metrics.refuse("unproved")
         elif isinstance(error, RefusedError):
             self._service.metrics.refuse("forbidden")
-        noted["reason"] = str(error)
+        audit_entry["reason"] = str(error)
         return refusal(error)
 
     def _audit(self, entry: Mapping[str, Any]) -> None:
@@ -170,21 +174,23 @@ class Gate:
             logger.exception("the audit log cannot be written")
 
 
-def _call(operation: Operation, request: Request, data: bytes, caller: Caller | None) -> Call:
+def _call(
+    operation: ServiceOperation, request: Request, data: bytes, caller: Caller | None
+) -> ServiceRequest:
     path = {name: str(value) for name, value in request.path_params.items()}
     for name, value in path.items():
         check(value, LABEL, f"path.{name}")
     query = parse_query(request, operation.query)
     if operation.hook:
-        return Call(caller, {}, path, query, raw=data, headers=dict(request.headers))
+        return ServiceRequest(caller, {}, path, query, raw=data, headers=dict(request.headers))
     body = parse_body(data, operation.body) if operation.body is not None else {}
     key = request.headers.get("idempotency-key", "") if operation.keyed else ""
     if key:
         check(key, KEY, "Idempotency-Key")
-    return Call(caller, body, path, query, request.headers.get("authorization", ""), key)
+    return ServiceRequest(caller, body, path, query, request.headers.get("authorization", ""), key)
 
 
-def _response(operation: Operation, answer: Answer) -> Response:
+def _response(operation: ServiceOperation, answer: ServiceResponse) -> Response:
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     if operation.media == _JSON or isinstance(answer.body, dict):

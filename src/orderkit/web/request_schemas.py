@@ -20,7 +20,7 @@ REFERENCE: dict[str, Any] = {
     "type": "string",
     "maxLength": 253,
     "pattern": r"^[A-Za-z]+:[A-Za-z0-9][-A-Za-z0-9_.]*/[A-Za-z0-9][-A-Za-z0-9_.@+]*$",
-    "description": "A catalog reference. A claim: what a token proves is not overruled by it.",
+    "description": "A catalog reference. A claim: a token's proof takes precedence.",
 }
 COMMIT: dict[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{40}$"}
 KEY: dict[str, Any] = {"type": "string", "pattern": r"^[A-Za-z0-9._:-]{1,100}$"}
@@ -73,25 +73,28 @@ REGISTRATION = closed(
 )
 CHANGE = closed(
     ["values"],
-    change={**LABEL, "description": "The kit's name for it. Absent: found by the fields."},
+    change={**LABEL, "description": "Name of the kit's change. Absent: found by the fields."},
     values={
         "type": "object",
-        "description": "By form parameter or field of the XRD; null takes a field away.",
+        "description": "By form parameter or field of the XRD; null removes a field.",
     },
     base={
         "type": "string",
         "pattern": "^[0-9a-f]{7,40}$",
-        "description": "The commit that was looked at: values that it has are no edits, "
+        "description": "The commit the form was opened on: unchanged values are no edits, "
         "and a field that changed since is a conflict.",
     },
     whole={
         **FLAG,
-        "description": "These are all values of the change's form: a missing one is taken away.",
+        "description": "These are all values of the form: a missing one removes its field.",
     },
     how={"enum": ["direct", "review"]},
     reason={"type": "string", "maxLength": 500},
-    dryRun={**FLAG, "description": "Check it all and write nothing."},
-    acceptLoss={**FLAG, "description": "Go on although the plan says that data is deleted."},
+    dryRun={**FLAG, "description": "Check everything and write nothing."},
+    acceptLoss={
+        **FLAG,
+        "description": "Make the change even if the plan says that it deletes data.",
+    },
     requester=REFERENCE,
 )
 PLAN = {
@@ -102,17 +105,21 @@ PLAN = {
         if name in {"change", "values", "base", "whole"}
     },
 }
-"""What a change does is asked with the same words."""
+"""The body of a plan request equals that of a change."""
 END = closed(
     ["confirm"],
-    confirm={"type": "string", "maxLength": 63, "description": "The order's id, typed."},
+    confirm={
+        "type": "string",
+        "maxLength": 63,
+        "description": "The order's id, as a confirmation.",
+    },
     repository={"enum": ["archive", "delete"], "description": "Absent: as the kit says."},
     reason={"type": "string", "maxLength": 500},
     take={
         "type": "object",
         "additionalProperties": {"type": "boolean"},
         "maxProperties": 50,
-        "description": "What goes too although it would stay, by the names of the kit's end.",
+        "description": "Resources to remove that would survive, by the names of the kit's end.",
     },
     requester=REFERENCE,
 )

@@ -1,8 +1,8 @@
 """
-The HTTP service: what portals and programs call instead of holding the forge's credential.
+The HTTP service for portals and programs, which need no credential of the forge.
 
-Its operations stand in ``table``, with their schemas; ``/openapi.json`` shows them. Who calls
-and what they may do is judged by ``callers``, in ``gate``. Made by ``orderkit up`` and
+``operation_table`` lists its operations and schemas; ``/openapi.json`` shows them. ``callers``
+decides who calls and what they may do. Made by ``orderkit up`` and
 ``orderkit serve``; docs/service.md is for those who call it.
 """
 
@@ -23,25 +23,25 @@ from orderkit.web.exchange import error_answer
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
 from orderkit.web.operation_table import operations
-from orderkit.web.operations import Operation, Service, ServiceOptions
-from orderkit.web.request_pipeline import Gate
+from orderkit.web.operations import Service, ServiceOperation, ServiceOptions
+from orderkit.web.request_pipeline import RequestPipeline
 
 DOCUMENT_PATH = "/openapi.json"
 
 
 def service_app(platform: Platform, options: ServiceOptions) -> Starlette:
     """Make the ASGI app; nothing is contacted yet."""
-    gate = Gate(Service(platform, options, Metrics()))
+    gate = RequestPipeline(Service(platform, options, Metrics()))
     table = operations()
-    shown = json.dumps(document(table, secret_header=options.access.header))
-    by_path: dict[str, dict[str, Operation]] = {}
+    openapi_text = json.dumps(document(table, secret_header=options.access.header))
+    by_path: dict[str, dict[str, ServiceOperation]] = {}
     for operation in table:
         by_path.setdefault(operation.path, {})[operation.method] = operation
 
     async def openapi(_request: Request) -> Response:
-        return Response(shown, media_type="application/json")
+        return Response(openapi_text, media_type="application/json")
 
-    routes = [Route(path, _Place(gate, found)) for path, found in by_path.items()]
+    routes = [Route(path, _Place(gate, by_method)) for path, by_method in by_path.items()]
     return Starlette(
         routes=[*routes, Route(DOCUMENT_PATH, openapi, methods=["GET"])],
         exception_handlers={HTTPException: _nothing_there},
@@ -51,7 +51,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> Starlette:
 class _Place:
     """One path, whatever the method."""
 
-    def __init__(self, gate: Gate, operations: Mapping[str, Operation]) -> None:
+    def __init__(self, gate: RequestPipeline, operations: Mapping[str, ServiceOperation]) -> None:
         self._gate, self._operations = gate, operations
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,9 +59,12 @@ class _Place:
         method = "GET" if request.method == "HEAD" else request.method
         operation = self._operations.get(method)
         if operation is None:
-            allowed = ", ".join(sorted(self._operations))
+            methods = ", ".join(sorted(self._operations))
             response: Response = error_answer(
-                405, f"{request.method} is no method of this path", "", headers={"Allow": allowed}
+                405,
+                f"{request.method} is not a method of this path",
+                "",
+                headers={"Allow": methods},
             )
         else:
             response = await self._gate.answer(operation, request)

@@ -1,9 +1,8 @@
 """
-Read from a delivery of the forge's webhook which pull requests are to be planned anew.
+Read from a delivery of the forge's webhook which pull requests to plan again.
 
-A delivery is believed only that something happened: repository and number are all that is taken
-from it, and everything else is read from the forge again. Called by ``pull_plans``, once the
-signature was found right.
+Takes only repository and number from a delivery; everything else is read from the forge again.
+Called by ``pull_plans`` after it checked the signature.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
 _NUMBER_MAX = 10**9
 
 Asked = tuple[RepoId, int | None]
-"""A pull request; None: all of the repository that are open."""
+"""A repository and the number of a pull request; None: all open ones."""
 
 
 def read_delivery(event: str, body: bytes) -> Asked | str:
     """
-    Return what is to be planned, or why nothing is.
+    Return what to plan, or why there is nothing to plan.
 
     Args:
         event: As the forge names it in its header ``X-Gitea-Event``.
@@ -37,41 +36,41 @@ def read_delivery(event: str, body: bytes) -> Asked | str:
     """
     if event not in _EVENTS:
         return _no_plan("event", event)
-    told = _payload(body)
+    payload = _payload(body)
     if event == "push":
-        if told.get("ref") != f"refs/heads/{MAIN}":
-            return _no_plan("push to", told.get("ref"))
-        return _repository(told), None
-    if told.get("action") not in _ACTIONS:
-        return _no_plan("action", told.get("action"))
-    return _repository(told), _number(told)
+        if payload.get("ref") != f"refs/heads/{MAIN}":
+            return _no_plan("push to", payload.get("ref"))
+        return _repository(payload), None
+    if payload.get("action") not in _ACTIONS:
+        return _no_plan("action", payload.get("action"))
+    return _repository(payload), _number(payload)
 
 
-def _no_plan(what: str, value: object) -> str:
-    return f"{what} '{shorten(str(value), limit=40)}' changes no plan"
+def _no_plan(subject: str, value: object) -> str:
+    return f"{subject} '{shorten(str(value), limit=40)}' changes no plan"
 
 
 def _payload(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        payload = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(payload, dict):
         raise InvalidInputError("body", data[:80], "is no object")
-    return found
+    return payload
 
 
-def _repository(told: dict[str, Any]) -> RepoId:
-    repository = told.get("repository")
+def _repository(payload: dict[str, Any]) -> RepoId:
+    repository = payload.get("repository")
     name = repository.get("full_name") if isinstance(repository, dict) else None
-    found = _NAME.match(name) if isinstance(name, str) else None
-    if found is None:
+    match = _NAME.match(name) if isinstance(name, str) else None
+    if match is None:
         raise InvalidInputError("repository.full_name", name, "names no repository")
-    return RepoId(found[1], found[2])
+    return RepoId(match[1], match[2])
 
 
-def _number(told: dict[str, Any]) -> int:
-    number = told.get("number")
+def _number(payload: dict[str, Any]) -> int:
+    number = payload.get("number")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < _NUMBER_MAX:
-        raise InvalidInputError("number", number, "is no number of a pull request")
+        raise InvalidInputError("number", number, "is not a number of a pull request")
     return number

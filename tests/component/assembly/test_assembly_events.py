@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.assembly.events import Recorder
+from orderkit.adapters.embedded.assembly.events import EventRecorder
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.core.objects.kube_objects import EVENT, Manifest
 
@@ -44,7 +44,7 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
 
 def say(cluster: EmbeddedCluster, clock: HandClock, *messages: str) -> None:
     """One life of a recorder: everything is written when it has stopped."""
-    recorder = Recorder(cluster, clock)
+    recorder = EventRecorder(cluster, clock)
     recorder.start()
     for message in messages:
         recorder.warning(ABOUT, "ComposeResources", message)
@@ -86,13 +86,13 @@ def test_events_are_removed_an_hour_after_they_were_last_said(cluster: EmbeddedC
     say(cluster, clock, "repeated")
     clock.sleep(1000)
 
-    Recorder(cluster, clock).sweep()
+    EventRecorder(cluster, clock).sweep()
 
     assert counts(cluster) == {"repeated": 2}
 
 
 def test_an_event_that_cannot_be_written_does_not_stop_the_next(cluster: EmbeddedCluster) -> None:
-    recorder = Recorder(cluster, HandClock())
+    recorder = EventRecorder(cluster, HandClock())
     recorder.start()
     homeless = {**ABOUT, "metadata": {**ABOUT["metadata"], "namespace": "nowhere"}}
     recorder.normal(homeless, "Lost", "never seen")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.stationfolder import BrokenStation, load_stations
+from orderkit.adapters.folders.station_folder import BrokenStation, load_stations
 from orderkit.core.crossplane.station import Resource, State, StationRequest
 
 GOOD = """

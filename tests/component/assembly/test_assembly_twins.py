@@ -11,7 +11,7 @@ from tests.component.assembly.conftest import APP, Lab, config_map
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.python_functions import functions_here
 from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, Kind, Manifest, condition
-from orderkit.core.plan import Blueprint, Workshop, assemble
+from orderkit.core.plan import AssemblyContext, Blueprint, assemble
 from orderkit.core.schema.validate import Validator
 
 SECRET = Kind("", "v1", "Secret")
@@ -117,13 +117,13 @@ def test_what_a_plan_foretells_is_what_is_assembled(furnished: Lab) -> None:
     assert secret["data"] == plan.resources["twinned-connection-secret"]["data"]
 
 
-def a_workshop() -> Workshop:
+def a_workshop() -> AssemblyContext:
     blueprint = Blueprint(
         Validator(Lab.xrd(APP, "apps")), steps_of({"pipeline": PIPELINE}), "twinned"
     )
     chosen = functions_here({}, PACKAGES, [])
     shop = {(APP.group, APP.kind): blueprint}
-    return Workshop(shop, chosen.functions, existing=[environment()], notes=chosen.notes)
+    return AssemblyContext(shop, chosen.functions, existing=[environment()], notes=chosen.notes)
 
 
 def test_what_a_twin_refuses_fails_in_words(furnished: Lab) -> None:

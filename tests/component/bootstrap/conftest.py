@@ -10,9 +10,9 @@ import pytest
 from commands import Command, in_process
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.platform import Platform
 
@@ -38,7 +38,7 @@ def bare(folder: Path) -> Iterator[Bare]:
         folder / "state", pack=reference_pack(), ports=Ports(0, 0, 0, 0), teams=("ae86",)
     )
     try:
-        settings = replace(embedded.start(), installation=Installation(Target.CLUSTER))
+        settings = replace(embedded.start(), installation=Installation(PlatformTarget.CLUSTER))
         embedded.service_socket.close()  # nobody serves there
         yield Bare(folder, settings, connect(settings))
     finally:

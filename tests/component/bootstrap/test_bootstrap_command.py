@@ -112,7 +112,7 @@ def test_an_order_of_people_is_no_probe(site: Bare, orderkit: Command) -> None:
 
     assert done.code == 0, done.err
     assert steps(done)["probe"] == "left out"
-    assert "ae86/garage-ae86 is no order" in done.json["steps"][-1]["detail"]
+    assert "ae86/garage-ae86 is not an order" in done.json["steps"][-1]["detail"]
     assert len(site.platform.forge.commits(repo)) == 1
     site.platform.forge.delete_repo(repo)
 

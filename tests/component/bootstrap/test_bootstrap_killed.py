@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import APPLICATION, metadata
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.install.bootstrapping import BootstrapRequest, Verdict, plan
+from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, plan
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
 
@@ -76,7 +76,7 @@ def _is_whole(site: Bare) -> None:
     _until_gone(site)
     assert forge.repo(RepoId("ae86", "garage-ae86")) is None
     verdicts = {step.step: step.verdict for step in plan(platform, _request(site))}
-    assert set(verdicts.values()) == {Verdict.DONE}, verdicts
+    assert set(verdicts.values()) == {StepVerdict.DONE}, verdicts
     written = [c for c in forge.commits(platform.pack_repo) if not c.operation.endswith("-noted")]
     assert len(written) == 1
     for path in ("README.md", "teams/ae86.yaml"):

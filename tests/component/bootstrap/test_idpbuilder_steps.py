@@ -7,19 +7,19 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import Files
 from orderkit.core.names import RepoId
 from orderkit.core.platform import idpbuilder
-from orderkit.flows.install.bootstrapping import BootstrapRequest, Verdict
+from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict
 from orderkit.flows.install.bootstrapping.idpbuilder_steps import (
     TemplatesStep,
     with_settings,
     with_targets,
 )
 from orderkit.flows.install.bootstrapping.portal_steps import template_urls
-from orderkit.flows.install.bootstrapping.steps import Site
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.ports.forge import FileChange, Operation
 
@@ -116,15 +116,15 @@ def test_templates_become_targets_in_the_repository_that_cnoes_backstage_reads(s
     platform.forge.write(repo, [FileChange(path, CATALOG.encode(), None)], write)
     values = values_of(site.settings, "0" * 40)
     request = BootstrapRequest(files(), values, "user:default/test")
-    step = TemplatesStep(Site(platform, request))
+    step = TemplatesStep(BootstrapContext(platform, request))
 
-    assert step.look().verdict is Verdict.CHANGE
-    assert step.ensure(lambda _: None).verdict is Verdict.CHANGE
+    assert step.look().verdict is StepVerdict.CHANGE
+    assert step.ensure(lambda _: None).verdict is StepVerdict.CHANGE
 
     found = platform.forge.read(repo, path, "main")
     assert found is not None
     first = next(iter(yaml.safe_load_all(found.text)))
     assert first["spec"]["targets"][1:] == list(template_urls(step.site))
-    assert step.look().verdict is Verdict.DONE
-    assert step.ensure(lambda _: None).verdict is Verdict.DONE
+    assert step.look().verdict is StepVerdict.DONE
+    assert step.ensure(lambda _: None).verdict is StepVerdict.DONE
     assert len(platform.forge.commits(repo)) == 2

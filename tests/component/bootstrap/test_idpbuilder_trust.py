@@ -15,7 +15,7 @@ from orderkit.adapters.idpbuilder_certificate import SECRET
 from orderkit.cli.connecting import connect
 from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 
 from .conftest import Bare
 
@@ -45,7 +45,7 @@ def test_a_forge_with_that_authority_is_reached_over_tls(
     try:
         (tmp_path / "token").write_text(TOKEN)
         endpoint = replace(site.settings.forge, url=server.url, token_file=tmp_path / "token")
-        on_idpbuilder = Installation(Target.IDPBUILDER)
+        on_idpbuilder = Installation(PlatformTarget.IDPBUILDER)
         settings = replace(site.settings, forge=endpoint, installation=on_idpbuilder)
         with pytest.raises(NotFoundError, match="idpbuilder's authority is not in the cluster"):
             connect(settings)
@@ -53,7 +53,7 @@ def test_a_forge_with_that_authority_is_reached_over_tls(
 
         assert connect(settings).forge.user() == "warden"
 
-        untrusting = replace(settings, installation=Installation(Target.CLUSTER))
+        untrusting = replace(settings, installation=Installation(PlatformTarget.CLUSTER))
         with pytest.raises(OrderkitError, match="certificate"):
             connect(untrusting).forge.user()
     finally:

@@ -34,7 +34,7 @@ def _bootstrapped(site: Bare, orderkit: Command) -> None:
         lambda: orderkit("platform", "check", "--json"),
         lambda done: done.code == 0,
         timeout_s=120,
-        what="a check that finds nothing",
+        goal="a check that finds nothing",
         why_not=lambda done: done.out,
     )
 

@@ -15,7 +15,7 @@ from faultproxy import Plan, open_proxy
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.platform import Platform
 
 Through = Callable[[Plan], AbstractContextManager[Platform]]
@@ -25,7 +25,9 @@ Through = Callable[[Plan], AbstractContextManager[Platform]]
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("changes")
-    request = RunRequest(folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ())
+    request = EmbeddedRunRequest(
+        folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ()
+    )
     with running(request, on_step=lambda *_: None) as found:
         yield found
 

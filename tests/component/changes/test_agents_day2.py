@@ -16,8 +16,8 @@ import yaml
 from commands import Command, Done, in_process
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     described["spec"].pop("providers", None)
     (pack / "pack.yaml").write_text(yaml.safe_dump(described, sort_keys=False))
     values = {"BASE_DOMAIN": "apps.example.org", "PROJECT_ID": "lab-123"}
-    request = RunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
         cluster.apply(crd("Object", OBJECT), owner="test")
@@ -134,7 +134,7 @@ BAD = [
     Bad("budget 0", {"budget_usd": 0}, "less than the minimum of 1"),
     Bad("budget 10001", {"budget_usd": 10001}, "greater than the maximum of 10000"),
     Bad("budget 1e400", {"budget_usd": "1e400"}, "greater than the maximum"),
-    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is no number"),
+    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is not of type number"),
     Bad("an empty description", {"description": ""}, "description"),
     Bad("a name with a capital", {"agent_name": "Bot"}, "must have 3 to 24"),
 ]
@@ -167,7 +167,7 @@ def test_an_awkward_description_reaches_the_cluster_word_for_word(
         lambda: site.platform.cluster.get(key),
         lambda xr: dig(xr, "spec", "description") == AWKWARD,
         timeout_s=180,
-        what="delivery",
+        goal="delivery",
     )
     assert dig(seen, "spec", "baseDomain") == "apps.example.org"
 
@@ -225,7 +225,7 @@ def test_a_budget_stays_within_what_its_team_may_spend(site: Running, orderkit: 
         orderkit("team", "change", TEAM, "--no-limit", "datasetagent.budgetUsd")
 
     assert (more.code, new.code, less.code, up.code) == (4, 4, 0, 0)
-    assert "more than team ae86 may have" in more.err
+    assert "above the limit of team ae86" in more.err
     assert spec_of(site, agent)["budgetUsd"] == 30
 
 
@@ -314,11 +314,11 @@ def test_an_end_that_cannot_hand_back_does_not_begin(site: Running, orderkit: Co
         lambda: site.platform.cluster.get(key),
         lambda xr: dig(xr, "status", "paused") is True,
         timeout_s=180,
-        what="the pause",
+        goal="the pause",
     )
 
     done = orderkit("destroy", "agentbudget-held-bot", "--timeout", "2")
 
     assert done.code == 5
-    assert "what comes before its end" in done.err
+    assert "the change before its end" in done.err
     assert site.platform.cluster.get(key) is not None

@@ -93,7 +93,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(orderkit: Command, bay: Bay
     reviewed = orderkit("change", bay.order, "colour=red", "--dry-run")
 
     assert (direct.code, reviewed.code) == (0, 0), direct.err + reviewed.err
-    assert "would change stage stage1 → stage2, committed at once; nothing" in direct.out
+    assert "would change stage stage1 → stage2, committed directly; nothing" in direct.out
     assert "would change colour (not set) → red, by a pull request; nothing" in reviewed.out
     assert "+" in direct.out
     assert bay.head == head
@@ -107,14 +107,14 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(orderkit: Command, bay: Bay
         (["stage=stage9"], 2, 'supported values: "stage1", "stage2", "stage3"'),
         (["stage=stag2"], 2, "use one of"),
         (["budget=-1"], 2, "should be greater than or equal to 0"),
-        (["budget=many"], 2, "is no integer"),
+        (["budget=many"], 2, "is not of type integer"),
         (["note=" + "x" * 41], 2, "Too long"),
         (["team_name=other"], 4, "names the order or its team"),
         (["plate=x"], 4, "never changes"),
-        (["level=low", "--change=stage"], 4, "lets nobody change it in change 'stage'"),
+        (["level=low", "--change=stage"], 4, "does not allow this change in change 'stage'"),
         (["stage=stage2", "--change=stages"], 2, "did you mean 'stage'?"),
         (["stage-"], 2, "Required value"),
-        (["colour=red", "--direct"], 4, "is reviewed, not committed"),
+        (["colour=red", "--direct"], 4, "must be reviewed"),
         (["stage=stage2", "stage=stage3"], 2, "stage is given twice"),
         (["pit.bays=1", "pit={lift: true}"], 2, "are the same field"),
         (["stage"], 2, "is no edit"),
@@ -160,7 +160,7 @@ def test_a_file_that_was_broken_before_can_be_mended_and_nothing_else(
     other = orderkit("change", bay.order, "note=hello", "--no-wait")
     mended = orderkit("change", bay.order, "stage=stage2", "note=hello", "--no-wait")
 
-    assert (other.code, "before this change already" in other.err) == (2, True), other.err
+    assert (other.code, "already invalid before this change" in other.err) == (2, True), other.err
     assert mended.code == 0, mended.err
     assert bay.spec()["stage"] == "stage2"
 

@@ -42,7 +42,7 @@ def test_the_same_field_changed_since_the_base_is_a_conflict_with_both_values(
     assert done.code == 3, done.out
     assert "stage is stage3 now (it was stage1, by user:default/hand in" in done.err
     assert theirs[:8] in done.err
-    assert "asked for stage2; nothing was written" in done.err
+    assert "requested was stage2; nothing was written" in done.err
     assert "note" not in bay.spec()
 
 
@@ -279,7 +279,7 @@ def test_a_change_gets_past_an_operation_that_retries_a_bad_commit(
         lambda: platform.cluster.get(application_key(bay.order)) or {},
         lambda found: dig(found, "status", "operationState", "retryCount", default=0) > 0,
         timeout_s=90,
-        what="a retry of the bad commit",
+        goal="a retry of the bad commit",
     )
     bay.edit("apiVersion: blog.opsbogus.dev/v9", "apiVersion: blog.opsbogus.dev/v1alpha1")
 

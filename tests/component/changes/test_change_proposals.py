@@ -125,7 +125,7 @@ def test_requests_of_others_and_for_other_fields_are_left_alone_and_named(
     other = propose(bay, "eve", set_("motto", "fast"))
 
     assert len({mine.number, theirs.number, pull_of(other).number}) == 3
-    assert {pull.number for pull in other.others} == {mine.number, theirs.number}
+    assert {pull.number for pull in other.other_pulls} == {mine.number, theirs.number}
     direct = orderkit("change", bay.order, "stage=stage2", "--no-wait")
     assert f"also open   {theirs.web_url} ({theirs.title}, user:default/bob)" in direct.out
 
@@ -139,7 +139,7 @@ def test_one_made_by_hand_is_named_and_never_touched(bay: Bay) -> None:
 
     done = propose(bay, "eve", set_("colour", "red"))
 
-    assert [pull.number for pull in done.others] == [hand.number]
+    assert [pull.number for pull in done.other_pulls] == [hand.number]
     assert open_pulls(bay) == [hand.number, pull_of(done).number]
 
 

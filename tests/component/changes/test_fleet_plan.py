@@ -80,7 +80,7 @@ def test_a_station_that_drops_a_part_and_writes_another_value(
     assert "garage: 1 order: 1 changed, 1 danger in 1 order" in done.out
     assert f"  - Namespace lift   1 order ({living.order})" in done.out
     assert "data.since (not set) → 2026" in done.out
-    assert "is deleted: everything in it goes with it (data-loss)" in done.out
+    assert "is deleted: everything in it is deleted too (data-loss)" in done.out
 
 
 def test_a_default_that_changes_stays_as_it_is_stored(planned: Planned, pack: Path) -> None:

@@ -14,7 +14,7 @@ from bays import Bay
 from commands import Command
 from functionwire import FunctionServer
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 
 
 @pytest.fixture(scope="module")

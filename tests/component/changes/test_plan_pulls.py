@@ -142,7 +142,7 @@ def test_a_field_that_both_changed_is_a_conflict(hand: Hand) -> None:
     found = plan_pull(bay.platform, bay.repo, pull.number)
 
     assert found.judged.state == "failure"
-    assert "main says stage3 meanwhile, this branch stage2" in found.judged.summary
+    assert "main has stage3 now, this branch stage2" in found.judged.summary
 
 
 def test_main_taken_into_the_branch_is_no_change_of_it(hand: Hand) -> None:

@@ -20,15 +20,15 @@ from pullhand import Hand
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import BusyError
+from orderkit.core.errors import InProgressError
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
 from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import CommitStatus, PullRequest
-from orderkit.web.callers import Access
+from orderkit.web.callers import CallerAccess
 from orderkit.web.metrics import Metrics
-from orderkit.web.operations import Call, Service, ServiceOptions
+from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
 from orderkit.web.pull_plans import PullPlans
 
 SECRET = "secret-of-a-test"
@@ -71,7 +71,7 @@ def stated(hand: Hand, pull: PullRequest) -> str:
         lambda: hand.status(pull.head_commit),
         lambda seen: seen is not None,
         timeout_s=120,
-        what="the status",
+        goal="the status",
     )
     assert found is not None
     return found.state
@@ -97,7 +97,7 @@ def test_a_pull_request_on_the_forge_is_planned_without_being_asked(
         ),
         lambda figures: "orderkit_pull_plans_total{state=" in figures,
         timeout_s=120,
-        what="the figures",
+        goal="the figures",
     )
 
 
@@ -113,14 +113,14 @@ def test_when_main_moves_on_what_is_open_is_planned_anew(site: Running, hooked: 
         lambda: hooked.status(pulls[1].head_commit),
         lambda seen: seen is not None and seen.state == "failure",
         timeout_s=120,
-        what="the plan of what is now in conflict with main",
+        goal="the plan of what is now in conflict with main",
     )
     until(
         site.platform.clock,
         lambda: hooked.comments(pulls[0])[0]["body"],
         lambda text: "`stage1`" not in text,
         timeout_s=120,
-        what="the plan of what main has already",
+        goal="the plan of what main has already",
     )
     assert stated(hooked, pulls[0]) == "success"
 
@@ -170,7 +170,9 @@ def test_every_team_is_registered_if_none_is_named(orderkit: Command, hand: Hand
     done = orderkit("platform", "webhook", "--url", "http://127.0.0.1:9")
 
     assert done.code == 0, done.err
-    assert f"{hand.bay.repo.owner}: pull requests are told to http://127.0.0.1:9{PATH}" in done.out
+    assert (
+        f"{hand.bay.repo.owner}: pull requests are reported to http://127.0.0.1:9{PATH}" in done.out
+    )
     assert orderkit("platform", "webhook", "--repository", "nonsense").code == 2
     assert orderkit("platform", "webhook", "--url", "ftp://x").code == 2
     assert orderkit("platform", "webhook", "--team", "no-such-team").code == 1
@@ -262,7 +264,7 @@ def patient(site: Running, plan: Faults) -> Iterator[Service]:
         GiteaForge(proxy.url, token=token(site.settings.forge), read_timeout_s=120) as forge,
     ):
         proxy.plan = plan
-        options = ServiceOptions(access=Access(SECRET, SECRET_HEADER))
+        options = ServiceOptions(access=CallerAccess(SECRET, SECRET_HEADER))
         yield Service(replace(site.platform, forge=forge), options, Metrics())
 
 
@@ -273,7 +275,7 @@ def tell(desk: PullPlans, service: Service, hand: Hand, pull: PullRequest) -> st
         HEADER.lower(): signature(hook_key(SECRET), data),
         "x-gitea-event": "pull_request",
     }
-    answer = desk.post(service, Call(None, {}, {}, {}, raw=data, headers=headers))
+    answer = desk.post(service, ServiceRequest(None, {}, {}, {}, raw=data, headers=headers))
     return str(answer.body["state"])
 
 
@@ -296,7 +298,7 @@ def test_the_queue_is_bounded_and_holds_each_pull_request_once(site: Running, ha
         _until(site.platform, desk, (0, 1))
         later = (pulls[0], pulls[0], pulls[1], pulls[1], pulls[2])
         states = [tell(desk, service, hand, pull) for pull in later]
-        with pytest.raises(BusyError, match="wait for their plan"):
+        with pytest.raises(InProgressError, match="wait for their plan"):
             tell(desk, service, hand, pulls[3])
         gated.gate.set()
 
@@ -333,7 +335,7 @@ def test_one_that_never_ends_keeps_nobody_else_waiting(site: Running) -> None:
             tell(desk, service, hand, pull)
         until(
             site.platform.clock, lambda: holding.held, bool,
-            timeout_s=100, what="the first being held",
+            timeout_s=100, goal="the first being held",
         )  # fmt: skip
         time_is_over(desk)
 
@@ -346,7 +348,7 @@ def test_one_that_never_ends_keeps_nobody_else_waiting(site: Running) -> None:
             lambda: hand.status(stuck.head_commit),
             lambda seen: seen is not None and seen.state == "success",
             timeout_s=120,
-            what="the late plan",
+            goal="the late plan",
         )
         _until(site.platform, desk, (0, 0))
 
@@ -362,5 +364,5 @@ def time_is_over(desk: PullPlans) -> None:
 
 def _until(platform: Platform, desk: PullPlans, counts: tuple[int, int]) -> None:
     until(
-        platform.clock, desk.under_way, lambda seen: seen == counts, timeout_s=60, what="the desk"
+        platform.clock, desk.under_way, lambda seen: seen == counts, timeout_s=60, goal="the desk"
     )

@@ -36,9 +36,9 @@ def _delivered(bay: Bay, done: Changed) -> None:
 
 
 def _plan(done: Changed) -> Plan:
-    assert done.foretold is not None
-    assert done.foretold.plan is not None, done.foretold.why_not
-    return done.foretold.plan
+    assert done.change_plan is not None
+    assert done.change_plan.plan is not None, done.change_plan.why_not
+    return done.change_plan.plan
 
 
 def _sheet(bay: Bay) -> Manifest | None:
@@ -74,7 +74,7 @@ def test_a_change_that_deletes_data_is_refused_until_it_is_meant(living: Bay) ->
     room = ObjectKey(NAMESPACE, f"lift-{living.name}")
     until(
         living.platform.clock, lambda: get_object(living.platform, room), lambda seen: seen is None,
-        timeout_s=90, what="the lift's room going",
+        timeout_s=90, goal="the lift's room going",
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_a_whole_file_can_be_planned(orderkit: Command, living: Bay, tmp_path: P
     assert "data.stage stage1 → stage3" in orderkit("plan", living.order, "--file", str(file)).out
     refused = orderkit("plan", living.order, "--file", str(other))
     assert refused.code == RefusedError.exit_code
-    assert "another name or kind is another order" in refused.err
+    assert "an XR of another name or kind is another order" in refused.err
 
 
 def test_without_the_cluster_the_plan_says_what_it_lacks(orderkit: Command, living: Bay) -> None:
@@ -262,7 +262,7 @@ def test_what_belongs_to_nobody_is_taken_over_and_that_is_told(
     done = orderkit("plan", bay.order, "pit.lift=true")
 
     assert done.code == 10
-    assert "exists and belongs to nobody" in done.out
+    assert "exists and has no owner" in done.out
     assert "(adopts)" in done.out
 
 
@@ -282,7 +282,7 @@ def test_what_a_team_may_not_have_is_a_fault_of_a_whole_file(
         assert orderkit("team", "change", TEAM, "--no-limit", bound[1]).code == 0
 
     assert done.code == 4
-    assert f"more than team {TEAM} may have" in done.out
+    assert f"above the limit of team {TEAM}" in done.out
 
 
 def test_the_packs_own_prices_are_taken_and_a_broken_table_stops_no_plan(

@@ -332,7 +332,7 @@ def test_events_are_told_newest_first(ask: Asking, bay: Bay) -> None:
         lambda: ask("GET", f"/v1/orders/{bay.order}/events")[1]["events"],
         lambda events: len(events) > 1 and "XGarage" in {each["object"]["kind"] for each in events},
         timeout_s=90,
-        what="an event about the XR",
+        goal="an event about the XR",
     )
 
     status, found = ask("GET", f"/v1/orders/{bay.order}/events?limit=2")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     CONFIG_MAP,
@@ -21,7 +21,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
 )
 from orderkit.core.platform.delivery_tree import ROOT
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FORGE = "http://127.0.0.1:7300"
 ON_EMBEDDED = PlatformValues(
-    FORGE, "0" * 40, "registry.invalid", installation=Installation(Target.EMBEDDED)
+    FORGE, "0" * 40, "registry.invalid", installation=Installation(PlatformTarget.EMBEDDED)
 )
 
 

@@ -42,7 +42,7 @@ def sheet(name: str, labels: dict[str, str] | None = None) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "1"}}
 
 
-@pytest.mark.parametrize("path", ["/api", "/apis", GARAGES, "/openapi/v2", "/nosuch"])
+@pytest.mark.parametrize("path", ["/api", "/apis", GARAGES, "/openapi/v3", "/nosuch"])
 @pytest.mark.parametrize("given", ["", "Bearer wrong", "Basic !!", "Basic eDp3cm9uZw=="])
 def test_without_the_token_everything_is_401(api: Api, path: str, given: str) -> None:
     answer = requests.get(api.url + path, headers={"Authorization": given}, timeout=60)
@@ -249,14 +249,6 @@ def test_hundred_watches_cost_no_threads(api: Api) -> None:
     finally:
         for answer in answers:
             answer.close()
-
-
-def test_old_kubectl_gets_openapi_in_protobuf(api: Api) -> None:
-    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    answer = api.ask("GET", "/openapi/v2", headers={"Accept": accept})
-
-    assert answer.content.startswith(b"\x0a\x032.0")
-    assert b"x-kubernetes-group-version-kind" in answer.content
 
 
 def test_openapi_v3_changes_its_hash_with_a_definition(api: Api) -> None:

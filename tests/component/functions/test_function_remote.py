@@ -10,9 +10,9 @@ import pytest
 from functionwire import Authority, FunctionServer, normal, piped
 from recordedrequests import recorded
 
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.functions.remote_function import RemoteFunction
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import (
     OpaqueError,

@@ -10,8 +10,8 @@ from functionwire import Authority, Client, FunctionServer, normal, piped
 from recordedrequests import recorded, varied
 from tests.conftest import Chances
 
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.station import Severity, station_runner
 
 ROOT = Path(__file__).parents[3]

@@ -63,7 +63,7 @@ def test_others_are_not(server: FunctionServer, certificates: Path, who: str) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        ((), 2, "no certificates: callers could not be told from strangers"),
+        ((), 2, "no certificates, so any caller would be accepted"),
         (("--tls-certs-dir", "{empty}"), 1, "tls.crt is missing"),
         (("--tls-certs-dir", "{broken}"), 2, "are no certificate and key in PEM format"),
         (("--insecure", "--address", "no-port"), 2, "--address: 'no-port' cannot be listened on"),

@@ -9,8 +9,8 @@ import pytest
 from commands import Command, in_process
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.team.teams import add_team
 
 ANY_PORT = Ports(0, 0, 0, 0)
@@ -20,7 +20,7 @@ ANY_PORT = Ports(0, 0, 0, 0)
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Run the reference pack with team ae86."""
     state = tmp_path_factory.mktemp("platform") / "state"
-    request = RunRequest(state, reference_pack(), ANY_PORT, ("ae86",))
+    request = EmbeddedRunRequest(state, reference_pack(), ANY_PORT, ("ae86",))
     with running(request, on_step=lambda *_: None) as found:
         yield found
 

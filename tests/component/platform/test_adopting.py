@@ -44,7 +44,7 @@ def ready(orderkit: Command, order: str) -> None:
         lambda: orderkit("status", order, "--check").code,
         lambda code: code == 0,
         timeout_s=90,
-        what=f"{order} being Ready",
+        goal=f"{order} being Ready",
     )
 
 
@@ -173,13 +173,13 @@ def test_a_repository_of_another_name_is_refused(
     refused = orderkit("adopt", str(repo))
 
     assert refused.code == 2
-    assert f"is not where this order belongs: {team}/garage-{team}" in refused.err
+    assert f"is not the repository of this order, which is {team}/garage-{team}" in refused.err
 
 
 @pytest.mark.parametrize(
     ("subject", "code", "says"),
     [
-        ("garage", 2, "names neither a repository nor a living XR"),
+        ("garage", 2, "names neither a repository nor a live XR"),
         ("nobody/nothing", 1, "no such repository"),
         ("XGarage/nothing", 1, "is not in the cluster"),
     ],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId

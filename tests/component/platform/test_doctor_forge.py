@@ -112,7 +112,7 @@ def test_missing_scopes_are_found_before_they_are_needed(
         "write access to platform/ledger",
     ):
         assert missing in found["rights"].detail
-    assert "make a token" in found["rights"].advice
+    assert "create a token" in found["rights"].advice
 
 
 def test_looking_for_rights_writes_nothing(platform: Running, doctor: Doctor) -> None:

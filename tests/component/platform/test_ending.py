@@ -50,7 +50,7 @@ def test_what_is_assembled_while_the_end_mark_travels_is_seen_to_go_too(
             lambda: platform.platform.cluster.get(sheet),
             lambda found: found is not None,
             timeout_s=90,
-            what="the late assembly",
+            goal="the late assembly",
         )
 
     ended = destroy(platform.platform, EndRequest(f"garage-{team}", EVE), on_step=push_late)
@@ -99,7 +99,7 @@ def test_a_protected_order_is_not_ended_until_git_lifts_it(
     refused = orderkit("destroy", order)
 
     assert refused.code == 4
-    assert f"{order} is protected against its end: audited until May" in refused.err
+    assert f"{order} is protected and cannot end: audited until May" in refused.err
     assert f"remove the annotation {PROTECTED}" in refused.err
     delivered(orderkit, order)
 
@@ -136,7 +136,7 @@ def test_what_a_finalizer_holds_is_told_and_the_same_command_goes_on_later(
         lambda: orderkit("destroy", order, "--timeout", "3"),
         lambda done: "its deletion waits for example.org/backup" in done.err,
         timeout_s=90,
-        what="the end coming to what is held",
+        goal="the end coming to what is held",
     )
 
     assert stuck.code == 5
@@ -158,7 +158,7 @@ def test_what_was_composed_unseen_is_found_by_its_label(
     strange = {"labels": {COMPOSITE_LABEL: order}, "name": other.name, "namespace": other.namespace}
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": strange}, owner="test")
 
-    left = Absence(platform.platform, [xr, ObjectKey(NAMESPACE, f"garage-{team}")], kit).left()
+    left = Absence(platform.platform, [xr, ObjectKey(NAMESPACE, f"garage-{team}")], kit).remaining()
 
     assert sheet in {each.key for each in left}
     assert other not in {each.key for each in left}, "no part of this order composed it"
@@ -175,7 +175,7 @@ def delivered(orderkit: Command, order: str) -> None:
         lambda: orderkit("status", order, "--check").code,
         lambda code: code == 0,
         timeout_s=90,
-        what=f"delivery of {order}",
+        goal=f"delivery of {order}",
     )
 
 

@@ -47,7 +47,7 @@ def test_an_orders_own_events_are_shown(orderkit: Command, platform: Running, te
         lambda: order_events(ports, order, limit=50),
         lambda events: len(events) > 1,
         timeout_s=90,
-        what="the assembler's own events",
+        goal="the assembler's own events",
     )
 
     assert (found[0].about, found[0].reason, found[0].count) == (mine, "Tried", 3)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import Running
 

@@ -84,7 +84,7 @@ def test_what_kubectl_deletes_comes_back(orderkit: Command, kubectl: object, tea
         lambda: json.loads(kubectl("-n", f"garage-{team}", "get", "configmap", "-o", "json")),
         lambda found: [each["metadata"]["name"] for each in found["items"]] == ["spec-sheet"],
         timeout_s=90,
-        what="the ConfigMap coming back",
+        goal="the ConfigMap coming back",
     )
 
 

@@ -86,7 +86,7 @@ def test_a_pushed_change_arrives_and_status_names_its_commit(
         lambda: orderkit("status", f"garage-{team}", "--json").json,
         lambda found: found["ready"],
         timeout_s=90,
-        what="delivery of the push",
+        goal="delivery of the push",
     )
     assert (status["head"], status["revision"]) == (commit, commit)
     assert data_of(platform, team) == {"stage": "stage3", "team": team}
@@ -107,7 +107,7 @@ def test_a_malformed_manifest_reddens_its_own_order_only(
         lambda: orderkit("status", f"garage-{team}", "--json").json,
         lambda found: found["phase"] == "Failing",
         timeout_s=90,
-        what="the order turning red",
+        goal="the order turning red",
     )
     assert "xgarage.yaml" in failing["reason"]
     assert orderkit("status", f"garage-{other}", "--json").json["phase"] == "Ready"
@@ -126,7 +126,7 @@ def test_a_deleted_part_comes_back(orderkit: Command, platform: Running, team: s
         lambda: dig(cluster.get(sheet(team)) or {}, "metadata", "uid"),
         lambda uid: uid not in (None, old),
         timeout_s=90,
-        what="the ConfigMap coming back",
+        goal="the ConfigMap coming back",
     )
 
 
@@ -138,7 +138,7 @@ def test_trace_shows_the_tree(orderkit: Command, team: str) -> None:
         lambda: orderkit("trace", f"garage-{team}", "--json").json["tree"],
         lambda seen: seen["ready"] == "True",
         timeout_s=120,
-        what="the Application being as healthy as the order, which is ready before",
+        goal="the Application being as healthy as the order, which is ready before",
     )
 
     assert (tree["kind"], tree["synced"], tree["ready"]) == ("Application", "True", "True")

@@ -75,7 +75,7 @@ def reason(orderkit: Command, order: str) -> str:
         lambda: orderkit("status", order, "--json").json,
         lambda status: status["phase"] == "Failing",
         timeout_s=90,
-        what="the refusal",
+        goal="the refusal",
     )
     return str(found["reason"])
 

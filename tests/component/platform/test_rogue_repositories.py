@@ -12,7 +12,7 @@ from commands import as_process
 from rogues import ROGUES, XGARAGE, Pair
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.flows.order import tracing
@@ -27,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A platform of the rogues' pack, with one order of each kit for each rogue that needs one."""
     folder = tmp_path_factory.mktemp("rogues")
     pack = rogues.rogue_pack(folder / "pack")
-    wanted = RunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (PAIR.us, PAIR.them))
+    wanted = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (PAIR.us, PAIR.them))
     with running(wanted, on_step=lambda *_: None) as found:
         for kit in ("garage", "locker", "drawer"):
             roguery.place(found.platform, kit, PAIR.us, "own")

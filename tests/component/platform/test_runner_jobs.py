@@ -15,8 +15,8 @@ from jobroom import Portal, furnish, only, runner_of
 from jobrunner import JOB, Attempt, JobRunner
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.core.portal.runner_job import NAMESPACE, SETTINGS, RunnerJob, manifest
 from orderkit.flows.order.order_history import history
@@ -32,7 +32,9 @@ Start = Callable[..., list[Attempt]]
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A platform of our own: its garage's stage is changed directly, without a review."""
     folder = tmp_path_factory.mktemp("jobs")
-    request = RunRequest(folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ())
+    request = EmbeddedRunRequest(
+        folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ()
+    )
     with running(request, on_step=lambda *_: None) as found:
         yield found
 
@@ -202,6 +204,6 @@ def test_the_portals_forms_order_change_and_end_by_jobs(
     send("day2/garage/stage.yaml", *asked, "change_reason=race --day for $$ and $(HOME)")
     newest = history(room.platform, order)[0]
     assert [(each.path, each.new) for each in newest.fields] == [("stage", "stage3")]
-    assert newest.said(REASON_TRAILER) == "race --day for $$ and $(HOME)"
+    assert newest.trailer(REASON_TRAILER) == "race --day for $$ and $(HOME)"
     send("day2/garage/end.yaml", f"order_id={order}", f"confirm={order}")
     assert orderkit("status", order).code == 1

@@ -28,7 +28,7 @@ from orderkit.core.platform.access import (
     digest_of,
     write_clients,
 )
-from orderkit.flows.order.portal_tasks import TaskRequest, run_task
+from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.auditing import AuditLog

@@ -16,10 +16,10 @@ from changingpack import changing_pack
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.platform.access import AccessSettings, Client, Right, digest_of, write_clients
-from orderkit.flows.order.portal_tasks import TaskRequest, run_task
+from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
@@ -80,14 +80,16 @@ def there(here: Running, key: ObjectKey) -> None:
     """Wait until what was ordered is delivered: a task of the portal does not."""
     platform = here.platform
     until(
-        platform.clock, lambda: platform.cluster.get(key), bool, timeout_s=120, what=f"{key.name}"
+        platform.clock, lambda: platform.cluster.get(key), bool, timeout_s=120, goal=f"{key.name}"
     )
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("gates")
-    request = RunRequest(folder / "state", gated_pack(folder / "pack"), Ports(0, 0, 0, 0), (TEAM,))
+    request = EmbeddedRunRequest(
+        folder / "state", gated_pack(folder / "pack"), Ports(0, 0, 0, 0), (TEAM,)
+    )
     with running(request, on_step=lambda *_: None) as found:
         add_team(found.platform, OTHER, requester="user:default/test")
         values = {"team_name": TEAM, "stage": "stage1"}

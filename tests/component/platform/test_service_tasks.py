@@ -14,17 +14,18 @@ import requests
 from signer import EVE, Signer, signing
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
 from orderkit.core.order.order_file import PATH as RECORD
 from orderkit.core.platform.settings import PlatformSettings
-from orderkit.flows.order import interpreting
-from orderkit.flows.order.interpreting import RunRequest
+from orderkit.flows.order import placing
+from orderkit.flows.order.placing import TemplateRunRequest
 from orderkit.flows.order.publishing import publish
 from orderkit.flows.platform import Platform
 from orderkit.flows.template.actions.action_context import PublishRequest
+from orderkit.flows.template.published_templates import published_template
 from orderkit.flows.template.scaffolder import TaskOptions
 from orderkit.web.service import service_app
 
@@ -103,9 +104,9 @@ def written(platform: Platform, team: str) -> dict[str, Any]:
 
 
 def run_naturally(platform: Platform, team: str) -> Mapping[str, Any]:
-    source = interpreting.published_template(platform, "garage")
-    wanted = RunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
-    return interpreting.run(source, wanted, platform, on_step=lambda _event: None).outputs
+    source = published_template(platform, "garage")
+    wanted = TemplateRunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
+    return placing.run(source, wanted, platform, on_step=lambda _event: None).outputs
 
 
 @pytest.fixture
@@ -180,11 +181,11 @@ def test_an_order_that_was_published_and_not_registered_is_finished(
     platform: Running, ask: Ask, team: str
 ) -> None:
     """As a crash between the two steps leaves it."""
-    source = interpreting.published_template(platform.platform, "garage")
-    wanted = RunRequest(
+    source = published_template(platform.platform, "garage")
+    wanted = TemplateRunRequest(
         {"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions(dry_run=True)
     )
-    rendered = interpreting.run(source, wanted, platform.platform, on_step=lambda _event: None)
+    rendered = placing.run(source, wanted, platform.platform, on_step=lambda _event: None)
     files = {path: file.data for path, file in rendered.workspace.items()}
     publish(
         platform.platform.forge,
@@ -320,7 +321,7 @@ def test_who_proves_nothing_gets_nothing_where_signatures_are_checked(
     done = signed(task(team), **header)
 
     assert done.status == 401
-    assert "who asks is not proved" in done.error
+    assert "the requester is not proved" in done.error
     assert platform.platform.forge.head(repository(team)) is None
 
 

@@ -38,7 +38,7 @@ def test_a_team_shows_what_was_decided_and_keeps_what_is_not_decided_anew(
     assert shown["kits"] == ["garage"]
     assert shown["namespaces"] == [f"team-{team}"]
     assert "orders=3, garage.stage=stage2" in orderkit("team", "show", team).out
-    assert orderkit("team", "add", team).out.endswith("was there already\n")
+    assert orderkit("team", "add", team).out.endswith("existed already\n")
 
 
 def test_what_a_team_may_not_is_refused_before_anything_is_written(
@@ -49,7 +49,7 @@ def test_what_a_team_may_not_is_refused_before_anything_is_written(
     done = orderkit("order", "garage", f"team_name={team}", "stage=stage3")
 
     assert done.code == 4
-    assert f'stage: "stage3" is more than team {team} may have: at most "stage2"' in done.err
+    assert f'stage: "stage3" is above the limit of team {team}, "stage2"' in done.err
     assert f"orderkit team change {team} --limit garage.stage=" in done.err
     assert platform.platform.forge.repo(RepoId(team, f"garage-{team}")) is None
 
@@ -72,7 +72,7 @@ def test_a_team_without_a_place_left_gets_no_order(orderkit: Command, team: str)
     done = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
 
     assert done.code == 4
-    assert f"team {team} may have 0 orders and has them" in done.err
+    assert f"team {team} has reached its limit of 0 orders" in done.err
 
 
 def test_registering_counts_what_is_there_at_the_very_commit(
@@ -144,7 +144,7 @@ def test_a_team_with_orders_stays_and_without_goes_whole(
 
     assert team not in orderkit("team", "list").out.split()
     assert platform.platform.cluster.get(project(team)) is None
-    assert "off the platform already" in orderkit("team", "remove", team).out
+    assert "was removed already" in orderkit("team", "remove", team).out
     assert orderkit("team", "show", team).code == 1
     assert orderkit("team", "add", team).code == 0
     assert platform.platform.forge.has_org(team)
@@ -173,7 +173,7 @@ def test_adding_a_team_again_brings_its_orders_up_to_date(
         lambda: orderkit("status", f"garage-{team}", "--json").json["phase"],
         lambda phase: phase == "Ready",
         timeout_s=90,
-        what="the order being Ready again",
+        goal="the order being Ready again",
     )
     found = platform.platform.cluster.get(project(team))
     assert [d["namespace"] for d in dig(found, "spec", "destinations")] == [f"team-{team}"]

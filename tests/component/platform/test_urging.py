@@ -16,7 +16,12 @@ from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Manifest, annotations_of, dig
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.refreshing import REFRESH, Asking, application_key, end_older_operation
+from orderkit.flows.argocd.refreshing import (
+    REFRESH,
+    RepeatedRefresh,
+    application_key,
+    end_older_operation,
+)
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform
 from orderkit.ports.clock import SystemClock
@@ -152,7 +157,7 @@ def test_a_refresh_that_was_lost_is_asked_for_again_but_not_at_every_look(
 ) -> None:
     clock, key = LaterClock(), application_key("garage-ae86")
     cluster.create(application(), owner="argocd")
-    asking = Asking(replace(platform.platform, cluster=cluster, clock=clock))
+    asking = RepeatedRefresh(replace(platform.platform, cluster=cluster, clock=clock))
     asked = []
     for seconds in (0, 4, 8, 12, 16):
         clock.now_s = seconds

@@ -91,7 +91,7 @@ def wait(cluster: Cluster, key: ObjectKey, holds: Holds) -> Manifest:
         lambda: cluster.get(key) or {},
         lambda seen: bool(seen) and holds(seen),
         timeout_s=PATIENCE_S,
-        what=str(key),
+        goal=str(key),
     )
     assert found
     return found
@@ -103,7 +103,7 @@ def wait_gone(cluster: Cluster, key: ObjectKey) -> None:
         lambda: cluster.get(key),
         lambda seen: seen is None,
         timeout_s=PATIENCE_S,
-        what=f"end of {key}",
+        goal=f"end of {key}",
     )
 
 
@@ -321,7 +321,7 @@ def test_a_stopped_twin_makes_nothing_ready(cluster: Cluster) -> None:
         lambda: [t.name for t in _threads() if "Database" in t.name],
         lambda left: not left,
         timeout_s=PATIENCE_S,
-        what="end of the twin",
+        goal="end of the twin",
     )
 
     spec: dict[str, Any] = {"forProvider": {}}

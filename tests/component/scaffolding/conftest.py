@@ -22,6 +22,7 @@ from orderkit.adapters.embedded.delivery import argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.names import RepoId
 from orderkit.core.portal.render import SkeletonFile
 from orderkit.core.portal.template import parse_template
@@ -86,7 +87,7 @@ class World:
             url = f"{self.forge.base_url}/{request.repo}"
             return Published(f"{url}.git", f"{url}/src/branch/main/", commit)
 
-        return Services(self.forge, self.catalog, self.cluster, self.portal, ensure)
+        return Services(self.forge, self.catalog, self.cluster, self.portal, ensure, judge_confined)
 
     def run(
         self,

@@ -10,7 +10,7 @@ import pytest
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Assembly
-from orderkit.core.plan.judging import Facts, judge
+from orderkit.core.plan.judging import JudgingFacts, judge
 from orderkit.core.schema.known import SchemaSet, built_in
 from orderkit.ports.cluster import Cluster
 
@@ -120,9 +120,9 @@ RIGHT: Mapping[str, Manifest] = {
 
 
 def judged(manifest: Manifest) -> Assembly:
-    facts = Facts(SchemaSet((built_in(),)), assembled=[("x.example.org", "X")])
+    facts = JudgingFacts(SchemaSet((built_in(),)), assembled=[("x.example.org", "X")])
     role = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
-    facts = Facts(facts.schemas, facts.assembled, [role])
+    facts = JudgingFacts(facts.schemas, facts.assembled, [role])
     found = Assembly(XR, {"it": manifest}, {})
     return judge(Assembly(XR, {}, {}), found, facts)
 

@@ -20,11 +20,11 @@ from tests.conformance.crossplane.seeing import stable_name
 
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.plan import Assembly, Blueprint, Workshop, assemble
+from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import xr_kind
 
-Foretold = dict[str, Any]
+ChangePlan = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -65,8 +65,8 @@ class PaperPlay(Play):
     """A scene whose steps are foretold."""
 
     core: Any = field(default_factory=Paper)
-    workshop: Workshop = field(kw_only=True)
-    foretold: dict[str, Foretold] = field(default_factory=dict)
+    workshop: AssemblyContext = field(kw_only=True)
+    foretold: dict[str, ChangePlan] = field(default_factory=dict)
     _ends: dict[ObjectKey, Assembly] = field(default_factory=dict)
 
     def step(self, name: str, key: ObjectKey, *holds: Hold, root: Hold | None = None) -> None:
@@ -76,14 +76,14 @@ class PaperPlay(Play):
         for each in self.roots:
             self.foretold[name] |= self._foretell(each)
 
-    def _foretell(self, root: ObjectKey) -> Foretold:
+    def _foretell(self, root: ObjectKey) -> ChangePlan:
         delivered = self.core.known.get(root)
         if delivered is None:
             self._ends.pop(root, None)
             return {}
         before = self._ends.get(root)
         facts = [found for key, found in self.core.known.items() if key != root]
-        workshop = Workshop(
+        workshop = AssemblyContext(
             self.workshop.blueprints,
             self.workshop.functions,
             existing=facts,
@@ -99,14 +99,14 @@ class PaperPlay(Play):
         return dict(_written(root, end))
 
 
-def foretell(scene: str) -> dict[str, Foretold]:
+def plan_change(scene: str) -> dict[str, ChangePlan]:
     """Return what is foretold of each step of a scene."""
     play = PaperPlay(scene, workshop=workshop())
     SCENES[scene](play)
     return play.foretold
 
 
-def workshop() -> Workshop:
+def workshop() -> AssemblyContext:
     """Return the kits of both packs as a workshop."""
     blueprints, scopes = {}, {}
     for xrd in definitions():
@@ -115,7 +115,7 @@ def workshop() -> Workshop:
         (found,) = (one for one in compositions() if metadata(one)["name"] == name)
         blueprints[kind.group, kind.kind] = Blueprint(Validator(xrd), steps_of(found["spec"]))
         scopes[kind] = dig(xrd, "spec", "scope") == "Namespaced"
-    return Workshop(blueprints, functions(), scopes=scopes)
+    return AssemblyContext(blueprints, functions(), scopes=scopes)
 
 
 def _written(root: ObjectKey, end: Assembly) -> Iterator[tuple[str, Any]]:
@@ -128,7 +128,7 @@ def _written(root: ObjectKey, end: Assembly) -> Iterator[tuple[str, Any]]:
             yield f"{Kind.of(manifest).kind} {root.name}/{path}", _xr(end.observed[path])
 
 
-def _xr(xr: Manifest) -> Foretold:
+def _xr(xr: Manifest) -> ChangePlan:
     status = dict(xr.get("status") or {})
     conditions = {each["type"]: each for each in status.pop("conditions", None) or []}
     ready: Mapping[str, Any] = conditions.get("Ready") or {}

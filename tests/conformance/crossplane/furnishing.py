@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from orderkit.adapters.embedded.assembly.events import Recorder
-from orderkit.adapters.embedded.assembly.site import Site
-from orderkit.adapters.embedded.providers.cloud import CloudTwin, CloudWanted, external_crd
+from orderkit.adapters.embedded.assembly.events import EventRecorder
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
+from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
 from orderkit.adapters.embedded.providers.objects import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
 from orderkit.adapters.embedded.providers.packages import CLOUD_CONFIG_VERSION
@@ -93,8 +93,8 @@ def twins(cluster: Cluster) -> Iterator[None]:
     """Run providers, operators and the controllers of workloads on a furnished cluster."""
     clock = SystemClock()
     chance = random.Random(1)  # noqa: S311 - no secret; twins apply one thing at a time
-    site = Site(cluster, {}, Recorder(cluster, clock), clock, chance)
-    cloud = CloudWanted((*_STORAGE, *_ACCOUNTS), _CLOUD_DELAY_S)
+    site = ReconcilerContext(cluster, {}, EventRecorder(cluster, clock), clock, chance)
+    cloud = CloudSettings((*_STORAGE, *_ACCOUNTS), _CLOUD_DELAY_S)
     parts = (ObjectTwin(site), CloudTwin(site, cloud), Workloads(cluster), Operators(cluster))
     with contextlib.ExitStack() as undo:
         for part in parts:

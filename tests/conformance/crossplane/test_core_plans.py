@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.conformance.crossplane import scenes
 from tests.conformance.crossplane.differences import PLAN
-from tests.conformance.crossplane.foretelling import foretell
+from tests.conformance.crossplane.foretelling import plan_change
 from tests.conformance.crossplane.judging import amended, recorded, unlike
 from tests.conformance.crossplane.playing import SCENES
 
@@ -20,7 +20,7 @@ _OF_NO_GENERATION = " (of no generation)"
 
 @cache
 def foretold(scene: str) -> dict[str, Any]:
-    return foretell(scene)
+    return plan_change(scene)
 
 
 @pytest.mark.parametrize(("scene", "step"), STEPS, ids=str)

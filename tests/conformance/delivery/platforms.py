@@ -1,7 +1,7 @@
 """
 Whom the scenarios are played on: the embedded deliverer on two clusters, and the real Argo CD.
 
-``embedded`` is `Delivery` on the embedded cluster, ``embedded-kube`` is the same code through the
+``embedded`` is `EmbeddedDelivery` on the embedded cluster, ``embedded-kube`` the same through the
 Kubernetes adapter on a real API server with its controllers, ``argocd`` is the real Argo CD on
 such a server. The real one decides what is right.
 """
@@ -22,7 +22,7 @@ from tests.conformance.delivery.repositories import Repositories
 from tests.conformance.delivery.stage import Platform
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
+from orderkit.adapters.embedded.delivery import BareRepositories, EmbeddedDelivery, argocd_crds
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects.kube_objects import (
@@ -93,7 +93,7 @@ def _delivered_by_us(
     prepare(cluster)
     _say_composite(cluster)
     sources = BareRepositories(repositories.url, repositories.root)
-    delivery = Delivery(own, sources, poll_s=NEVER_S)
+    delivery = EmbeddedDelivery(own, sources, poll_s=NEVER_S)
     with _watched(cluster) as log:
         delivery.start()
         try:

@@ -146,7 +146,7 @@ def a_child_without_finalizer_leaves_its_objects(stage: Stage) -> None:
     stage.step("one leaves")
     commit = stage.push_and_refresh({"manifests/one.yaml": None}, "root", repo="root")
     stage.app_gone("one")
-    stage.until("root", sync="Synced", phase="Succeeded", done=commit, health="Healthy")
+    stage.until("root", sync="Synced", phase="Succeeded", is_done=commit, health="Healthy")
     assert stage.data("a") == {}
 
 
@@ -185,4 +185,4 @@ def a_removed_wave_of_children_goes_backwards(stage: Stage) -> None:
     commit = stage.push_and_refresh({"manifests/all.yaml": None}, "root", repo="root")
     stage.app_gone("one")
     stage.app_gone("two")
-    stage.until("root", sync="Synced", phase="Succeeded", done=commit, health="Healthy")
+    stage.until("root", sync="Synced", phase="Succeeded", is_done=commit, health="Healthy")

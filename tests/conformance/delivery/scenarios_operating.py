@@ -26,7 +26,7 @@ def retries_are_exhausted(stage: Stage) -> None:
     """After its retries a commit is given up and said so; the next commit is tried."""
     bad = stage.push(dict(BAD))
     stage.deliver(retry={"limit": 2, "backoff": {"duration": "1s", "factor": 1}})
-    stage.until(phase="Failed", retries=2, fault="Failed last sync attempt", done=bad)
+    stage.until(phase="Failed", retries=2, fault="Failed last sync attempt", is_done=bad)
     stage.step("a refresh")
     began = stage.operation()["startedAt"]
     stage.refresh("shop")
@@ -66,7 +66,7 @@ def a_running_operation_pins_its_commit(stage: Stage) -> None:
     stage.retried()
     stage.step("a good commit")
     good = stage.push_and_refresh(dict(GOOD))
-    stage.until(at=good, done=bad, phase="Running")
+    stage.until(at=good, is_done=bad, phase="Running")
     stage.retried()
     assert stage.data("a") is None
     stage.step("the operation is ended")
@@ -82,7 +82,7 @@ def a_waiting_wave_pins_its_commit(stage: Stage) -> None:
     stage.until(says=WAITS, health="Progressing")
     stage.step("a newer commit")
     new = stage.push_and_refresh({"manifests/all.yaml": config_map("a")})
-    stage.until(at=new, done=old, phase="Running", says=WAITS, health="Progressing")
+    stage.until(at=new, is_done=old, phase="Running", says=WAITS, health="Progressing")
     stage.step("the operation is ended")
     stage.terminate()
     stage.delivered("shop", new)
@@ -219,6 +219,6 @@ def an_operation_on_chosen_objects(stage: Stage) -> None:
     stage.step("only a")
     chosen = [{"kind": "ConfigMap", "name": "a", "namespace": stage.id}]
     stage.patch_app("shop", {"operation": {"sync": {"resources": chosen, "revision": commit}}})
-    stage.until(phase="Succeeded", sync="OutOfSync", done=commit)
+    stage.until(phase="Succeeded", sync="OutOfSync", is_done=commit)
     stage.wait("a synced", lambda: stage.resource_states()["a"] == "Synced")
     assert stage.data("b") is None

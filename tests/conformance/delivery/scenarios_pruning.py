@@ -44,7 +44,7 @@ def without_prune_the_rest_is_applied(stage: Stage) -> None:
     stage.delivered()
     stage.step("b leaves, c comes")
     commit = stage.push_and_refresh({"manifests/b.yaml": None, "manifests/c.yaml": config_map("c")})
-    stage.until(sync="OutOfSync", done=commit, phase="Succeeded")
+    stage.until(sync="OutOfSync", is_done=commit, phase="Succeeded")
     assert stage.data("b") == {}
 
 
@@ -102,7 +102,7 @@ def prune_false_keeps_an_object(stage: Stage) -> None:
     stage.delivered()
     stage.step("kept leaves")
     commit = stage.push_and_refresh({"manifests/kept.yaml": None})
-    stage.until(sync="OutOfSync", done=commit, phase="Succeeded")
+    stage.until(sync="OutOfSync", is_done=commit, phase="Succeeded")
     assert stage.data("kept") == {}
 
 

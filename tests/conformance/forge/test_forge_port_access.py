@@ -1,4 +1,4 @@
-"""The port `orderkit.ports.access.ForgeAccess`, topics and rights, through the client."""
+"""The port `orderkit.ports.access.ForgeAccess`, and rights, through the client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import RepoId
 from orderkit.core.secrets import redact
-from orderkit.ports.forge import FileChange, Right, Webhook
+from orderkit.ports.forge import FileChange, TeamRight, Webhook
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
@@ -60,7 +60,7 @@ def test_f71_a_team_has_the_right_it_was_given_on_all_repositories(
     repo, me = shop.empty_repo(private=True), shop.outsider[0]
     seen = [rights(guest, repo)]
 
-    for right in (Right.READ, Right.WRITE, Right.ADMIN, Right.READ):
+    for right in (TeamRight.READ, TeamRight.WRITE, TeamRight.ADMIN, TeamRight.READ):
         shop.forge.ensure_access(repo.owner, "devs", right=right, members=[me])
         seen.append(rights(guest, repo))
 
@@ -69,7 +69,7 @@ def test_f71_a_team_has_the_right_it_was_given_on_all_repositories(
 
 def test_f72_who_may_write_writes(shop: Workshop, guest: GiteaForge) -> None:
     repo, me = shop.empty_repo(private=True), shop.outsider[0]
-    shop.forge.ensure_access(repo.owner, "devs", right=Right.WRITE, members=[me])
+    shop.forge.ensure_access(repo.owner, "devs", right=TeamRight.WRITE, members=[me])
 
     written = guest.write(repo, [shop.new("a", "1")], shop.op())
 
@@ -81,7 +81,7 @@ def test_f73_members_are_exactly_those_named(shop: Workshop) -> None:
 
     for members in ([guest, admin], [guest.upper()], [admin], []):
         for _ in range(2):
-            shop.forge.ensure_access(org, "devs", right=Right.READ, members=members)
+            shop.forge.ensure_access(org, "devs", right=TeamRight.READ, members=members)
         assert members_of(shop, org) == {name.lower() for name in members}
 
 
@@ -99,14 +99,16 @@ def test_f74_repositories_are_exactly_those_named(shop: Workshop, guest: GiteaFo
     seen = []
 
     for names in (["one"], ["two"], None, ["one"], []):
-        shop.forge.ensure_access(org, "devs", right=Right.READ, members=[me], repositories=names)
+        shop.forge.ensure_access(
+            org, "devs", right=TeamRight.READ, members=[me], repositories=names
+        )
         seen.append((guest.repo(one) is not None, guest.repo(two) is not None))
 
     assert seen == [(True, False), (False, True), (True, True), (True, False), (False, False)]
 
 
 def test_f75_a_team_needs_an_organisation_users_repositories_and_a_name(shop: Workshop) -> None:
-    org, read = shop.org(), Right.READ
+    org, read = shop.org(), TeamRight.READ
 
     with pytest.raises(NotFoundError, match="no organisation no-such-team"):
         shop.forge.ensure_access("no-such-team", "devs", right=read, members=[])
@@ -124,7 +126,7 @@ def test_f76_who_is_no_owner_sets_up_no_team(shop: Workshop, guest: GiteaForge) 
     org = shop.org()
 
     with pytest.raises(AccessError):
-        guest.ensure_access(org, "devs", right=Right.ADMIN, members=[shop.outsider[0]])
+        guest.ensure_access(org, "devs", right=TeamRight.ADMIN, members=[shop.outsider[0]])
 
 
 def test_f77_a_token_is_made_once_and_works(shop: Workshop, owner: GiteaForge) -> None:
@@ -268,56 +270,6 @@ def test_f83_a_webhook_needs_a_target_and_an_address(
         shop.forge.ensure_webhook(NOWHERE, Webhook("http://127.0.0.1:9/"))
     with pytest.raises(InvalidInputError, match="webhook"):
         shop.forge.ensure_webhook(hooked[0], Webhook("nonsense"))
-
-
-def test_f84_topics_are_exactly_those_named(shop: Workshop) -> None:
-    repo, seen = shop.empty_repo(), []
-
-    for names in (["b", "a"], ["a", "a"], []):
-        shop.forge.set_topics(repo, names)
-        found = shop.forge.repo(repo)
-        assert found is not None
-        seen.append(found.topics)
-
-    assert seen == [("a", "b"), ("a",), ()]
-    with pytest.raises(InvalidInputError, match="topics"):
-        shop.forge.set_topics(repo, ["not allowed"])
-    with pytest.raises(NotFoundError):
-        shop.forge.set_topics(NOWHERE, ["a"])
-
-
-def test_f85_search_finds_exactly_the_topic_whatever_the_page_size(
-    shop: Workshop, guest: GiteaForge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
-    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
-    hidden, near = shop.empty_repo(private=True), shop.empty_repo()
-    for repo in (*repos, hidden):
-        shop.forge.set_topics(repo, [topic, "other"])
-    shop.forge.set_topics(near, [f"{topic}-near"])
-
-    assert [each.id for each in shop.forge.search_topic(topic)] == [*repos, hidden]
-    assert [each.id for each in guest.search_topic(topic)] == repos
-    assert list(shop.forge.search_topic("no-such-topic")) == []
-
-
-def test_f86_one_that_goes_while_we_read_hides_no_other(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What follows moves to a page that was read already."""
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
-    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
-    for repo in repos:
-        shop.forge.set_topics(repo, [topic])
-
-    found: list[RepoId] = []
-    for each in shop.forge.search_topic(topic):
-        if not found:
-            shop.forge.delete_repo(repos[1])
-        found.append(each.id)
-
-    assert set(found) >= {repo for repo in repos if repo != repos[1]}
-    assert len(found) == len(set(found))
 
 
 def test_f87_the_record_says_what_we_may_do(shop: Workshop, guest: GiteaForge) -> None:

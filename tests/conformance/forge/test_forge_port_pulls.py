@@ -20,7 +20,6 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
-    Label,
     MergeStyle,
     PullDraft,
     PullRequest,
@@ -142,14 +141,13 @@ def test_f36_compare_lists_what_the_head_has_more_newest_first(bench: Bench) -> 
 
 def test_f37_opening_twice_opens_once_and_brings_it_up_to_date(bench: Bench) -> None:
     shop, first = bench.shop, bench.open()
-    shop.forge.ensure_label(bench.repo, Label("day2", "00ff00"))
-    draft = PullDraft("Better title", "Better plan.\n", "change", labels=("day2",))
+    draft = PullDraft("Better title", "Better plan.\n", "change")
     operation = shop.op()
 
     again = shop.forge.open_pull(bench.repo, draft, operation)
 
     assert again.number == first.number
-    assert (again.title, again.body, again.labels) == ("Better title", "Better plan.", ("day2",))
+    assert (again.title, again.body) == ("Better title", "Better plan.")
     assert (again.operation, again.requester) == (operation.id, "somebody")
     assert [each.number for each in shop.forge.pulls(bench.repo)] == [first.number]
     seen = shop.forge.pull(bench.repo, first.number)
@@ -162,7 +160,7 @@ def test_f38_what_was_opened_says_what_it_is(bench: Bench) -> None:
 
     assert (found.title, found.body, found.state) == ("Change", "The plan.", "open")
     assert (found.head, found.head_commit, found.base) == ("change", bench.commit, "main")
-    assert (found.draft, found.merge_commit, found.labels) == (False, None, ())
+    assert (found.draft, found.merge_commit) == (False, None)
     assert found.web_url == f"{bench.shop.target.url}/{bench.repo}/pulls/{found.number}"
 
 
@@ -176,15 +174,6 @@ def test_f39_a_pull_request_without_new_commits_is_refused(bench: Bench) -> None
         forge.open_pull(bench.repo, PullDraft("t", "b", "none"), bench.shop.op())
 
     assert list(forge.pulls(bench.repo, state="all")) == []
-
-
-def test_f40_an_unknown_label_is_an_error_and_nothing_is_opened(bench: Bench) -> None:
-    draft = PullDraft("t", "b", "change", labels=("no-such",))
-
-    with pytest.raises(NotFoundError, match="no label no-such"):
-        bench.shop.forge.open_pull(bench.repo, draft, bench.shop.op())
-
-    assert list(bench.shop.forge.pulls(bench.repo, state="all")) == []
 
 
 @pytest.mark.parametrize("style", list(MergeStyle))
@@ -397,30 +386,6 @@ def test_f56_the_comment_of_somebody_else_with_our_marker_is_left_alone(bench: B
         shop.outsider[0],
         shop.target.user,
     ]
-
-
-def test_f57_a_label_is_made_once_and_brought_up_to_date(bench: Bench) -> None:
-    forge, path = bench.shop.forge, f"/repos/{bench.repo}/labels"
-
-    assert forge.ensure_label(bench.repo, Label("day2", "ff0000"))
-    assert not forge.ensure_label(bench.repo, Label("day2", "ff0000"))
-    assert not forge.ensure_label(bench.repo, Label("day2", "#00FF00", "a change"))
-
-    found = [(x["name"], x["color"], x["description"]) for x in bench.shop.api("GET", path).json()]
-    assert found == [("day2", "00ff00", "a change")]
-    with pytest.raises(InvalidInputError, match="label"):
-        forge.ensure_label(bench.repo, Label("bad", "red"))
-    with pytest.raises(NotFoundError):
-        forge.ensure_label(NOWHERE, Label("a", "ff0000"))
-
-
-def test_f58_two_who_make_the_same_label_leave_one(bench: Bench) -> None:
-    label = Label("same", "0000ff")
-
-    run_at_once([lambda: bench.shop.forge.ensure_label(bench.repo, label)] * 4)
-
-    found = bench.shop.api("GET", f"/repos/{bench.repo}/labels").json()
-    assert [each["name"] for each in found] == ["same"]
 
 
 def test_f59_the_newest_status_of_each_context_counts(bench: Bench) -> None:

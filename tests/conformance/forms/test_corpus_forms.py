@@ -16,7 +16,7 @@ from tests.conftest import Chances
 from tests.engines.process import Engines
 
 from orderkit.core.kit.change_forms import form_data
-from orderkit.core.kit.model import Change
+from orderkit.core.kit.model import KitChange
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.schema.validate import Reason, Validator
@@ -78,7 +78,7 @@ def _parameters(kit: Made) -> dict[str, str]:
 
 def _read_back(kit: Made, xr: Manifest) -> dict[str, Any]:
     """Return what the form of a change of every field would open with."""
-    every = Change("all", "All", tuple(f.path for f in fields_of(kit.kit).top if f.visible))
+    every = KitChange("all", "All", tuple(f.path for f in fields_of(kit.kit).top if f.visible))
     data = form_data(kit.kit, every, order=xr["metadata"]["name"], base="b", spec=xr["spec"])
     shown = {name: value for name, value in data.items() if name in _parameters(kit)}
     return shown | {p: xr["spec"][f] for p, f in _parameters(kit).items() if f in _unasked(kit)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.policies.apiserver import ApiServer
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.generate.admission_policy import manifests
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
+from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.certificates import ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
@@ -27,17 +27,17 @@ from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.providers.packages import DELAY
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, condition
-from orderkit.core.plan import Workshop
-from orderkit.flows.plan.order_plan import Forecast
+from orderkit.core.plan import AssemblyContext
+from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.published_pack import workshop_of
 from orderkit.ports.cluster import Cluster
 from planproof.reading import Reader
@@ -74,14 +74,14 @@ class Ground:
     cluster: Cluster
     reader: Reader
     kits: Mapping[str, Kit]
-    workshops: Mapping[str, Workshop]
+    workshops: Mapping[str, AssemblyContext]
     """By kit: that of its own pack, as a platform has it."""
     quiet_s: float
     """How long nothing must move: longer than the assembler gathers events before it looks."""
 
-    def forecast(self, kit: Kit) -> Forecast:
+    def plan_order(self, kit: Kit) -> OrderPlanner:
         """Return the plan side for a kit's orders."""
-        return Forecast(self.cluster, self.workshops[kit.name])
+        return OrderPlanner(self.cluster, self.workshops[kit.name])
 
     def apply(self, manifest: Manifest) -> Manifest:
         """Put an object there, as whoever runs the platform would."""
@@ -166,7 +166,7 @@ def assembling(
         for crd in crossplane_crds():
             cluster.apply(crd, owner=_OWNER)
         parts = (
-            Assembly(cluster, python_functions(found.stations), seed=1),
+            EmbeddedAssembly(cluster, python_functions(found.stations), seed=1),
             Providers(cluster),
             Workloads(cluster),
             Operators(cluster),
@@ -188,14 +188,14 @@ class _Packs:
 
     kits: Mapping[str, Kit]
     stations: Mapping[str, Station]
-    workshops: Mapping[str, Workshop]
+    workshops: Mapping[str, AssemblyContext]
     delivered: Sequence[Manifest]
 
 
 def _read(packs: Sequence[Path]) -> _Packs:
     kits: dict[str, Kit] = {}
     stations: dict[str, Station] = {}
-    workshops: dict[str, Workshop] = {}
+    workshops: dict[str, AssemblyContext] = {}
     for folder in packs:
         pack, own = read_pack(read_folder(folder)), load_stations(folder)
         stations |= own

@@ -108,6 +108,6 @@ def _agent(name: str, changed: Mapping[str, Any] | None = None) -> Manifest:
 
 
 def _planned(ground: Ground, order: Order, name: str, old: Manifest | None, new: Manifest) -> Step:
-    forecast = ground.forecast(order.kit)
-    plan = forecast.of_new(new) if old is None else forecast.of(old, new)
+    plan_order = ground.plan_order(order.kit)
+    plan = plan_order.plan_new(new) if old is None else plan_order.plan_step(old, new)
     return Step(order, name, new, plan)

@@ -86,7 +86,7 @@ def live(ground: Ground, orders: Sequence[Order], account: Account) -> None:
     """Place the orders and change each in every way; nothing is ended."""
     before = settled(ground)
     steps = [
-        Step(order, PLACED, order.xr, ground.forecast(order.kit).of_new(order.xr))
+        Step(order, PLACED, order.xr, ground.plan_order(order.kit).plan_new(order.xr))
         for order in orders
     ]
     before = carry_out(ground, steps, before, account)
@@ -96,7 +96,7 @@ def live(ground: Ground, orders: Sequence[Order], account: Account) -> None:
         for order in orders:
             if number < len(order.changes):
                 change = order.changes[number]
-                plan = ground.forecast(order.kit).of(present[order.name], change.xr)
+                plan = ground.plan_order(order.kit).plan_step(present[order.name], change.xr)
                 steps.append(Step(order, change.name, change.xr, plan))
                 present[order.name] = change.xr
         before = carry_out(ground, steps, before, account)
@@ -123,7 +123,7 @@ def spending(ground: Ground, orders: Sequence[Order], account: Account) -> None:
         for order in agents:
             old = present[order.name]
             present[order.name] = wanted = {**old, "spec": {**old["spec"], **edit(old["spec"])}}
-            plan = ground.forecast(order.kit).of(old, wanted)
+            plan = ground.plan_order(order.kit).plan_step(old, wanted)
             steps.append(Step(order, name, wanted, plan))
         before = carry_out(ground, steps, before, account)
 

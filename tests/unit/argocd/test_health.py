@@ -7,7 +7,7 @@ import yaml
 from healthcases import CASES, Case, live
 from luahealth import judge
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.argocd.health import HEALTHY, Health, HealthStatus, health_of, worst
 from orderkit.core.generate.health_checks import SETTINGS
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.argocd.waves import (
-    Step,
+    SyncStep,
     apply_step,
     deletion_waves,
     prune_step,
@@ -180,7 +180,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.randoms(use_true_random=False))
 def test_the_order_does_not_depend_on_the_order_of_reading(
-    steps: list[Step], shuffler: random.Random
+    steps: list[SyncStep], shuffler: random.Random
 ) -> None:
     shuffled = list(steps)
     shuffler.shuffle(shuffled)
@@ -192,7 +192,7 @@ def test_the_order_does_not_depend_on_the_order_of_reading(
 
 
 @given(STEPS)
-def test_waves_never_go_back_and_a_namespace_precedes_its_content(steps: list[Step]) -> None:
+def test_waves_never_go_back_and_a_namespace_precedes_its_content(steps: list[SyncStep]) -> None:
     ordered = sync_order(steps)
 
     assert [step.wave for step in ordered] == sorted(step.wave for step in ordered)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import labkit
 
-from orderkit.core.check import PackFacts, Subject, check_kit
+from orderkit.core.check import KitUnderCheck, PackFacts, check_kit
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
@@ -39,4 +39,4 @@ def test_broken_files_are_findings_and_never_crashes(chances: Chances) -> None:
         for _ in range(chance.choice((1, 1, 2))):
             path = chance.choice(SOURCES)
             files[path] = broken(files[path].decode(), chance).encode()
-        check_kit(Subject("lab", PackFacts(files, {"lab": labkit.station})))
+        check_kit(KitUnderCheck("lab", PackFacts(files, {"lab": labkit.station})))

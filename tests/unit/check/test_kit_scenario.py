@@ -7,8 +7,15 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core.check.golden import ERROR, RESOURCES, Outcome, Refusal, differences, golden
-from orderkit.core.check.scenario import Stage, read_scenario
+from orderkit.core.check.golden import (
+    ERROR,
+    RESOURCES,
+    ScenarioOutcome,
+    ScenarioRefusal,
+    differences,
+    golden,
+)
+from orderkit.core.check.scenario import RefusalStage, read_scenario
 from orderkit.core.errors import InvalidInputError
 
 
@@ -88,6 +95,8 @@ def test_a_diff_says_from_what_to_what_also_without_a_last_newline() -> None:
 
 
 def test_a_refusal_is_recorded_with_its_hint_and_nothing_else() -> None:
-    refused = Outcome(Refusal(Stage.FORM, "no", "say yes"), {PurePosixPath("a"): b"b"})
+    refused = ScenarioOutcome(
+        ScenarioRefusal(RefusalStage.FORM, "no", "say yes"), {PurePosixPath("a"): b"b"}
+    )
 
     assert golden(refused) == {ERROR: b"no\nhint: say yes\n"}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.station import (
     Ready,
     Resource,

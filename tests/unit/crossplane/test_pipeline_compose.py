@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.composed import Composed, Event, Step, World, steps_of
+from orderkit.core.crossplane.composed import Composed, PipelineStep, World, XrEvent, steps_of
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.station import (
     Ready,
@@ -56,7 +56,7 @@ def existing(logical: str, **data: str) -> Manifest:
 
 def run(*says: Say, observed: Mapping[str, Manifest] | None = None, **world: Any) -> Composed:
     functions = {f"f{index}": function(say) for index, say in enumerate(says)}
-    steps = [Step(f"step{index}", name) for index, name in enumerate(functions)]
+    steps = [PipelineStep(f"step{index}", name) for index, name in enumerate(functions)]
     return compose(XR, steps, World(functions, observed or {}, **world))
 
 
@@ -120,7 +120,7 @@ def test_a_fatal_result_keeps_events_and_conditions_said_so_far_and_nothing_else
     assert composed.error == 'pipeline step "step1" returned a fatal result: no more room'
     assert (dict(composed.resources), dict(composed.deletions)) == ({}, {})
     assert composed.events == (
-        Event("Warning", "ComposeResources", 'Pipeline step "step0": look here'),
+        XrEvent("Warning", "ComposeResources", 'Pipeline step "step0": look here'),
     )
     assert [condition.type for condition in composed.conditions] == ["Own"]
 
@@ -131,8 +131,8 @@ def test_results_become_events_in_their_order() -> None:
         response.warning("two", reason="Because")
 
     assert run(talk).events == (
-        Event("Normal", "ComposeResources", 'Pipeline step "step0": one'),
-        Event("Warning", "Because", 'Pipeline step "step0": two'),
+        XrEvent("Normal", "ComposeResources", 'Pipeline step "step0": one'),
+        XrEvent("Warning", "Because", 'Pipeline step "step0": two'),
     )
 
 
@@ -149,7 +149,7 @@ def test_system_conditions_of_functions_are_ignored() -> None:
 
 
 def test_a_function_that_nobody_has_is_told_in_crossplanes_words() -> None:
-    composed = compose(XR, [Step("x", "function-nope")], World({}))
+    composed = compose(XR, [PipelineStep("x", "function-nope")], World({}))
 
     assert composed.error == (
         'cannot run Composition pipeline step "x": cannot get gRPC client connection for '
@@ -161,7 +161,7 @@ def test_a_function_that_nobody_has_is_told_in_crossplanes_words() -> None:
 def test_a_foreign_function_is_refused_by_the_name_of_its_step() -> None:
     world = World({"function-auto-ready": function(want())}, foreign=["function-go-templating"])
 
-    composed = compose(XR, [Step("render", "function-go-templating")], world)
+    composed = compose(XR, [PipelineStep("render", "function-go-templating")], world)
 
     assert 'pipeline step "render"' in composed.error
     assert "it is no Python function of this process; those are: function-auto-ready" in (
@@ -188,7 +188,7 @@ def test_an_exception_in_a_station_is_a_fatal_result_that_names_the_station() ->
     chosen = {"apiVersion": "stations.orderkit.dev/v1alpha1", "kind": "Station", "name": "garage"}
     world = World({"function-orderkit": station_runner({"garage": broken})})
 
-    composed = compose(XR, [Step("garage", "function-orderkit", input=chosen)], world)
+    composed = compose(XR, [PipelineStep("garage", "function-orderkit", input=chosen)], world)
 
     assert composed.error == (
         'pipeline step "garage" returned a fatal result: station "garage" failed: '
@@ -212,7 +212,7 @@ def test_an_input_that_names_no_station_is_a_fatal_result(
 ) -> None:
     world = World({"f": station_runner({"garage": function(want())})})
 
-    assert compose(XR, [Step("s", "f", input=chosen)], world).error.endswith(text)
+    assert compose(XR, [PipelineStep("s", "f", input=chosen)], world).error.endswith(text)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def fetch(selector: Selector) -> list[Manifest]:
 
 
 def ask_with(asking: Asking, **step: Any) -> Composed:
-    return compose(XR, [Step("s", "f", **step)], World({"f": asking}, fetch=fetch))
+    return compose(XR, [PipelineStep("s", "f", **step)], World({"f": asking}, lookup=fetch))
 
 
 def need(response: StationResponse, name: str, match_name: str = "") -> None:
@@ -450,7 +450,7 @@ def test_a_failing_look_up_stops_the_pipeline() -> None:
 
     asking = Asking(lambda _, __, response: need(response, "x", "one"))
 
-    composed = compose(XR, [Step("s", "f")], World({"f": asking}, fetch=unreachable))
+    composed = compose(XR, [PipelineStep("s", "f")], World({"f": asking}, lookup=unreachable))
 
     assert composed.error.endswith(
         "cannot fetch required resources (ConfigMap of v1): the cluster is down"
@@ -480,11 +480,11 @@ def test_steps_are_read_from_a_composition() -> None:
     }
 
     assert steps_of(spec) == (
-        Step(
+        PipelineStep(
             "render",
             "function-x",
             {"kind": "Input"},
             {"team": Selector("v1", "ConfigMap", labels={"team": "ae86"})},
         ),
-        Step("ready", "function-auto-ready"),
+        PipelineStep("ready", "function-auto-ready"),
     )

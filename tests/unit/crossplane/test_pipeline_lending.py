@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.crossplane.composed import Step, World
+from orderkit.core.crossplane.composed import PipelineStep, World
 from orderkit.core.crossplane.lending import Lender
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.station import StationRequest, StationResponse
@@ -77,7 +77,7 @@ def test_only_what_a_function_returns_reaches_the_next_one(
 ) -> None:
     observed = {"config": config(a="0")}
     functions = {"wants": wants, "between": between, "reports": reports}
-    steps = [Step(name, name) for name in functions]
+    steps = [PipelineStep(name, name) for name in functions]
 
     done = compose(XR, steps, World(functions, observed))
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.crossplane.composed_metadata import (
-    UndressableError,
+    MetadataError,
     child_name,
     composed_owner,
-    dress,
     preview_uid,
     references,
     root_labelled,
+    with_metadata,
 )
 from orderkit.core.objects.kube_objects import Manifest
 
@@ -74,7 +74,7 @@ def config_map(**meta: Any) -> Manifest:
 
 
 def dressed(resource: Manifest, owner: Manifest, observed: Manifest | None = None) -> Manifest:
-    return dress("cm", resource, owner, observed=observed, scope_of=lambda _: True)[0]
+    return with_metadata("cm", resource, owner, observed=observed, scope_of=lambda _: True)[0]
 
 
 def test_a_composed_resource_carries_its_logical_name_its_root_and_its_owner() -> None:
@@ -128,7 +128,7 @@ def test_claim_labels_are_passed_on_when_both_are_there() -> None:
 def test_a_namespaced_xr_takes_its_resources_home_and_says_so() -> None:
     home = xr(namespace="team-a")
 
-    made, warning = dress(
+    made, warning = with_metadata(
         "cm", config_map(namespace="team-b"), home, observed=None, scope_of=lambda _: True
     )
 
@@ -160,8 +160,8 @@ def test_a_namespaced_xr_takes_its_resources_home_and_says_so() -> None:
     ids=["cluster scoped", "not served"],
 )
 def test_a_namespaced_xr_composes_namespaced_kinds_only(scope: bool | None, text: str) -> None:  # noqa: FBT001 - a case
-    with pytest.raises(UndressableError) as caught:
-        dress(
+    with pytest.raises(MetadataError) as caught:
+        with_metadata(
             "cm",
             config_map(name="s1-ns"),
             xr(namespace="team-a"),
@@ -174,13 +174,13 @@ def test_a_namespaced_xr_composes_namespaced_kinds_only(scope: bool | None, text
 def test_another_controller_in_the_desired_resource_is_refused() -> None:
     other = {"kind": "App", "name": "x", "uid": "other", "controller": True}
 
-    with pytest.raises(UndressableError, match="is already controlled by App x"):
+    with pytest.raises(MetadataError, match="is already controlled by App x"):
         dressed(config_map(ownerReferences=[other]), xr())
 
 
 @pytest.mark.parametrize("name", ["Upper", "a_b", "-a", "a" * 254, "a..b"])
 def test_a_name_that_is_no_subdomain_is_refused(name: str) -> None:
-    with pytest.raises(UndressableError, match="Must be a valid RFC 1123 subdomain name"):
+    with pytest.raises(MetadataError, match="Must be a valid RFC 1123 subdomain name"):
         dressed(config_map(name=name), xr())
 
 
@@ -195,7 +195,7 @@ def test_names_of_rbac_kinds_may_hold_colons() -> None:
 
 
 def test_a_desired_resource_without_kind_is_refused() -> None:
-    with pytest.raises(UndressableError, match='cannot unmarshal desired composed resource "cm"'):
+    with pytest.raises(MetadataError, match='cannot unmarshal desired composed resource "cm"'):
         dressed({"metadata": {"name": "x"}}, xr())
 
 

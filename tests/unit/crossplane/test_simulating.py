@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from orderkit.core.crossplane.auto_ready import _CHECKS, auto_ready, is_ready
-from orderkit.core.crossplane.composed import Step, World
+from orderkit.core.crossplane.composed import PipelineStep, World
 from orderkit.core.crossplane.simulated_objects import made_ready
-from orderkit.core.crossplane.simulation import Simulation, Surroundings, finder, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.scopes import is_namespaced
@@ -24,14 +24,14 @@ XR: Manifest = {
 Say = Callable[[StationRequest, StationResponse], None]
 
 
-def run(say: Say, around: Surroundings | None = None, **options: Any) -> Simulation:
+def run(say: Say, around: SimulatedWorld | None = None, **options: Any) -> Simulation:
     def function(request: StationRequest) -> StationResponse:
         response = StationResponse.to(request)
         say(request, response)
         return response
 
     functions = {"function-lab": function, "function-auto-ready": auto_ready}
-    steps = [Step("lab", "function-lab"), Step("ready", "function-auto-ready")]
+    steps = [PipelineStep("lab", "function-lab"), PipelineStep("ready", "function-auto-ready")]
     return simulate(XR, steps, World(functions, foreign={"function-kcl"}), around, **options)
 
 
@@ -58,7 +58,7 @@ def gated(request: StationRequest, response: StationResponse) -> None:
 
 
 def test_what_is_gated_appears_round_after_round_until_the_xr_is_ready() -> None:
-    around = Surroundings(statuses={"database": {"host": "db.example.org"}})
+    around = SimulatedWorld(statuses={"database": {"host": "db.example.org"}})
 
     done = run(gated, around)
 
@@ -88,7 +88,7 @@ def test_a_second_run_gives_the_same_to_the_last_byte() -> None:
 def test_what_exists_already_keeps_its_name_and_what_its_status_says() -> None:
     live = inside("bay", "Database", "db-old", "sql.example.org/v1", status={"host": "live"})
 
-    done = run(gated, Surroundings(observed={"bay": thing("Namespace", "bay"), "database": live}))
+    done = run(gated, SimulatedWorld(observed={"bay": thing("Namespace", "bay"), "database": live}))
 
     assert done.observed["database"]["metadata"]["name"] == "db-old"
     assert done.xr["status"]["host"] == "live"
@@ -98,7 +98,7 @@ def test_what_existed_and_is_no_longer_wanted_is_gone_in_the_end() -> None:
     first = run(gated)
     old = {**first.observed, "old": {**first.observed["bay"], "kind": "Old"}}
 
-    done = run(gated, Surroundings(observed=old))
+    done = run(gated, SimulatedWorld(observed=old))
 
     assert done.rounds[0].deletions.keys() == {"old"}
     assert done.observed.keys() == {"bay", "database"}
@@ -113,7 +113,7 @@ def test_requirements_find_given_objects_and_composed_ones() -> None:
         response.merge_status({"limit": (limits or {}).get("data"), "own": own is not None})
 
     limits = inside("platform", "ConfigMap", "limits", data={"max": "3"})
-    done = run(say, Surroundings(existing=[limits]))
+    done = run(say, SimulatedWorld(existing=[limits]))
 
     assert done.xr["status"]["limit"] == {"max": "3"}
     assert done.xr["status"]["own"] is True
@@ -157,7 +157,7 @@ def test_a_fatal_result_ends_the_run_and_keeps_what_existed() -> None:
 
 
 def test_a_foreign_step_is_refused_by_its_name() -> None:
-    steps = [Step("template", "function-kcl")]
+    steps = [PipelineStep("template", "function-kcl")]
 
     done = simulate(XR, steps, World({"function-lab": auto_ready}, foreign={"function-kcl"}))
 
@@ -229,7 +229,7 @@ def test_look_ups_by_label_are_sorted_and_keep_to_their_namespace() -> None:
     for manifest in objects:
         manifest["metadata"]["labels"] = {"app": "x"}
     objects.append(inside("b", "ConfigMap", "other"))
-    find = finder(objects)
+    find = lookup_in(objects)
 
     everywhere = find(Selector("v1", "ConfigMap", labels={"app": "x"}))
     there = find(Selector("v1", "ConfigMap", labels={"app": "x"}, namespace="b"))
@@ -254,6 +254,6 @@ def test_a_namespaced_xr_cannot_compose_a_cluster_scoped_kind() -> None:
         return response
 
     xr = {**XR, "metadata": {"name": "demo", "namespace": "team-a"}}
-    done = simulate(xr, [Step("lab", "f")], World({"f": function}))
+    done = simulate(xr, [PipelineStep("lab", "f")], World({"f": function}))
 
     assert "cannot apply cluster scoped composed resource" in done.error

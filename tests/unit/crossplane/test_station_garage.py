@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.composed import Composed, World, steps_of
 from orderkit.core.crossplane.composed_metadata import root_labelled
 from orderkit.core.crossplane.pipeline import compose

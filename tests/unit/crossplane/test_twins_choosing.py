@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.function_processes import FunctionProcess, developed, processes_given
+from orderkit.core.crossplane.function_processes import (
+    FunctionProcess,
+    development_processes,
+    processes_of,
+)
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.station import Resource, State, StationRequest
 from orderkit.core.crossplane.twins import choose
@@ -87,7 +91,7 @@ def test_functions_under_development_say_where_they_run() -> None:
         return {"metadata": {"name": name, "annotations": annotations}}
 
     target = {"runtime-development-target": "127.0.0.1:19443"}
-    found = developed(
+    found = development_processes(
         [
             function("a", runtime="Development", **target),
             function("b", runtime="Development"),
@@ -105,9 +109,9 @@ def test_functions_under_development_say_where_they_run() -> None:
 )
 def test_what_names_no_process_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="NAME=HOST:PORT"):
-        processes_given([text])
+        processes_of([text])
 
 
 def test_a_process_is_named_with_its_address() -> None:
     wanted = FunctionProcess("function-a", "[::1]:9443", is_asked=True)
-    assert processes_given(["function-a=[::1]:9443"]) == (wanted,)
+    assert processes_of(["function-a=[::1]:9443"]) == (wanted,)

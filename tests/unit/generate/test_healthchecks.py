@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.generate.health_checks import EXCLUSIONS, OWN, SETTINGS, settings
 from orderkit.core.kit.pack import read_pack

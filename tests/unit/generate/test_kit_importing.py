@@ -10,7 +10,7 @@ import yaml
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.generate.imported_kit import (
-    Source,
+    ImportSource,
     cleaned,
     composition_for,
     kit_name,
@@ -47,8 +47,8 @@ def composition(name: str, group: str = "db.example.org", **spec: Any) -> dict[s
     }
 
 
-def with_compositions(*objects: dict[str, Any]) -> list[Source]:
-    return [read_source("xrd.yaml", XRD), Source("more", tuple(objects))]
+def with_compositions(*objects: dict[str, Any]) -> list[ImportSource]:
+    return [read_source("xrd.yaml", XRD), ImportSource("more", tuple(objects))]
 
 
 def test_a_file_keeps_its_text_and_learns_that_argo_cd_must_not_delete_it() -> None:
@@ -167,7 +167,7 @@ def test_the_composition_is_the_default_the_only_or_the_named_one() -> None:
 
     def chosen(*objects: dict[str, Any], wanted: str = "", default: str = "") -> str | None:
         spec = {**xrd["spec"], **({"defaultCompositionRef": {"name": default}} if default else {})}
-        found = composition_for({**xrd, "spec": spec}, with_compositions(*objects), wanted=wanted)
+        found = composition_for({**xrd, "spec": spec}, with_compositions(*objects), name=wanted)
         return found.name if found else None
 
     assert chosen() is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from kitforms import kit_files
@@ -10,6 +10,8 @@ from kitforms import kit_files
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.platform.baking import BUILT_IN
+from orderkit.core.platform.installation import CrossplaneSettings, Installation
 from orderkit.core.portal.profile import Profile
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
@@ -18,6 +20,9 @@ KIT = {"hidden": {"domain": {"from": "BASE_DOMAIN", "pattern": r"^[a-z.]+\.org$"
 PACK = (
     b"apiVersion: orderkit.dev/v1alpha1\nkind: Pack\nmetadata: {name: p}\nspec: {kits: [thing]}\n"
 )
+
+
+CHARTS = Installation(crossplane=CrossplaneSettings(chart_repository="https://charts.example.org"))
 
 
 def published(profile: Profile, **values: str) -> str:
@@ -36,7 +41,7 @@ def test_a_value_is_baked_into_the_form(profile: Profile) -> None:
 
 
 def test_a_missing_value_names_kit_field_and_the_way_out() -> None:
-    with pytest.raises(InvalidInputError, match="kit 'thing' bakes it into 'domain'") as caught:
+    with pytest.raises(InvalidInputError, match="kit 'thing' needs it for 'domain'") as caught:
         published(Profile.NATURAL)
 
     assert "platform.yaml" in caught.value.hint
@@ -45,3 +50,16 @@ def test_a_missing_value_names_kit_field_and_the_way_out() -> None:
 def test_a_value_that_the_guard_refuses_stops_the_publishing() -> None:
     with pytest.raises(InvalidInputError, match="the guard of 'domain' in kit 'thing'"):
         published(Profile.NATURAL, BASE_DOMAIN="example.com")
+
+
+def test_a_platform_has_a_value_for_each_built_in_name() -> None:
+    values = PlatformValues("http://127.0.0.1:1", "a" * 40, "registry.local", installation=CHARTS)
+
+    assert set(values.baked({})) == set(BUILT_IN)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_page_about_kits_lists_each_built_in_value(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs/kits.md").read_text()
+
+    assert f"| `{name}` | {BUILT_IN[name]} |" in page

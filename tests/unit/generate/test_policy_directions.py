@@ -11,7 +11,7 @@ import pytest
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.admission_policy import manifests
 from orderkit.core.kit.kit_reader import kit_of
-from orderkit.core.kit.model import Change, Direction, Kit
+from orderkit.core.kit.model import Direction, Kit, KitChange
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.schema.admission import BINDING, POLICY, Policy, Review, judge
 
@@ -96,7 +96,7 @@ def xr(value: Any) -> dict[str, Any]:
 
 
 def refused(tried: Kit, was: Any, now: Any) -> bool:
-    assert isinstance(tried.changes[0], Change)
+    assert isinstance(tried.changes[0], KitChange)
     try:
         judge_rules(tried, differences(spec(was), spec(now)))
     except RefusedError:

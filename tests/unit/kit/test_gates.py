@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.kit.gate import GateState, judged
+from orderkit.core.kit.gate import GateState, verdict_of
 from orderkit.core.kit.model import Gate
 
 GATE = Gate("paused", "why.cause", ("budget-exhausted", "month-exhausted"))
@@ -54,7 +54,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_judged(case: Case) -> None:
-    found = judged(GATE, {"status": case.status} if case.status is not None else {})
+    found = verdict_of(GATE, {"status": case.status} if case.status is not None else {})
 
     assert (found.state, found.cause) == (case.state, case.cause)
     assert found.why

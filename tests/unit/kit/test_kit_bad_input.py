@@ -12,7 +12,8 @@ from kitforms import kit_files
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.kit_reader import all_problems, read_kit
+from orderkit.core.kit.checked_kits import checked_kit, refusals
+from orderkit.core.kit.kit_reader import read_kit
 
 SPEC: dict[str, Any] = {
     "required": ["teamName"],
@@ -113,7 +114,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_kit_yaml_is_told_with_its_line(case: Case) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        read_kit("thing", kit_files(SPEC, HEAD + case.kit + "\n"))
+        checked_kit("thing", kit_files(SPEC, HEAD + case.kit + "\n"))
 
     assert str(caught.value).startswith(f"{KIT}:{case.line}: "), str(caught.value)
     assert case.says in str(caught.value)
@@ -140,7 +141,7 @@ def test_an_xrd_is_told_with_its_line(case: Case) -> None:
     files = kit_files({"properties": case.spec})
 
     with pytest.raises(InvalidInputError) as caught:
-        read_kit("thing", files)
+        checked_kit("thing", files)
 
     message = str(caught.value)
     assert message.startswith(f"{XRD}:")
@@ -155,25 +156,66 @@ def test_a_required_field_that_nobody_can_enter_is_refused() -> None:
     spec = {"required": ["a"], "properties": {"a": {"type": "string", "x-ui-hidden": True}}}
 
     with pytest.raises(InvalidInputError, match="is required and hidden"):
-        read_kit("thing", kit_files(spec))
+        checked_kit("thing", kit_files(spec))
 
 
 def test_all_problems_are_told_at_once() -> None:
     kit = HEAD + "  nameFrom: nme\n  aliases:\n    size: stage\n  links:\n  - {title: A}\n"
 
-    found = all_problems("thing", kit_files(SPEC, kit))
+    found = tuple(refusals("thing", kit_files(SPEC, kit)))
 
     assert [str(error).split(": ")[0] for error in found] == [f"{KIT}:{n}" for n in (5, 7, 9)]
 
 
 def test_a_kit_in_a_folder_of_another_name_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="is not the name of its folder, 'thing'"):
-        read_kit("thing", kit_files(SPEC, HEAD.replace("name: thing", "name: other")))
+        checked_kit("thing", kit_files(SPEC, HEAD.replace("name: thing", "name: other")))
 
 
 def test_an_xrd_alone_is_a_kit() -> None:
     files = kit_files(SPEC)
-    kit = read_kit("thing", files)
+    kit = checked_kit("thing", files)
 
     assert (kit.title, kit.name_parameters, kit.team_parameter) == ("Thing", ("name",), "team")
     assert PurePosixPath("templates/thing/template.yaml") in generate(files, kit)
+
+
+@dataclass(frozen=True)
+class Malformed:
+    reason: str
+    path: str
+    text: str
+
+
+MALFORMED = [
+    Malformed("kit.yaml is no YAML", KIT, "a: [\n"),
+    Malformed("kit.yaml is a list", KIT, "- a\n"),
+    Malformed("kit.yaml has a number for a map", KIT, HEAD + "  fields: 3\n"),
+    Malformed("an XRD that is a text", XRD, "hello\n"),
+    Malformed(
+        "versions that are no maps",
+        XRD,
+        "apiVersion: v1\nkind: CompositeResourceDefinition\n"
+        "metadata: {}\nspec: {group: a.b, names: {kind: X}, versions: [x, {referenceable: true}]}\n",
+    ),
+    Malformed(
+        "names that are a list",
+        XRD,
+        "apiVersion: v1\nkind: CompositeResourceDefinition\n"
+        "metadata: {}\nspec: {group: a.b, names: [], versions: [{referenceable: true}]}\n",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.reason)
+def test_reading_a_malformed_published_kit_names_the_file(case: Malformed) -> None:
+    files = {**kit_files(SPEC, HEAD), PurePosixPath(case.path): case.text.encode()}
+
+    with pytest.raises(InvalidInputError, match=case.path):
+        read_kit("thing", files)
+
+
+def test_reading_does_not_check_again_what_was_checked_before_publishing() -> None:
+    files = kit_files(SPEC, HEAD + "  fields:\n    sise: {}\n")
+
+    assert read_kit("thing", files).fields.keys() == {"sise"}

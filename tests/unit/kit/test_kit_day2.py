@@ -113,7 +113,7 @@ def test_a_change_form_shows_what_was_entered_into_the_order_form(
         filled = form.validate(shown)
         sent = {name: filled[name] for name in own}
         paths = form_paths(made.kit, change)
-        assert entered_edits(made.kit, sent, seen=spec, form=paths) == ()
+        assert entered_edits(made.kit, sent, shown_spec=spec, form=paths) == ()
 
     holds()
 
@@ -124,12 +124,12 @@ def test_untouched_emptied_and_changed_fields_are_told_apart(made: Made) -> None
     paths = form_paths(made.kit, change)
     entered = {"some_text": "a", "nested": {"gb": 2}, "hosts": [], "labels": {}, "preset": "usual"}
 
-    assert entered_edits(made.kit, entered, seen=spec, form=paths) == (
+    assert entered_edits(made.kit, entered, shown_spec=spec, form=paths) == (
         FieldEdit("nested.gb", "set", 2),
         FieldEdit("size", "unset"),
         FieldEdit("nested.class", "unset"),
     )
-    assert entered_edits(made.kit, {"hosts": [], "size": 1}, seen=spec) == (
+    assert entered_edits(made.kit, {"hosts": [], "size": 1}, shown_spec=spec) == (
         FieldEdit("hosts", "set", []),
     )
     assert entered_edits(made.kit, {"text": "a", "size": None}) == (

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.kit_reader import all_problems, read_kit
+from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 
 PAGE = (Path(__file__).parents[3] / "docs" / "kits.md").read_text()
@@ -30,8 +30,8 @@ def keys(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def test_the_example_is_a_kit_without_a_problem() -> None:
-    assert all_problems("cache", FILES) == ()
-    files = generate(FILES, read_kit("cache", FILES))
+    assert tuple(refusals("cache", FILES)) == ()
+    files = generate(FILES, checked_kit("cache", FILES))
     assert PurePosixPath("templates/cache/template.yaml") in files
 
 
@@ -47,7 +47,7 @@ def test_the_example_can_be_ordered() -> None:
 
     from orderkit.core.portal.template import parse_template
 
-    kit = read_kit("cache", FILES)
+    kit = checked_kit("cache", FILES)
     files = generate(FILES, kit)
     data = files[PurePosixPath("templates/cache/template.yaml")]
     template = parse_template(data, name="template.yaml")

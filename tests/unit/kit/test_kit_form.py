@@ -9,7 +9,7 @@ import pytest
 from kitforms import BAKED, Made, kit_files
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.checked_kits import checked_kit
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
@@ -405,7 +405,7 @@ def test_a_field_named_as_the_forms_own_parameter_keeps_its_name() -> None:
 
 def test_a_field_named_as_a_baked_parameter_needs_an_alias() -> None:
     with pytest.raises(InvalidInputError, match="is a parameter of every form"):
-        read_kit("thing", kit_files(spec(pack_commit=TEXT)))
+        checked_kit("thing", kit_files(spec(pack_commit=TEXT)))
 
 
 def test_the_page_shows_fields_changes_and_how_to_order() -> None:

@@ -11,9 +11,9 @@ import yaml
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.catalog_pickers import bare_spec, pattern_with
+from orderkit.core.kit.catalog_pickers import names_alone, pattern_with
 from orderkit.core.kit.change_forms import change_named, form_data
-from orderkit.core.kit.kit_reader import all_problems, read_kit
+from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.model import Kit, Survivor
 from orderkit.core.order.change import (
     FieldDifference,
@@ -88,7 +88,7 @@ def files(spec: dict[str, Any], *, scope: str = "Cluster") -> dict[PurePosixPath
 
 @pytest.fixture(scope="module")
 def kit() -> Kit:
-    return read_kit("lab", files(GOOD))
+    return checked_kit("lab", files(GOOD))
 
 
 @dataclass(frozen=True)
@@ -153,14 +153,15 @@ WRONG = [
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.reason)
 def test_what_cannot_work_is_told(case: Wrong) -> None:
-    found = all_problems("lab", files({"nameFrom": "name", **case.change}, scope=case.scope))
+    found = tuple(refusals("lab", files({"nameFrom": "name", **case.change}, scope=case.scope)))
 
     assert any(case.told in str(each) for each in found), [str(each) for each in found]
 
 
 def test_what_works_is_no_problem() -> None:
-    assert all_problems("lab", files(GOOD)) == ()
-    assert all_problems("lab", files({**GOOD, "xrNamespace": "l-{name}"}, scope="Namespaced")) == ()
+    assert tuple(refusals("lab", files(GOOD))) == ()
+    named = files({**GOOD, "xrNamespace": "l-{name}"}, scope="Namespaced")
+    assert tuple(refusals("lab", named)) == ()
 
 
 def test_a_form_takes_a_reference_and_the_xr_gets_the_name(kit: Kit) -> None:
@@ -170,8 +171,8 @@ def test_a_form_takes_a_reference_and_the_xr_gets_the_name(kit: Kit) -> None:
 
     assert shown["pattern"] == "^(resource:default/)?[a-z-]{1,20}$"
     assert shown["maxLength"] == 20 + len("resource:default/")
-    assert bare_spec(kit, {"source": {"ref": "resource:default/a"}}) == {"source": {"ref": "a"}}
-    assert bare_spec(kit, {"source": {"ref": "a"}, "mode": "on"}) == {
+    assert names_alone(kit, {"source": {"ref": "resource:default/a"}}) == {"source": {"ref": "a"}}
+    assert names_alone(kit, {"source": {"ref": "a"}, "mode": "on"}) == {
         "source": {"ref": "a"},
         "mode": "on",
     }
@@ -189,8 +190,8 @@ def test_a_change_form_opens_with_the_reference_and_sends_no_edit_for_it(kit: Ki
     data = form_data(kit, change, order="lab-x", base="0" * 40, spec=held)
 
     assert data["source"] == {"ref": "resource:default/a"}
-    assert entered_edits(kit, {"source": data["source"]}, seen=held) == ()
-    (edit,) = entered_edits(kit, {"source": {"ref": "resource:default/b"}}, seen=held)
+    assert entered_edits(kit, {"source": data["source"]}, shown_spec=held) == ()
+    (edit,) = entered_edits(kit, {"source": {"ref": "resource:default/b"}}, shown_spec=held)
     assert edit == FieldEdit("source.ref", "set", "b")
     assert (
         resolve(kit, FieldEdit("source.ref", "set", "resource:default/b", typed=True)).value == "b"
@@ -221,7 +222,7 @@ def test_asking_for_what_holds_is_refused_where_it_must_differ(kit: Kit) -> None
 
 
 def test_a_kit_without_such_changes_refuses_nothing() -> None:
-    plain = read_kit("lab", files({"nameFrom": "name"}))
+    plain = checked_kit("lab", files({"nameFrom": "name"}))
 
     refuse_unchanged(plain, {}, paths=["source.ref"])
 
@@ -253,7 +254,7 @@ def test_the_page_and_the_end_form_tell_what_comes_first_and_what_stays(kit: Kit
 
 def test_a_namespaced_xr_is_written_where_its_fields_say() -> None:
     spec = {**GOOD, "xrNamespace": "lab-{name}"}
-    kit = read_kit("lab", files(spec, scope="Namespaced"))
+    kit = checked_kit("lab", files(spec, scope="Namespaced"))
     made = generate(files(spec, scope="Namespaced"), kit)
 
     xr = made[PurePosixPath("templates/lab/skeleton/manifests/xlab.yaml")].decode()

@@ -35,7 +35,7 @@ def test_differences_are_told_field_by_field(
 
 
 def test_a_whole_map_can_be_told_as_one() -> None:
-    (found,) = differences({}, {"a": {"b": 1}}, whole=True)
+    (found,) = differences({}, {"a": {"b": 1}}, maps_whole=True)
 
     assert (found.path, found.old, found.new) == ("a", ABSENT, {"b": 1})
     assert found.to_json() == {"field": "a", "from": None, "to": {"b": 1}}
@@ -55,7 +55,7 @@ _spec = st.dictionaries(
 @given(_spec, _spec)
 def test_applying_every_difference_gives_the_other_spec(old: Any, new: Any) -> None:
     made = old
-    for found in differences(old, new, whole=True):
+    for found in differences(old, new, maps_whole=True):
         made = with_value(made, found.steps, found.new)
 
     assert same(made, new)

@@ -65,9 +65,9 @@ ONE, TWO = {"a": 1}, {"a": 2}
 CASES = [
     Case("other fields", ({"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 1, "b": 2}), {"a": 2, "b": 2}),
     Case("the same value", (ONE, TWO, TWO), TWO),
-    Case("one field twice", (ONE, TWO, {"a": 3}), {"a": 3}, "a: main says 2 meanwhile"),
+    Case("one field twice", (ONE, TWO, {"a": 3}), {"a": 3}, "a: main has 2 now"),
     Case("set here, gone there", (ONE, TWO, {}), {}, "this branch (not set)"),
-    Case("gone here, set there", (ONE, {}, TWO), TWO, "main says (not set)"),
+    Case("gone here, set there", (ONE, {}, TWO), TWO, "main has (not set)"),
     Case("both make a map", ({}, {"m": ONE}, {"m": {"b": 1}}), {"m": {"a": 1, "b": 1}}),
     Case("both make it, one field twice", ({}, {"m": ONE}, {"m": TWO}), {"m": TWO}, "m.a: main"),
     Case("no map there", ({"m": ONE}, {"m": 7}, {"m": TWO}), {"m": 7}, "m.a: main"),

@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.kit.model import Change, Direction, Hidden, How, Kit
-from orderkit.core.order.change import Asking, Verdict, differences, judge_rules, judge_who
+from orderkit.core.kit.model import Direction, Hidden, How, Kit, KitChange
+from orderkit.core.order.change import (
+    ChangeRequester,
+    ChangeVerdict,
+    differences,
+    judge_rules,
+    judge_who,
+)
 
 SPEC: dict[str, Any] = {
     "type": "object",
@@ -26,7 +32,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-def kit_with(*changes: Change) -> Kit:
+def kit_with(*changes: KitChange) -> Kit:
     version = {"name": "v1", "served": True, "referenceable": True}
     schema = {"openAPIV3Schema": {"properties": {"spec": SPEC}}}
     xrd = {
@@ -47,10 +53,10 @@ def kit_with(*changes: Change) -> Kit:
     )
 
 
-GROW = Change("grow", "Grow", ("size", "guests", "storage", "stage"), Direction.GROW)
-STEP = Change("step", "Step", ("stage", "cores"), Direction.STEP, how=How.REVIEW)
-NEVER = Change("secret", "Secret", ("secret",), Direction.NEVER)
-ANY = Change("note", "Change the note", ("note",), warning="Everybody will see it.")
+GROW = KitChange("grow", "Grow", ("size", "guests", "storage", "stage"), Direction.GROW)
+STEP = KitChange("step", "Step", ("stage", "cores"), Direction.STEP, how=How.REVIEW)
+NEVER = KitChange("secret", "Secret", ("secret",), Direction.NEVER)
+ANY = KitChange("note", "Change the note", ("note",), warning="Everybody will see it.")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +76,7 @@ ANY = Change("note", "Change the note", ("note",), warning="Everybody will see i
     ],
 )
 def test_a_change_as_far_as_its_direction_is_allowed(
-    reason: str, change: Change, old: Any, new: Any
+    reason: str, change: KitChange, old: Any, new: Any
 ) -> None:
     assert judge_rules(kit_with(change), differences(old, new)).changes == (change,), reason
 
@@ -82,20 +88,20 @@ def test_a_change_as_far_as_its_direction_is_allowed(
         ("below the default", GROW, {}, {"size": 9}, "it may only grow"),
         ("back to the default", GROW, {"size": 20}, {}, "it may only grow"),
         ("an element goes", GROW, {"guests": ["a", "b"]}, {"guests": ["a"]}, "b is missing"),
-        ("a list goes", GROW, {"guests": ["a"]}, {}, "may not be taken away"),
+        ("a list goes", GROW, {"guests": ["a"]}, {}, "may not be removed"),
         ("an enum goes back", GROW, {"stage": "s2"}, {"stage": "s1"}, "it may only grow"),
         ("two steps", STEP, {"stage": "s1"}, {"stage": "s3"}, "one step at a time; next is s2"),
         ("two steps back", STEP, {"stage": "s4"}, {"stage": "s1"}, "next is s3"),
         ("two multiples", STEP, {"cores": 4}, {"cores": 12}, "one step at a time"),
         ("never", NEVER, {"secret": "a"}, {"secret": "b"}, "never changes"),
-        ("in no change", ANY, {"secret": "a"}, {"secret": "b"}, "lets nobody change it"),
+        ("in no change", ANY, {"secret": "a"}, {"secret": "b"}, "does not allow this change"),
         ("the order's name", ANY, {"team": "a"}, {"team": "b"}, "names the order or its team"),
-        ("a baked value", ANY, {"host": "a"}, {"host": "b"}, "the platform gives"),
+        ("a baked value", ANY, {"host": "a"}, {"host": "b"}, "the platform sets"),
         ("one of two", ANY, {"note": "a", "size": 1}, {"note": "b", "size": 2}, "size 1 → 2"),
     ],
 )
 def test_a_change_beyond_the_rules_is_refused(
-    reason: str, change: Change, old: Any, new: Any, told: str
+    reason: str, change: KitChange, old: Any, new: Any, told: str
 ) -> None:
     with pytest.raises(RefusedError) as caught:
         judge_rules(kit_with(change), differences(old, new))
@@ -104,13 +110,13 @@ def test_a_change_beyond_the_rules_is_refused(
 
 
 def test_a_kit_without_changes_lets_everything_change_but_what_it_is() -> None:
-    assert judge_rules(kit_with(), differences({"note": "a"}, {"note": "b"})) == Verdict(())
+    assert judge_rules(kit_with(), differences({"note": "a"}, {"note": "b"})) == ChangeVerdict(())
     with pytest.raises(RefusedError):
         judge_rules(kit_with(), differences({"team": "a"}, {"team": "b"}))
 
 
 def test_never_wins_over_another_change_that_names_the_field() -> None:
-    kit = kit_with(Change("all", "All", ("secret", "note")), NEVER)
+    kit = kit_with(KitChange("all", "All", ("secret", "note")), NEVER)
 
     with pytest.raises(RefusedError, match="never changes"):
         judge_rules(kit, differences({"secret": "a"}, {"secret": "b"}))
@@ -143,8 +149,10 @@ def test_an_unknown_change_names_the_nearest() -> None:
     assert caught.value.hint == "did you mean 'note'?"
 
 
-def asking(ref: str, *groups: str) -> Asking:
-    return Asking(ref, frozenset(groups), "user:default/eve", "ae86", "group:default/platform")
+def asking(ref: str, *groups: str) -> ChangeRequester:
+    return ChangeRequester(
+        ref, frozenset(groups), "user:default/eve", "ae86", "group:default/platform"
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,8 +172,8 @@ def asking(ref: str, *groups: str) -> Asking:
         ("group:eu/ops", asking("user:default/bob", "group:default/ops"), False),
     ],
 )
-def test_who_may_change(who: str, person: Asking, may: bool) -> None:  # noqa: FBT001 - a case
-    verdict = Verdict((Change("note", "Change the note", ("note",), who=(who,)),))
+def test_who_may_change(who: str, person: ChangeRequester, may: bool) -> None:  # noqa: FBT001 - a case
+    verdict = ChangeVerdict((KitChange("note", "Change the note", ("note",), who=(who,)),))
     if may:
         judge_who(verdict, person)
         return

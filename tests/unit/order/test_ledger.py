@@ -35,8 +35,10 @@ PATHS = [
 def test_orders_and_teams_are_found_by_their_paths() -> None:
     assert [e.order for e in ledger.entries(PATHS)] == ["garage-ae86", "garage-rx7"]
     assert list(ledger.teams(PATHS)) == ["ae86"]
-    assert ledger.ending(PATHS, "garage-rx7") == OrderEntry(TeamName("rx7"), OrderId("garage-rx7"))
-    assert ledger.ending(PATHS, "garage-ae86") is None
+    assert ledger.ending_order(PATHS, "garage-rx7") == OrderEntry(
+        TeamName("rx7"), OrderId("garage-rx7")
+    )
+    assert ledger.ending_order(PATHS, "garage-ae86") is None
     assert len(ledger.tombstones(PATHS, "garage-old")) == 1
 
 
@@ -53,7 +55,7 @@ def test_orders_and_teams_are_found_by_their_paths() -> None:
 def test_the_holder_of_an_order_is_found_by_its_whole_name(
     order: str, team: str | None, reason: str
 ) -> None:
-    found = ledger.holder(PATHS, order)
+    found = ledger.living_order(PATHS, order)
     assert (found.team if found else None) == team, reason
 
 

@@ -58,8 +58,8 @@ def test_no_file_says_more_because_others_order() -> None:
 
 
 def test_an_order_is_found_among_all_and_each_counts_once() -> None:
-    assert ledger.holder(PATHS, "garage-07777") == ALL[7777]
-    assert ledger.holder(PATHS, "garage-1") is None
-    assert len(ledger.living(PATHS, TeamName("crew-077"))) == EACH
+    assert ledger.living_order(PATHS, "garage-07777") == ALL[7777]
+    assert ledger.living_order(PATHS, "garage-1") is None
+    assert len(ledger.living_orders(PATHS, TeamName("crew-077"))) == EACH
     assert Counter(entry.team for entry in ledger.entries(PATHS)).most_common(1)[0][1] == EACH
     assert list(ledger.entries(PATHS)) == sorted(ALL, key=lambda each: (each.team, each.order))

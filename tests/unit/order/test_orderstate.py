@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.names import CommitSha
-from orderkit.core.order.order_state import judge, part_unready
+from orderkit.core.order.order_state import judge, object_unready
 
 HEAD = CommitSha("a" * 40)
 OLD = "b" * 40
@@ -158,7 +158,7 @@ def test_a_round_that_began_before_the_change_does_not_speak_for_it() -> None:
 
     assert (state.phase, state.reason) == (
         "Assembling",
-        "Crossplane has not looked at the newest values yet",
+        "Crossplane has not reconciled the newest values yet",
     )
     assert judge(delivered(), begun_after, head=HEAD, ending=False).ready
 
@@ -188,7 +188,7 @@ def test_who_waits_for_an_order_that_crossplane_seldom_looks_at_is_told_why() ->
         ((("Ready", "False"),), "no pod"),
         ((("Synced", "True"), ("Ready", "False")), "no pod"),
         ((("Synced", "False"), ("Ready", "True")), "no pod"),
-        ((("Synced", "True"),), "Crossplane has not looked at the newest values yet"),
+        ((("Synced", "True"),), "Crossplane has not reconciled the newest values yet"),
     ],
 )
 def test_a_part_that_keeps_no_synced_is_judged_by_ready(
@@ -196,4 +196,4 @@ def test_a_part_that_keeps_no_synced_is_judged_by_ready(
 ) -> None:
     said = [{"type": type_, "status": status, "message": "no pod"} for type_, status in conditions]
 
-    assert part_unready({"metadata": {}, "status": {"conditions": said}}) == wrong
+    assert object_unready({"metadata": {}, "status": {"conditions": said}}) == wrong

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import (
     AUTO_READY_FUNCTION,
     STATION_FUNCTION,
@@ -19,10 +19,10 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import (
     Action,
     Assembly,
+    AssemblyContext,
     Blueprint,
     Code,
     Plan,
-    Workshop,
     assemble,
     compare,
 )
@@ -92,18 +92,18 @@ def wanting(wants: Callable[[dict[str, Any]], Wants]) -> Station:
     return station
 
 
-def a_workshop(station: Station, **nested: Station) -> Workshop:
+def a_workshop(station: Station, **nested: Station) -> AssemblyContext:
     """Return what assembles XShops by `station`, and each nested kind by its own."""
     stations = {"xshop": station, **nested}
     functions = python_functions(stations)
     kinds = {"xshop": "XShop"} | {name: f"X{name.title()}" for name in nested}
-    return Workshop(
+    return AssemblyContext(
         {
             (GROUP, kind): Blueprint(
                 Validator(xrd(kind)),
                 (
-                    Step("main", STATION_FUNCTION, {**STATION, "name": name}),
-                    Step("ready", AUTO_READY_FUNCTION),
+                    PipelineStep("main", STATION_FUNCTION, {**STATION, "name": name}),
+                    PipelineStep("ready", AUTO_READY_FUNCTION),
                 ),
             )
             for name, kind in kinds.items()
@@ -167,7 +167,7 @@ def test_what_goes_is_told() -> None:
 def test_the_same_order_changes_nothing() -> None:
     plan = a_plan(wanting(sized), {"size": 2}, {"size": 2, "mode": "plain"})
 
-    assert plan.is_empty
+    assert (plan.changes, plan.status, plan.faults) == ((), (), ())
     assert exit_code(plan) == 0
     assert plan.summary == "2 unchanged"
 
@@ -276,7 +276,7 @@ def test_xrs_that_never_let_each_other_settle_are_told() -> None:
         an_xr(), a_workshop(following(lambda shown: (shown or 0) % 2 + 1), part=counting([]))
     )
 
-    assert found.unknowns == ("the last of 20 rounds still changed something",)
+    assert found.unknowns == ("the pipeline did not settle within 20 rounds",)
     assert found.readiness == "not Ready"
 
 
@@ -332,8 +332,10 @@ def test_a_nested_xr_that_the_api_server_would_refuse_is_a_fault() -> None:
 def test_a_step_that_does_not_run_here_is_told_and_passed_by() -> None:
     workshop = a_workshop(wanting(sized))
     blueprint = workshop.blueprints[GROUP, "XShop"]
-    steps = (Step("templates", "function-go-templating"), *blueprint.steps)
-    opaque = Workshop({(GROUP, "XShop"): Blueprint(blueprint.validator, steps)}, workshop.functions)
+    steps = (PipelineStep("templates", "function-go-templating"), *blueprint.steps)
+    opaque = AssemblyContext(
+        {(GROUP, "XShop"): Blueprint(blueprint.validator, steps)}, workshop.functions
+    )
 
     found = assemble(an_xr(size=1), opaque)
 
@@ -349,8 +351,8 @@ def test_a_required_resource_that_is_not_there_is_told() -> None:
 
     found = assemble(an_xr(size=1), a_workshop(station))
 
-    assert found.unknowns == ("ConfigMap shop/facts was asked for and is not there",)
-    assert [each.name for each in found.asked] == ["facts"]
+    assert found.unknowns == ("ConfigMap shop/facts is required and does not exist",)
+    assert [each.name for each in found.requirements] == ["facts"]
 
 
 def test_a_station_that_fails_is_a_fault_in_its_words() -> None:

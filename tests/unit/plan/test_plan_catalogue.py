@@ -31,9 +31,9 @@ from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
-from orderkit.core.plan.dangers import Code, Mind
-from orderkit.core.plan.judging import Rule
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.dangers import Code, DangerContext
+from orderkit.core.plan.judging import OutcomeRule
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.schema.known import layer_of
@@ -51,7 +51,7 @@ BUCKETS = crd(
     "Bucket",
     {"forProvider": {"type": "object", "required": ["location"], "properties": _FIELDS}},
 )
-LAWS = Laws(
+LAWS = PackRules(
     delivered=layer_of([BUCKETS]),
     roles=[ALL_RIGHTS],
     data_kinds={("example.org", "Shelf"): True, ("*", "Scratch"): False},
@@ -63,7 +63,7 @@ Wants = Mapping[str, Manifest]
 @dataclass(frozen=True)
 class Case:
     reason: str
-    code: Code | Rule
+    code: Code | OutcomeRule
     at: str
     words: str
     old: Wants = field(default_factory=dict)
@@ -211,7 +211,7 @@ SECRET_VALUE = "correct-horse-battery"
 # --- what goes
 
 LOSSES = [
-    Case("a bucket goes", Code.DATA_LOSS, "it", "the data in it goes with it", **one(gcs(), None)),
+    Case("a bucket goes", Code.DATA_LOSS, "it", "its data is lost", **one(gcs(), None)),
     Case("a claim goes", Code.DATA_LOSS, "it", "PersistentVolumeClaim", **one(claim(), None)),
     Case("a database in a cloud goes", Code.DATA_LOSS, "it", "Instance", **one(rds(), None)),
     Case("a namespace with its content goes", Code.DATA_LOSS, "it", "everything in it",
@@ -222,13 +222,13 @@ LOSSES = [
          **one(thing("apiextensions.crossplane.io/v2", "CompositeResourceDefinition"), None)),
     Case("a claim inside an Object goes", Code.DATA_LOSS, "it", "PersistentVolumeClaim",
          **one(wrapping(claim()), None)),
-    Case("a StatefulSet goes whose claims go with it", Code.DATA_LOSS, "it", "its claims",
+    Case("a StatefulSet goes whose claims go with it", Code.DATA_LOSS, "it", "its volume claims",
          **one(stateful(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"}), None)),
     Case("a StatefulSet goes whose claims stay", Code.ABANDONED, "it", "claims of StatefulSet",
          **one(stateful(), None)),
     Case("a kind that only the pack knows goes", Code.DATA_LOSS, "it", "Shelf",
          **one(thing("example.org/v1", "Shelf"), None)),
-    Case("the logical name of a claim changes", Code.MADE_AGAIN, "a", "it is 'b' now",
+    Case("the logical name of a claim changes", Code.MADE_AGAIN, "a", "its logical name is 'b' now",
          old={"a": claim()}, new={"b": claim()}),
     Case("the same deletes its data", Code.DATA_LOSS, "a", "PersistentVolumeClaim",
          old={"a": claim()}, new={"b": claim()}),
@@ -238,21 +238,21 @@ LOSSES = [
     Case("a bucket inside a nested XR goes", Code.DATA_LOSS, "part/store", "Bucket",
          **without({"part": part(), "map": config()}, "part"),
          nested={"part": wanting({"store": gcs()})}),
-    Case("an XR goes that this plan cannot expand", Code.DATA_LOSS, "it", "and with it Bucket",
+    Case("an XR goes that this plan cannot expand", Code.DATA_LOSS, "it", "together with Bucket",
          **one(thing("other.org/v1", "XOther", spec={"crossplane": {"resourceRefs": [
              {"apiVersion": "storage.gcp.upbound.io/v1beta1", "kind": "Bucket", "name": "b"}]}}),
              None)),
     Case("what is deleted has a finalizer of somebody else", Code.FINALIZER, "it",
          "example.org/backup", **one(thing("example.org/v1", "Thing",
                                            finalizers=["example.org/backup"]), None)),
-    Case("an orphaned bucket is let go of", Code.ABANDONED, "it", "nobody looks after it",
+    Case("an orphaned bucket is let go of", Code.ABANDONED, "it", "nothing manages it",
          **one(legacy(deletionPolicy="Orphan"), None)),
     Case("deletionPolicy does not count for the namespaced family", Code.DATA_LOSS, "it", "Bucket",
          **one(managed("Bucket", "storage.gcp.m.upbound.io", deletionPolicy="Orphan"), None)),
     Case("a composition returns early and drops everything", Code.EMPTIED, "",
-         "deletes everything", stations=(wanting({"a": config("a"), "b": config("b")}),
+         "deletes all composed", stations=(wanting({"a": config("a"), "b": config("b")}),
                                          early_return)),
-    Case("a composition drops a part", Code.DROPPED, "account", "composed no more",
+    Case("a composition drops a part", Code.DROPPED, "account", "no longer composed",
          **without({"map": config(), "account": thing("v1", "ServiceAccount", namespace="shop")},
                    "account")),
     Case("the kind changes under the same logical name", Code.ABANDONED, "it", "is left behind",
@@ -270,12 +270,12 @@ LOSSES = [
     Case("another provider configuration", Code.PROVIDER, "it", "ClusterProviderConfig prod",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               providerConfigRef={"name": "prod"}))),
-    Case("what has data is replaced by another kind", Code.DATA_LOSS, "it", "the new one has none",
+    Case("what has data is replaced by another kind", Code.DATA_LOSS, "it", "starts empty",
          **one(claim(), config())),
     Case("a bucket in another account begins empty", Code.DATA_LOSS, "it", "its data stays behind",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               providerConfigRef={"name": "prod"}))),
-    Case("an Object wraps another claim", Code.DATA_LOSS, "it", "the new one has none",
+    Case("an Object wraps another claim", Code.DATA_LOSS, "it", "starts empty",
          **one(wrapping(claim()), wrapping(config("b")))),
     Case("orphaned becomes deleted", Code.DELETE_POLICY, "it", "is deleted with the order",
          **one(legacy(deletionPolicy="Orphan"), legacy(deletionPolicy="Delete"))),
@@ -285,7 +285,7 @@ LOSSES = [
          "it stays when the order ends",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               managementPolicies=["Observe", "Create", "Update"]))),
-    Case("Update is taken from managementPolicies", Code.STOPS, "it", "no change is carried out",
+    Case("Update is taken from managementPolicies", Code.STOPS, "it", "no longer applied",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               managementPolicies=["Observe", "Create", "Delete"]))),
 ]  # fmt: skip
@@ -294,13 +294,13 @@ LOSSES = [
 
 OTHER_CLAIMS = [{"metadata": {"name": "other"}}]
 WEAKER = [
-    Case("a claim shrinks", Code.SHRINKS, "it", "a volume only grows",
+    Case("a claim shrinks", Code.SHRINKS, "it", "a volume can only grow",
          **one(claim("10Gi"), claim("9Gi"))),
     Case("a database shrinks", Code.SHRINKS, "it", "allocatedStorage",
          **one(rds(allocatedStorage=100), rds(allocatedStorage=50))),
     Case("backups are kept for a shorter time", Code.SHRINKS, "it", "backupRetentionPeriod",
          **one(rds(backupRetentionPeriod=30), rds(backupRetentionPeriod=1))),
-    Case("backups are switched off", Code.UNPROTECTED, "it", "a guard of its data goes",
+    Case("backups are switched off", Code.UNPROTECTED, "it", "this removes a protection",
          **one(rds(backupRetentionPeriod=30), rds(backupRetentionPeriod=0))),
     Case("deletion protection goes", Code.UNPROTECTED, "it", "deletionProtection",
          **one(rds(deletionProtection=True), rds(deletionProtection=False))),
@@ -336,7 +336,7 @@ WEAKER = [
          **one(wrapping(claim(storageClassName="slow")), wrapping(claim(storageClassName="fast")))),
     Case("metadata.name changes", Code.KEEPS_NAME, "it", "keeps its name",
          **one(config("old"), config("new"))),
-    Case("metadata.namespace changes", Code.KEEPS_NAME, "it", "new ones are called",
+    Case("metadata.namespace changes", Code.KEEPS_NAME, "it", "a new object would be",
          **one(config(), {**config(), "metadata": {"name": "map", "namespace": "other"}})),
     Case("another version of an API", Code.API_VERSION, "it", "storage.gcp.upbound.io/v1beta2",
          **one(legacy(), {**legacy(), "apiVersion": "storage.gcp.upbound.io/v1beta2"})),
@@ -353,23 +353,23 @@ BUDGET = thing("policy/v1", "PodDisruptionBudget", namespace="shop", spec={
 READING = {"container": {"envFrom": [{"configMapRef": {"name": "map"}}]}}
 PAUSING = showing(paused=True)
 RUNNING = [
-    Case("replicas to zero", Code.STOPS, "it", "no replicas",
+    Case("replicas to zero", Code.STOPS, "it", "replicas is 0",
          **one(deployment(replicas=2), deployment(replicas=0))),
     Case("replicas from zero", Code.STARTS, "it", "runs again: replicas 0",
          **one(deployment(replicas=0), deployment(replicas=2))),
     Case("a CronJob is suspended", Code.STOPS, "it", "spec.suspend",
          **one(thing("batch/v1", "CronJob", namespace="shop", spec={"suspend": False}),
                thing("batch/v1", "CronJob", namespace="shop", spec={"suspend": True}))),
-    Case("Crossplane is told to look away", Code.STOPS, "it", "nobody looks after it",
+    Case("Crossplane is told to look away", Code.STOPS, "it", "nothing reconciles it",
          **one(gcs(), {**gcs(), "metadata": {"name": "bucket", "namespace": "shop",
                                              "annotations": {"crossplane.io/paused": "true"}}})),
     Case("a budget goes that has paused", Code.STARTS, "budget", "what it holds back runs again",
          old={"budget": part(), "map": config()}, new={"map": config()},
          nested={"part": PAUSING}),
-    Case("it never gets ready", Code.NOT_READY, "", "not Ready in the end",
+    Case("it never gets ready", Code.NOT_READY, "", "ends up not Ready",
          stations=(wanting({"it": config()}),
                    wanting({"it": config(), "fence": policy()}))),
-    Case("a field of the status is lost", Code.STATUS_LOST, "", "status.url is shown no more",
+    Case("a field of the status is lost", Code.STATUS_LOST, "", "status.url is no longer set",
          stations=(showing(url="https://shop"), showing())),
     Case("the connection Secret goes", Code.CONNECTION_LOST, "it", "Secret conn",
          **one(legacy(writeConnectionSecretToRef={"name": "conn", "namespace": "shop"}), legacy())),
@@ -377,7 +377,7 @@ RUNNING = [
          **one(secret(user="u", password="p"), secret(user="u"))),
     Case("an image without a fixed version", Code.UNPINNED, "it", "shop:latest",
          **one(deployment(), deployment(pod={"container": {"image": "shop:latest"}}))),
-    Case("a Service selects nothing any more", Code.UNSELECTED, "door", "selects nothing any more",
+    Case("a Service selects nothing any more", Code.UNSELECTED, "door", "selects nothing now",
          old={"it": deployment(), "door": service()},
          new={"it": deployment(), "door": service(selector={"app": "other"})}),
     Case("a workload leaves its network policy", Code.UNSELECTED, "fence", "Deployment shop/web",
@@ -390,9 +390,9 @@ RUNNING = [
          old={"it": deployment(), "scaler": SCALER}, new={"scaler": SCALER}),
     Case("a workload refers to a ConfigMap that goes", Code.DANGLING, "it", "ConfigMap map",
          **without({"it": deployment(pod=READING), "map": config()}, "map")),
-    Case("a network policy goes", Code.UNGUARDED, "fence", "is let through",
+    Case("a network policy goes", Code.UNGUARDED, "fence", "is allowed",
          **without({"fence": policy(), "map": config()}, "fence")),
-    Case("a quota goes", Code.UNGUARDED, "quota", "no bound",
+    Case("a quota goes", Code.UNGUARDED, "quota", "no quota",
          **without({"quota": thing("v1", "ResourceQuota", namespace="shop"), "map": config()},
                    "quota")),
     Case("a protection against deletion goes", Code.UNGUARDED, "use", "may be deleted",
@@ -407,7 +407,7 @@ RUNNING = [
 
 AWS_POLICY = json.dumps({"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:*"}]})
 ACCESS = [
-    Case("a bucket for everybody", Code.ACCESS, "it", "allUsers is everybody",
+    Case("a bucket for everybody", Code.ACCESS, "it", "allUsers means everybody",
          **one(managed("BucketIAMMember", "storage.gcp.m.upbound.io",
                        forProvider={"member": "user:a@example.org"}),
                managed("BucketIAMMember", "storage.gcp.m.upbound.io",
@@ -415,16 +415,16 @@ ACCESS = [
     Case("a policy that lets everybody in", Code.ACCESS, "it", "lets everybody in",
          old={}, new={"it": managed("BucketPolicy", "s3.aws.m.upbound.io",
                                     forProvider={"policy": AWS_POLICY})}),
-    Case("a role of a cloud that may everything", Code.ACCESS, "it", "gives roles/owner",
+    Case("a role of a cloud that may everything", Code.ACCESS, "it", "grants roles/owner",
          **one(managed("ProjectIAMMember", "cloudplatform.gcp.m.upbound.io",
                        forProvider={"role": "roles/viewer", "member": "user:a@example.org"}),
                managed("ProjectIAMMember", "cloudplatform.gcp.m.upbound.io",
                        forProvider={"role": "roles/owner", "member": "user:a@example.org"}))),
     Case("a binding of cluster-admin", Code.ACCESS, "it", "binds cluster-admin",
          old={}, new={"it": binding("cluster-admin")}),
-    Case("a role that may everything", Code.ACCESS, "it", "may everything on pods",
+    Case("a role that may everything", Code.ACCESS, "it", "may use every verb on pods",
          **one(role("get"), role("*"))),
-    Case("a role that may become anybody", Code.ACCESS, "it", "may impersonate",
+    Case("a role that may become anybody", Code.ACCESS, "it", "may use impersonate",
          **one(role("get"), role("get", "impersonate"))),
     Case("a role that reads every Secret", Code.ACCESS, "it", "every Secret",
          **one(role("get"), role("get", resources=("pods", "secrets")))),
@@ -433,7 +433,7 @@ ACCESS = [
              {"kind": "User", "name": "system:anonymous"}]))),
     Case("a database that is reached from anywhere", Code.ACCESS, "it", "publiclyAccessible",
          **one(rds(publiclyAccessible=False), rds(publiclyAccessible=True))),
-    Case("a network for everybody", Code.ACCESS, "it", "0.0.0.0/0 is everybody",
+    Case("a network for everybody", Code.ACCESS, "it", "0.0.0.0/0 means everybody",
          **one(gcs(ranges=["10.0.0.0/8"]), gcs(ranges=["0.0.0.0/0"]))),
     Case("a Service that is reached from outside", Code.ACCESS, "it", "from outside the cluster",
          **one(service(), service(type="LoadBalancer"))),
@@ -445,34 +445,34 @@ ACCESS = [
              {"name": "root", "hostPath": {"path": "/"}}]}))),
     Case("the same inside an Object", Code.ACCESS, "it", "binds cluster-admin",
          **one(wrapping(config()), wrapping(binding("cluster-admin")))),
-    Case("a secret in a ConfigMap", Code.EXPOSED, "it", "what a Secret holds",
+    Case("a secret in a ConfigMap", Code.EXPOSED, "it", "the value of a Secret",
          old={"it": config(), "keys": secret(password=SECRET_VALUE)},
          new={"it": config(url=f"https://u:{SECRET_VALUE}@db"),
               "keys": secret(password=SECRET_VALUE)}),
-    Case("a secret, decoded, in the environment", Code.EXPOSED, "it", "spec holds",
+    Case("a secret, decoded, in the environment", Code.EXPOSED, "it", "spec contains",
          old={"it": deployment(), "keys": {**secret(), "data": {
              "p": base64.b64encode(SECRET_VALUE.encode()).decode()}}},
          new={"it": deployment(pod={"container": {"env": [{"name": "P", "value": SECRET_VALUE}]}}),
               "keys": {**secret(), "data": {
                   "p": base64.b64encode(SECRET_VALUE.encode()).decode()}}}),
-    Case("a password in a ConfigMap, by its name", Code.EXPOSED, "it", "called as secrets are",
+    Case("a password in a ConfigMap, by its name", Code.EXPOSED, "it", "named like a secret",
          **one(config(), config(dbPassword="x"))),
 ]  # fmt: skip
 
 # --- the order itself, its definition, its Composition
 
 ORDERS = [
-    Case("a default of the XRD changes", Code.DEFAULT, "", "nobody asked for it",
+    Case("a default of the XRD changes", Code.DEFAULT, "", "nobody set it",
          xrd=fields(mode={**TEXT, "default": "plain"}),
          new_xrd=fields(mode={**TEXT, "default": "fancy"})),
-    Case("the XRD requires a field", Rule.SCHEMA, "", "Required value",
+    Case("the XRD requires a field", OutcomeRule.SCHEMA, "", "Required value",
          before={"size": "s"}, xrd=SIZES,
          new_xrd=definition("XShop", {"size": TEXT, "team": TEXT}, required=["team"])),
-    Case("the XRD allows a value no more", Rule.SCHEMA, "", "supported values",
+    Case("the XRD allows a value no more", OutcomeRule.SCHEMA, "", "supported values",
          before={"size": "s"}, xrd=SIZES, new_xrd=fields(size={**TEXT, "enum": ["m", "l"]})),
-    Case("a field of the XRD has another type", Rule.SCHEMA, "", "must be of type integer",
+    Case("a field of the XRD has another type", OutcomeRule.SCHEMA, "", "must be of type integer",
          before={"size": "s"}, xrd=SIZES, new_xrd=fields(size={"type": "integer"})),
-    Case("a field of the XRD goes", Rule.SCHEMA, "", "unknown field",
+    Case("a field of the XRD goes", OutcomeRule.SCHEMA, "", "unknown field",
          before={"size": "s"}, xrd=SIZES, new_xrd=fields(other=TEXT)),
     Case("the selector of Compositions flips", Code.COMPOSITION, "", "compositionSelector",
          before={"crossplane": {"compositionSelector": {"matchLabels": {"channel": "stable"}}}},
@@ -485,14 +485,15 @@ ORDERS = [
          before={"dataset": "one"}, after={"dataset": "two"}, stations=(asking, asking)),
     Case("the pipeline warns", Code.WARNING, "", "the price list is old",
          stations=(wanting({"map": config()}), warning)),
-    Case("two parts have the same name after it", Rule.COLLISION, "c", "they fight over it",
+    Case("two parts have the same name after it", OutcomeRule.COLLISION, "c",
+         "both would overwrite it",
          old={"b": config("b")}, new={"b": config("b"), "c": config("b")}),
-    Case("a value that the provider does not know", Rule.SCHEMA, "it", "supported values",
+    Case("a value that the provider does not know", OutcomeRule.SCHEMA, "it", "supported values",
          **one(thing("storage.m.example.org/v1", "Bucket", namespace="shop",
                      spec={"forProvider": {"location": "EU", "class": "warm"}}),
                thing("storage.m.example.org/v1", "Bucket", namespace="shop",
                      spec={"forProvider": {"location": "EU", "class": "hot"}}))),
-    Case("a misspelt field of a provider", Rule.SCHEMA, "it", "unknown field",
+    Case("a misspelt field of a provider", OutcomeRule.SCHEMA, "it", "unknown field",
          **one(thing("storage.m.example.org/v1", "Bucket", namespace="shop",
                      spec={"forProvider": {"location": "EU"}}),
                thing("storage.m.example.org/v1", "Bucket", namespace="shop",
@@ -526,7 +527,7 @@ def test_the_danger_is_named(case: Case) -> None:
     assert any(case.words in text for text in found), found
     shown = json.dumps(plan_json(plan))
     assert f'"{case.code}"' in shown
-    assert f"({case.code})" in to_markdown(plan) or isinstance(case.code, Rule)
+    assert f"({case.code})" in to_markdown(plan) or isinstance(case.code, OutcomeRule)
 
 
 def test_the_catalogue_is_long_enough_and_uses_every_code() -> None:
@@ -600,7 +601,7 @@ def test_what_only_the_cluster_knows_is_told_once_it_is_asked() -> None:
     leaking = Shop(wanting({"it": config(text=SECRET_VALUE)})).workshop
     before, after = assemble(an_xr({}), shop), assemble(an_xr({}), leaking)
 
-    plan = compare(before, after, mind=Mind(existing=[known]))
+    plan = compare(before, after, mind=DangerContext(existing=[known]))
 
     assert [danger.code for danger in plan.dangers] == [Code.EXPOSED]
     assert SECRET_VALUE not in plan.dangers[0].message

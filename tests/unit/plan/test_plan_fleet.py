@@ -11,8 +11,8 @@ from orderkit.core.order.change import ABSENT
 from orderkit.core.plan import Assembly, Fault, Plan, compare
 from orderkit.core.plan.fleet_json import fleet_exit_code, fleet_json
 from orderkit.core.plan.fleet_markdown import MAX_FOLDS, fleet_markdown
-from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side, Verdict, slimmed
-from orderkit.core.plan.folding import folds, only
+from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, OrderVerdict, Side, without_unnamed
+from orderkit.core.plan.folding import folds, of_categories
 from orderkit.core.plan.stored_defaults import (
     DefaultChange,
     default_changes,
@@ -68,26 +68,26 @@ BROKEN = Fault("", "spec.size is too small", "spec.size")
 @pytest.mark.parametrize(
     ("order", "verdict"),
     [
-        (same("a"), Verdict.UNCHANGED),
-        (painted("a"), Verdict.CHANGED),
-        (an_order("a", {}, {}, ((), (BROKEN,))), Verdict.REFUSED),
-        (an_order("a", {}, {}, ((BROKEN,), (BROKEN,))), Verdict.UNCHANGED),
-        (an_order("a", {}, {}, ((BROKEN,), ())), Verdict.CHANGED),
-        (OrderPlan("a", why_not="its repository is gone"), Verdict.UNKNOWN),
+        (same("a"), OrderVerdict.UNCHANGED),
+        (painted("a"), OrderVerdict.CHANGED),
+        (an_order("a", {}, {}, ((), (BROKEN,))), OrderVerdict.REFUSED),
+        (an_order("a", {}, {}, ((BROKEN,), (BROKEN,))), OrderVerdict.UNCHANGED),
+        (an_order("a", {}, {}, ((BROKEN,), ())), OrderVerdict.CHANGED),
+        (OrderPlan("a", why_not="its repository is gone"), OrderVerdict.UNKNOWN),
     ],
     ids=[
         "nothing changes", "a resource changes", "refused from now on", "refused as before",
         "refused no more", "not read",
     ],
 )  # fmt: skip
-def test_what_becomes_of_an_order(order: OrderPlan, verdict: Verdict) -> None:
+def test_what_becomes_of_an_order(order: OrderPlan, verdict: OrderVerdict) -> None:
     assert order.verdict is verdict
 
 
 def test_what_is_the_same_but_for_names_is_told_once() -> None:
     found = folds(a_fleet(*(painted(f"shop-{n}") for n in range(20)), same("shop-x")))
 
-    (fold,) = only(found, "resource")
+    (fold,) = of_categories(found, "resource")
     assert fold.title == "ConfigMap <order>-sheet"
     assert fold.count == 20
     assert fold.examples() == "shop-0, shop-1, shop-2 and 17 more"
@@ -100,14 +100,14 @@ def test_what_is_the_same_but_for_names_is_told_once() -> None:
 def test_a_name_inside_of_a_word_is_no_name() -> None:
     order = an_order("a", {"map": a_map("m", text="banana")}, {"map": a_map("m", text="a cat")})
 
-    (fold,) = only(folds(a_fleet(order)), "resource")
+    (fold,) = of_categories(folds(a_fleet(order)), "resource")
     assert str(fold.fields[0]) == "data.text banana → <order> cat"
 
 
 def test_values_that_differ_fold_with_their_number() -> None:
     fleet = a_fleet(*(painted(f"shop-{n}", f"shade {n}") for n in range(9)))
 
-    (fold,) = only(folds(fleet), "resource")
+    (fold,) = of_categories(folds(fleet), "resource")
     told = {str(field) for field in fold.fields}
     assert "data.colour 9 different values, such as (not set) → shade 0" in told
 
@@ -135,15 +135,15 @@ def test_messages_fold_that_differ_in_names_and_amounts(
 ) -> None:
     fleet = a_fleet(*(refused(f"o{n}", text) for n, text in enumerate(messages)))
 
-    assert [fold.title for fold in only(folds(fleet), "fault")] == titles
+    assert [fold.title for fold in of_categories(folds(fleet), "fault")] == titles
 
 
 def test_dangers_are_summed_and_name_their_orders() -> None:
     losing = [an_order(f"shop-{n}", {"store": a_bucket(f"shop-{n}")}, {}) for n in range(3)]
     fleet = a_fleet(*losing, same("shop-x"))
 
-    (fold,) = only(folds(fleet), "danger")
-    assert fold.title == "Bucket <order> is deleted: the data in it goes with it"
+    (fold,) = of_categories(folds(fleet), "danger")
+    assert fold.title == "Bucket <order> is deleted: its data is lost"
     assert fold.orders == ("shop-0", "shop-1", "shop-2")
     assert fleet.summary == "4 orders: 1 unchanged, 3 changed, 3 dangers in 3 orders"
 
@@ -193,7 +193,7 @@ def test_a_slim_plan_tells_the_same() -> None:
     plan = an_order("a", before, after, ((), (BROKEN,))).plan
     assert plan is not None
 
-    slim = slimmed(plan)
+    slim = without_unnamed(plan)
 
     def shown(each: Plan) -> dict[str, Any]:
         found = fleet_json(a_fleet(OrderPlan("a", plan=each, stored=an_xr("a"))))

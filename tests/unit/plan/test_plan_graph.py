@@ -14,10 +14,10 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan import Action, Assembly, Plan, ResourceChange
 from orderkit.core.plan.comparison import compare
-from orderkit.core.plan.graph import ROOT, Graph, Node, State, graph_of
+from orderkit.core.plan.graph import ROOT, Graph, GraphNode, NodeState, graph_of
 from orderkit.core.plan.graph_layout import laid_out
 from orderkit.core.plan.graph_mermaid import to_mermaid
-from orderkit.core.plan.graph_references import references, rooms
+from orderkit.core.plan.graph_references import namespace_edges, references
 from orderkit.core.plan.graph_svg import to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -58,11 +58,11 @@ def test_each_resource_stands_in_it_once_with_what_happens_to_it() -> None:
     found = graph_of(a_plan(SHOP, after, size=2))
 
     assert {path: node.state for path, node in found.nodes.items()} == {
-        ROOT: State.CHANGED,
-        "room": State.UNCHANGED,
-        "till": State.CHANGED,
-        "desk": State.REMOVED,
-        "cat": State.ADDED,
+        ROOT: NodeState.CHANGED,
+        "room": NodeState.UNCHANGED,
+        "till": NodeState.CHANGED,
+        "desk": NodeState.REMOVED,
+        "cat": NodeState.ADDED,
     }
     assert [str(each) for each in found.nodes["till"].fields] == ["data.open yes → no"]
     assert found.references == (("desk", "till"),)
@@ -139,7 +139,7 @@ def test_what_a_wrapper_makes_is_named_and_lives_somewhere() -> None:
     }
 
     assert references(parts) == {("user", "wrapped")}
-    assert rooms(parts) == {("wrapped", "room"), ("user", "room")}
+    assert namespace_edges(parts) == {("wrapped", "room"), ("user", "room")}
 
 
 def test_the_picture_tells_every_resource_and_needs_nothing_else() -> None:
@@ -172,8 +172,8 @@ def test_no_card_lies_on_another(count: int) -> None:
 def test_no_name_or_value_breaks_the_drawings(name: str, value: str) -> None:
     field = FieldDifference((name or "x",), value, f"{value}!")
     nodes = {
-        ROOT: Node(ROOT, "XShop", name, State.CHANGED, (field,)),
-        name or "p": Node(name or "p", value or "K", name, State.ADDED),
+        ROOT: GraphNode(ROOT, "XShop", name, NodeState.CHANGED, (field,)),
+        name or "p": GraphNode(name or "p", value or "K", name, NodeState.ADDED),
     }
     graph = Graph(name, value, nodes, (), {ROOT: (name or "p",)})
 
@@ -192,10 +192,10 @@ def test_mermaid_tells_groups_states_and_references() -> None:
     assert 'subgraph gn2["part"]' in text
     assert "XPart<br/>p<br/>added" in text
     assert "-.->" in text
-    assert text.count("classDef") == len(State)
+    assert text.count("classDef") == len(NodeState)
 
 
 def test_states_are_the_actions_and_one_more() -> None:
-    assert {each.value for each in State} == {each.value for each in Action} | {"unchanged"}
-    assert all(State(each.value).sign == each.sign for each in Action)
+    assert {each.value for each in NodeState} == {each.value for each in Action} | {"unchanged"}
+    assert all(NodeState(each.value).sign == each.sign for each in Action)
     assert ResourceChange("p", Action.ADDED, None, SHOP["till"]).manifest["kind"] == "ConfigMap"

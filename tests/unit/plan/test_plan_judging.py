@@ -28,8 +28,8 @@ from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.core.plan import Plan, assemble
-from orderkit.core.plan.judging import Rule, collisions, wanted_facts
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.judging import OutcomeRule, collisions, wanted_facts
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import exit_code, plan_json, to_json
 from orderkit.core.schema.known import layer_of, read_layer
 
@@ -60,7 +60,7 @@ PROVIDER = {
     "metadata": {"name": "all", "labels": {AGGREGATE: "true"}},
     "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
 }
-LAWS = Laws(delivered=layer_of([BUCKETS, PROJECTS]), roles=[PROVIDER])
+LAWS = PackRules(delivered=layer_of([BUCKETS, PROJECTS]), roles=[PROVIDER])
 
 
 def bucket(**for_provider: Any) -> Manifest:
@@ -78,7 +78,7 @@ def codes(plan: Plan) -> set[tuple[str, str]]:
 class Case:
     reason: str
     manifest: Manifest
-    code: Rule
+    code: OutcomeRule
     at: str
     told: str
     hint: str = ""
@@ -86,79 +86,85 @@ class Case:
 
 
 CASES = [
-    Case("a misspelt field of a managed resource", bucket(retentionDay=3), Rule.SCHEMA,
+    Case("a misspelt field of a managed resource", bucket(retentionDay=3), OutcomeRule.SCHEMA,
          "spec.forProvider.retentionDay", "unknown field", "did you mean 'retentionDays'?"),
-    Case("a value that is not allowed", bucket(location="MARS"), Rule.SCHEMA,
+    Case("a value that is not allowed", bucket(location="MARS"), OutcomeRule.SCHEMA,
          "spec.forProvider.location", "supported values", 'use one of "EU", "US"'),
-    Case("a text for a number", bucket(retentionDays="3"), Rule.SCHEMA,
+    Case("a text for a number", bucket(retentionDays="3"), OutcomeRule.SCHEMA,
          "spec.forProvider.retentionDays", "must be of type integer"),
     Case("a required field that is missing",
          thing("storage.m.example.org/v1", "Bucket", "b", namespace="shop",
                spec={"forProvider": {}}),
-         Rule.SCHEMA, "spec.forProvider.location", "Required value"),
+         OutcomeRule.SCHEMA, "spec.forProvider.location", "Required value"),
     Case("a version that the CRD does not serve", {**bucket(), "apiVersion":
-         "storage.m.example.org/v2"}, Rule.SCHEMA, "apiVersion", "no matches for kind",
+         "storage.m.example.org/v2"}, OutcomeRule.SCHEMA, "apiVersion", "no matches for kind",
          "served: storage.m.example.org/v1"),
-    Case("the same inside an Object", wrapping(bucket(retentionDay=3)), Rule.SCHEMA,
+    Case("the same inside an Object", wrapping(bucket(retentionDay=3)), OutcomeRule.SCHEMA,
          "spec.forProvider.manifest.spec.forProvider.retentionDay", "unknown field"),
-    Case("a number in a ConfigMap", config(replicas=3), Rule.SCHEMA, "data.replicas",
+    Case("a number in a ConfigMap", config(replicas=3), OutcomeRule.SCHEMA, "data.replicas",
          "must be of type string"),
-    Case("a field of a ConfigMap that is none", {**config(), "spec": {}}, Rule.SCHEMA, "spec",
+    Case("a field of a ConfigMap that is none", {**config(), "spec": {}},
+         OutcomeRule.SCHEMA, "spec",
          "unknown field"),
     Case("a Secret whose data is plain text",
          thing("v1", "Secret", namespace="shop", data={"password": "not base64!"}),
-         Rule.SCHEMA, "data.password", "byte"),
+         OutcomeRule.SCHEMA, "data.password", "byte"),
     Case("a misspelt field of a container",
          thing("apps/v1", "Deployment", namespace="shop", spec={
              "selector": {"matchLabels": {"a": "b"}},
              "template": {"metadata": {"labels": {"a": "b"}},
                           "spec": {"containers": [{"name": "c", "imagePullPolice": "Always"}]}}}),
-         Rule.SCHEMA, "spec.template.spec.containers[0].imagePullPolice", "unknown field",
+         OutcomeRule.SCHEMA, "spec.template.spec.containers[0].imagePullPolice", "unknown field",
          "did you mean 'imagePullPolicy'?"),
     Case("a pod without containers",
          thing("batch/v1", "Job", namespace="shop", spec={"template": {"spec": {}}}),
-         Rule.SCHEMA, "spec.template.spec.containers", "Required value"),
+         OutcomeRule.SCHEMA, "spec.template.spec.containers", "Required value"),
     Case("a role without verbs",
          thing("rbac.authorization.k8s.io/v1", "Role", namespace="shop",
                rules=[{"apiGroups": [""], "resources": ["pods"]}]),
-         Rule.SCHEMA, "rules[0].verbs", "Required value"),
+         OutcomeRule.SCHEMA, "rules[0].verbs", "Required value"),
     Case("a misspelt field of metadata",
-         {**config(), "metadata": {"name": "m", "namespace": "shop", "label": {}}}, Rule.NAME,
+         {**config(), "metadata": {"name": "m", "namespace": "shop", "label": {}}},
+         OutcomeRule.NAME,
          "metadata.label", "unknown field", "did you mean 'labels'?"),
     Case("a label that is a number",
          {**config(), "metadata": {"name": "m", "namespace": "shop", "labels": {"n": 3}}},
-         Rule.NAME, "metadata.labels.n", "must be of type string", "quote it"),
+         OutcomeRule.NAME, "metadata.labels.n", "must be of type string", "quote it"),
     Case("a label's value that is too long", thing("v1", "ConfigMap", namespace="shop",
-         labels={"owner": "x" * 64}), Rule.NAME, "metadata.labels.owner", "no value of a label"),
+         labels={"owner": "x" * 64}),
+         OutcomeRule.NAME, "metadata.labels.owner", "not a valid label"),
     Case("a label's key with a blank", thing("v1", "ConfigMap", namespace="shop",
-         labels={"the owner": "x"}), Rule.NAME, "metadata.labels.the owner", "no key"),
+         labels={"the owner": "x"}), OutcomeRule.NAME, "metadata.labels.the owner",
+         "not a valid key"),
     Case("annotations beyond 256 KiB", thing("v1", "ConfigMap", namespace="shop",
-         annotations={"a": "x" * 270_000}), Rule.NAME, "metadata.annotations", "bytes"),
-    Case("a Namespace of 64 characters", thing("v1", "Namespace", "n" * 64), Rule.NAME,
+         annotations={"a": "x" * 270_000}), OutcomeRule.NAME, "metadata.annotations", "bytes"),
+    Case("a Namespace of 64 characters", thing("v1", "Namespace", "n" * 64), OutcomeRule.NAME,
          "metadata.name", "64 characters, at most 63"),
-    Case("a Namespace with a dot", thing("v1", "Namespace", "a.b"), Rule.NAME, "metadata.name",
+    Case("a Namespace with a dot", thing("v1", "Namespace", "a.b"),
+         OutcomeRule.NAME, "metadata.name",
          "RFC 1123 label"),
     Case("a Service with a dot", thing("v1", "Service", "a.b", namespace="shop"),
-         Rule.NAME, "metadata.name", "RFC 1123 label"),
+         OutcomeRule.NAME, "metadata.name", "RFC 1123 label"),
     Case("a CronJob of 53 characters",
          thing("batch/v1", "CronJob", "c" * 53, namespace="shop", spec={
              "schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": {
                  "containers": []}}}}}),
-         Rule.NAME, "metadata.name", "53 characters, at most 52"),
-    Case("a namespaced object without a namespace", thing("v1", "ConfigMap", "m"), Rule.SCOPE,
+         OutcomeRule.NAME, "metadata.name", "53 characters, at most 52"),
+    Case("a namespaced object without a namespace", thing("v1", "ConfigMap", "m"),
+         OutcomeRule.SCOPE,
          "metadata.namespace", "is namespaced and has no namespace"),
-    Case("the same of a CRD's kind", {**bucket(), "metadata": {"name": "b"}}, Rule.SCOPE,
+    Case("the same of a CRD's kind", {**bucket(), "metadata": {"name": "b"}}, OutcomeRule.SCOPE,
          "metadata.namespace", "is namespaced and has no namespace"),
-    Case("the same inside an Object", wrapping(thing("v1", "ConfigMap", "m")), Rule.SCOPE,
+    Case("the same inside an Object", wrapping(thing("v1", "ConfigMap", "m")), OutcomeRule.SCOPE,
          "spec.forProvider.manifest.metadata.namespace", "has no namespace"),
     Case("a cluster-scoped object that a namespaced one owns",
          thing("v1", "Namespace", "n", ownerReferences=[
              {"apiVersion": "v1", "kind": "ConfigMap", "name": "m", "uid": "1"}]),
-         Rule.OWNER, "metadata.ownerReferences", "garbage collector deletes it"),
-    Case("two parts that make the same object", config("same", a="1"), Rule.COLLISION,
-         "metadata.name", "what 'it' makes too", more={"other": config("same", a="2")}),
-    Case("two Objects that wrap the same object", wrapping(config("same")), Rule.COLLISION,
-         "spec.forProvider.manifest.metadata.name", "makes too",
+         OutcomeRule.OWNER, "metadata.ownerReferences", "garbage collector deletes it"),
+    Case("two parts that make the same object", config("same", a="1"), OutcomeRule.COLLISION,
+         "metadata.name", "also composed by 'it'", more={"other": config("same", a="2")}),
+    Case("two Objects that wrap the same object", wrapping(config("same")), OutcomeRule.COLLISION,
+         "spec.forProvider.manifest.metadata.name", "also composed by",
          more={"other": {**wrapping(config("same")), "metadata": {"name": "w2",
                                                                   "namespace": "shop"}}}),
 ]  # fmt: skip
@@ -203,7 +209,7 @@ def test_what_is_right_is_no_fault(manifest: Manifest) -> None:
         "managementPolicies": {"type": "array", "items": {"type": "string"}},
     })  # fmt: skip
     objects["spec"]["versions"][0]["name"] = "v1alpha1"
-    laws = Laws(delivered={**LAWS.delivered, **layer_of([objects])}, roles=[PROVIDER])
+    laws = PackRules(delivered={**LAWS.delivered, **layer_of([objects])}, roles=[PROVIDER])
 
     plan = outcome({"it": manifest}, laws=laws)
 
@@ -215,7 +221,7 @@ def test_a_kind_without_schema_is_told_and_never_passed() -> None:
     plan = outcome({"it": thing("other.org/v1", "Other", spec={"typo": 1})}, laws=LAWS)
 
     (told,) = plan.unknowns
-    assert told.startswith("not judged, no schema: Other.other.org")
+    assert told.startswith("not checked, no schema: Other.other.org")
     assert "--schemas" in told
 
 
@@ -286,7 +292,7 @@ ROLE = thing(
 
 
 def test_a_kind_that_crossplane_may_not_compose_is_named_once() -> None:
-    laws = Laws(delivered=LAWS.delivered)
+    laws = PackRules(delivered=LAWS.delivered)
     other = {**bucket(), "metadata": {"name": "c", "namespace": "shop"}}
 
     plan = outcome({"it": bucket(), "other": other, "map": config()}, laws=laws)
@@ -308,7 +314,7 @@ def test_a_role_that_gives_some_verbs_leaves_the_others_missing() -> None:
         ],
     }
 
-    plan = outcome({"it": bucket()}, laws=Laws(delivered=LAWS.delivered, roles=[some]))
+    plan = outcome({"it": bucket()}, laws=PackRules(delivered=LAWS.delivered, roles=[some]))
 
     assert plan.faults[0].message.endswith("no right to delete buckets, patch buckets")
 
@@ -318,7 +324,7 @@ def test_composing_a_role_needs_escalate() -> None:
     group = "rbac.authorization.k8s.io"
     rules = [{"apiGroups": [group], "resources": ["roles"], "verbs": verbs}]
 
-    plan = outcome({"it": ROLE}, laws=Laws(roles=[{**PROVIDER, "rules": rules}]))
+    plan = outcome({"it": ROLE}, laws=PackRules(roles=[{**PROVIDER, "rules": rules}]))
 
     assert plan.faults[0].message.endswith("no right to escalate roles")
 
@@ -327,7 +333,7 @@ def test_what_a_package_brought_needs_no_role() -> None:
     owner = {"apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision", "name": "p"}
     brought = {**BUCKETS, "metadata": {**BUCKETS["metadata"], "ownerReferences": [owner]}}
 
-    plan = outcome({"it": bucket()}, laws=Laws(delivered=layer_of([brought])))
+    plan = outcome({"it": bucket()}, laws=PackRules(delivered=layer_of([brought])))
 
     assert plan.faults == ()
 
@@ -355,15 +361,19 @@ def _owned(uid: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("facts", "code", "told"),
     [
-        ({"living": _living(ownerReferences=_owned("2"))}, Rule.TAKEN, "controlled by XShop two"),
+        ({"living": _living(ownerReferences=_owned("2"))},
+        OutcomeRule.TAKEN, "controlled by XShop two"),
         ({"living": _living(annotations={"argocd.argoproj.io/tracking-id": "apps:/ConfigMap:x"})},
-         Rule.TAKEN, "delivered by Application apps"),
-        ({"others": {KEY: "shop-two"}}, Rule.COLLISION, "what order shop-two makes too"),
-        ({"missing_namespaces": {"shop"}}, Rule.NO_NAMESPACE, 'namespaces "shop" not found'),
-        ({"unserved": {CONFIG_MAP}}, Rule.UNKNOWN_KIND, 'no matches for kind "ConfigMap"'),
+         OutcomeRule.TAKEN, "delivered by Application apps"),
+        ({"other_orders": {KEY: "shop-two"}},
+         OutcomeRule.COLLISION, "also composed by order shop-two"),
+        ({"missing_namespaces": {"shop"}}, OutcomeRule.NO_NAMESPACE, 'namespaces "shop" not found'),
+        ({"unserved": {CONFIG_MAP}}, OutcomeRule.UNKNOWN_KIND, 'no matches for kind "ConfigMap"'),
     ],
 )  # fmt: skip
-def test_what_the_cluster_says_is_a_fault(facts: dict[str, Any], code: Rule, told: str) -> None:
+def test_what_the_cluster_says_is_a_fault(
+    facts: dict[str, Any], code: OutcomeRule, told: str
+) -> None:
     plan = _judged({"it": config()}, **facts)
 
     (fault,) = plan.faults
@@ -511,7 +521,7 @@ def test_openapi_judges_as_the_server_does(spec: dict[str, Any], fields: list[st
     layer = read_layer({PurePosixPath("d.json"): json.dumps(DOCUMENT).encode()})
     till = thing("shop.k8s.io/v1", "Till", namespace="shop", spec=spec)
 
-    plan = outcome({"it": till}, laws=Laws(delivered=layer, roles=[PROVIDER]))
+    plan = outcome({"it": till}, laws=PackRules(delivered=layer, roles=[PROVIDER]))
 
     assert [fault.field for fault in plan.faults] == fields
     assert plan.unknowns == ()

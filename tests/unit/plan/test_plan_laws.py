@@ -9,15 +9,15 @@ import pytest
 import yaml
 from outcomes import GROUP, Shop, an_xr, config, crd, definition, thing, wanting
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.plan import assemble, compare
-from orderkit.core.plan.dangers import Code, Mind
+from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.fleet_name_clashes import with_collisions
-from orderkit.core.plan.fleet_plan import OrderPlan, Verdict
+from orderkit.core.plan.fleet_plan import OrderPlan, OrderVerdict
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.plan.published_pack import laws_of, needed_files
 
@@ -83,7 +83,7 @@ def test_kinds_that_hold_data_are_named_without_code() -> None:
     def lost(manifest: Manifest) -> set[Code]:
         before = assemble(an_xr({"a": 1}), Shop(wanting({"it": manifest})).workshop)
         after = assemble(an_xr({"a": 2}), Shop(wanting({})).workshop, observed=before.observed)
-        return {danger.code for danger in compare(before, after, mind=Mind(laws)).dangers}
+        return {danger.code for danger in compare(before, after, mind=DangerContext(laws)).dangers}
 
     assert lost(thing("example.org/v1", "Shelf")) == {Code.DATA_LOSS}
     assert lost(thing("other.org/v1", "Shelf")) == set()
@@ -117,7 +117,7 @@ def test_a_fixed_name_is_right_for_one_order_and_a_fault_for_two() -> None:
     found = {each.order: each for each in with_collisions([*plans, OrderPlan("four")])}
 
     assert [found[name].verdict for name in ("one", "two", "three", "four")] == [
-        Verdict.REFUSED, Verdict.REFUSED, Verdict.CHANGED, Verdict.UNKNOWN,
+        OrderVerdict.REFUSED, OrderVerdict.REFUSED, OrderVerdict.CHANGED, OrderVerdict.UNKNOWN,
     ]  # fmt: skip
     (fault,) = found["one"].new_faults
     assert (fault.path, fault.code) == ("fixed", "collision")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from outcomes import GROUP, definition
 
-from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION, python_functions
 from orderkit.core.crossplane.station import INPUT, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.plan import Blueprint, Code, Workshop, assemble, compare
+from orderkit.core.plan import AssemblyContext, Blueprint, Code, assemble, compare
 from orderkit.core.schema.validate import Validator
 
 XRD = definition("XShop")
@@ -26,11 +26,11 @@ def station(request: StationRequest) -> StationResponse:
     return response
 
 
-def workshop() -> Workshop:
+def workshop() -> AssemblyContext:
     called = {"apiVersion": INPUT.api_version, "kind": INPUT.kind, "name": "shop"}
-    steps = (Step("main", STATION_FUNCTION, called),)
+    steps = (PipelineStep("main", STATION_FUNCTION, called),)
     blueprint = Blueprint(Validator(XRD), steps)
-    return Workshop({(GROUP, "XShop"): blueprint}, python_functions({"shop": station}))
+    return AssemblyContext({(GROUP, "XShop"): blueprint}, python_functions({"shop": station}))
 
 
 def an_xr(meta: dict[str, Any]) -> Manifest:

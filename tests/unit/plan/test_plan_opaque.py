@@ -8,35 +8,35 @@ from typing import Any
 import pytest
 from tests.unit.plan.test_plan import GROUP, STATION, an_xr, config, wanting, xrd
 
-from orderkit.core.crossplane.composed import Step, World, steps_of
+from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION, functions_here
 from orderkit.core.crossplane.simulation import simulate
 from orderkit.core.crossplane.station import OpaqueError, Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.plan import Action, Blueprint, Code, Plan, Workshop, assemble, compare
+from orderkit.core.plan import Action, AssemblyContext, Blueprint, Code, Plan, assemble, compare
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.schema.validate import Validator
 
 FOREIGN = "function-go-templating"
-OWN = Step("own", STATION_FUNCTION, {**STATION, "name": "xshop"})
-TEMPLATES = Step("templates", FOREIGN)
+OWN = PipelineStep("own", STATION_FUNCTION, {**STATION, "name": "xshop"})
+TEMPLATES = PipelineStep("templates", FOREIGN)
 BUCKET = {"apiVersion": "s3.example.org/v1", "kind": "Bucket", "metadata": {"name": "b"}}
 
 
 def a_shop(
-    station: Station, *steps: Step, functions: Mapping[str, Station] | None = None
-) -> Workshop:
+    station: Station, *steps: PipelineStep, functions: Mapping[str, Station] | None = None
+) -> AssemblyContext:
     chosen = functions_here({"xshop": station}, {}, {step.function for step in steps})
     blueprint = Blueprint(Validator(xrd("XShop")), steps)
     here = {**chosen.functions, **(functions or {})}
-    return Workshop({(GROUP, "XShop"): blueprint}, here, notes=chosen.notes)
+    return AssemblyContext({(GROUP, "XShop"): blueprint}, here, notes=chosen.notes)
 
 
 def a_plan(
-    before: Workshop,
-    after: Workshop,
+    before: AssemblyContext,
+    after: AssemblyContext,
     old: dict[str, Any],
     new: dict[str, Any],
     **existing: Manifest,
@@ -59,7 +59,7 @@ def test_what_only_an_opaque_step_can_want_is_kept_and_never_removed() -> None:
     assert list(plan.kept) == ["bucket"]
     assert plan.summary == "1 added, 1 unchanged, 1 kept, not known"
     assert not plan.dangers
-    assert "Bucket b (bucket) is kept: no step that runs here asks for it" in plan.unknowns
+    assert "Bucket b (bucket) is kept: no step that can run here composes it" in plan.unknowns
     assert (
         f'step "templates": {FOREIGN} runs in the cluster only; what it adds, changes or drops is '
         "not in this plan"
@@ -95,9 +95,7 @@ def test_what_moves_from_an_opaque_step_to_a_known_one_is_not_added() -> None:
     plan = a_plan(before, a_shop(wanting(station), OWN), {}, {}, bucket=BUCKET)
 
     assert not plan.changes
-    assert "Bucket b (bucket) is there already, and what changes in it is not known" in (
-        plan.unknowns
-    )
+    assert "Bucket b (bucket) already exists; its changes are unknown" in (plan.unknowns)
 
 
 def test_readiness_behind_an_opaque_step_is_not_known() -> None:
@@ -126,7 +124,7 @@ def test_status_that_an_opaque_step_wrote_stays() -> None:
         return response
 
     xr = {**an_xr(), "status": {"theirs": 2, "own": 0}}
-    found = simulate(xr, [Step("own", "f"), TEMPLATES], World({"f": station}, passing=True))
+    found = simulate(xr, [PipelineStep("own", "f"), TEMPLATES], World({"f": station}, passing=True))
 
     shown = {key: found.xr["status"][key] for key in ("theirs", "own")}
     assert shown == {"theirs": 2, "own": 1}
@@ -169,7 +167,7 @@ def test_a_twin_that_refuses_makes_its_own_step_opaque_and_no_other() -> None:
         return {**header, "resources": [resource]}
 
     name = "function-patch-and-transform"
-    steps = (Step("good", name, patches("%s")), Step("odd", name, patches("%#v")))
+    steps = (PipelineStep("good", name, patches("%s")), PipelineStep("odd", name, patches("%#v")))
     found = assemble(an_xr(name="a"), a_shop(wanting(lambda _: {}), *steps))
 
     assert list(found.resources) == ["map %s"]
@@ -184,7 +182,7 @@ def test_only_plans_pass_a_step_by(passing: bool) -> None:  # noqa: FBT001 - a p
         raise OpaqueError("it needs a moon")
 
     xr = {**an_xr(), "metadata": {"name": "one", "labels": {"crossplane.io/composite": "one"}}}
-    found = compose(xr, [Step("s", "f")], World({"f": odd}, passing=passing))
+    found = compose(xr, [PipelineStep("s", "f")], World({"f": odd}, passing=passing))
 
     if passing:
         assert (found.error, found.opaque) == ("", {"s": "it needs a moon"})

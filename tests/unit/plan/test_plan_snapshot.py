@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, cleaned, from_text, to_text
-from orderkit.flows.plan.recording import Recorder, Replay
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, cleaned, from_text, to_text
+from orderkit.flows.plan.recording import PlanRecorder, Replay
 from orderkit.ports.cluster import ObjectList
 
 CONFIG, SECRET = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Secret")
@@ -27,9 +27,11 @@ XR = {"apiVersion": "e.org/v1", "kind": "XThing", "metadata": {"name": "a"}, "sp
 ORDERS = (RecordedOrder("b", "thing", XR, "crew"), RecordedOrder("a", "thing", XR))
 
 
-def a_snapshot(*objects: Manifest, **more: Any) -> Snapshot:
+def a_snapshot(*objects: Manifest, **more: Any) -> PlanSnapshot:
     asked = tuple(ObjectKey.of(each) for each in objects)
-    return Snapshot(ORDERS, "c0ffee", {"XThing.e.org": "sha256:1"}, asked, objects=objects, **more)
+    return PlanSnapshot(
+        ORDERS, "c0ffee", {"XThing.e.org": "sha256:1"}, asked, objects=objects, **more
+    )
 
 
 @given(st.permutations([an_object(name, data={"k": name}) for name in "abcd"]))
@@ -40,13 +42,13 @@ def test_the_same_state_gives_the_same_bytes(objects: list[Manifest]) -> None:
 
 
 def test_what_is_read_is_what_was_written_but_for_what_the_server_counts() -> None:
-    written = a_snapshot(an_object("m", data={"k": "v"}), listed=((CONFIG, "home"),))
+    written = a_snapshot(an_object("m", data={"k": "v"}), listings=((CONFIG, "home"),))
 
     found = from_text(to_text(written), name="x.json")
 
     assert to_text(found) == to_text(written)
     assert found.order("b").team == "crew"
-    assert found.listed == ((CONFIG, "home"),)
+    assert found.listings == ((CONFIG, "home"),)
     assert "resourceVersion" not in found.objects[0]["metadata"]
     assert found.objects[0]["metadata"]["uid"] == "u-m"
 
@@ -129,8 +131,8 @@ def key(name: str, kind: Kind = CONFIG) -> ObjectKey:
 
 
 def test_a_replay_answers_as_the_place_did_and_tells_what_nobody_asked() -> None:
-    recorder = Recorder("a")
-    place = recorder.through(
+    recorder = PlanRecorder("a")
+    place = recorder.wrap(
         _Place(an_object("m"), an_object("n"), an_object("s", "Secret", data={"k": "v"}))
     )
     assert place is not None
@@ -152,8 +154,8 @@ def test_a_replay_answers_as_the_place_did_and_tells_what_nobody_asked() -> None
 
 
 def test_a_replay_lists_what_was_listed() -> None:
-    recorder = Recorder("a")
-    place = recorder.through(_Place(an_object("m"), an_object("n")))
+    recorder = PlanRecorder("a")
+    place = recorder.wrap(_Place(an_object("m"), an_object("n")))
     assert place is not None
     place.list(CONFIG, namespace="home")
 

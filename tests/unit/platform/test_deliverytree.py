@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.argocd.health_lua import LAYER_LABEL
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import MIRRORS, layers_of
-from orderkit.core.platform.installation import CrossplaneSettings, Installation, Mirror, Target
+from orderkit.core.platform.installation import (
+    CrossplaneSettings,
+    Installation,
+    Mirror,
+    PlatformTarget,
+)
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
 PACK = read_folder(reference_pack())
@@ -65,17 +70,17 @@ CASES = [
     Case("nothing is asked for", Installation(), "argocd-settings functions apis ledger"),
     Case(
         "Crossplane is in the embedded platform, whatever is said",
-        Installation(Target.EMBEDDED, CHART),
+        Installation(PlatformTarget.EMBEDDED, CHART),
         "argocd-settings functions apis ledger",
     ),
     Case(
         "the embedded platform pulls nothing",
-        Installation(Target.EMBEDDED, mirrors=EVERYTHING.mirrors),
+        Installation(PlatformTarget.EMBEDDED, mirrors=EVERYTHING.mirrors),
         "argocd-settings functions apis ledger",
     ),
     Case(
         "idpbuilder delivers Argo CD's settings",
-        Installation(Target.IDPBUILDER, CHART),
+        Installation(PlatformTarget.IDPBUILDER, CHART),
         "crossplane functions apis ledger",
     ),
     Case(
@@ -196,8 +201,8 @@ def test_a_sentinel_without_a_value_is_named_with_file_and_line(
     assert way_out in told.value.hint
 
 
-@pytest.mark.parametrize("target", list(Target))
-def test_no_target_leaves_a_sentinel(target: Target) -> None:
+@pytest.mark.parametrize("target", list(PlatformTarget))
+def test_no_target_leaves_a_sentinel(target: PlatformTarget) -> None:
     found = rendered(Installation(target, CHART, "3.2", EVERYTHING.mirrors, EVERYTHING.providers))
 
     assert [path for path, data in found.items() if SENTINEL.search(data)] == []

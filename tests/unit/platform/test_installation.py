@@ -9,7 +9,12 @@ import pytest
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.platform import settings
-from orderkit.core.platform.installation import CrossplaneSettings, Installation, Mirror, Target
+from orderkit.core.platform.installation import (
+    CrossplaneSettings,
+    Installation,
+    Mirror,
+    PlatformTarget,
+)
 
 TEXT = """apiVersion: orderkit.dev/v1alpha1
 kind: Platform
@@ -39,7 +44,7 @@ def test_a_platform_that_says_nothing_is_a_cluster_that_has_crossplane() -> None
     found = read().installation
 
     assert found == Installation()
-    assert (found.target, found.crossplane.install) == (Target.CLUSTER, "none")
+    assert (found.target, found.crossplane.install) == (PlatformTarget.CLUSTER, "none")
     assert found.argocd == (3, 0), "an unknown Argo CD is taken for the oldest"
 
 
@@ -47,7 +52,7 @@ def test_what_is_said_is_read_and_written_again() -> None:
     found = read(WHOLE)
 
     assert found.installation == Installation(
-        Target.IDPBUILDER,
+        PlatformTarget.IDPBUILDER,
         CrossplaneSettings("chart", "https://charts.example.org/stable", "2.3.4"),
         "3.1.7",
         (

@@ -29,7 +29,7 @@ def test_the_case_of_a_refusal_is_refused_for_it(name: str) -> None:
     with pytest.raises(UnsupportedError) as refused:
         compile_template(source, delimiters).render(context)
 
-    start, _, end = refusal.what.partition("{}")
+    start, _, end = refusal.construct.partition("{}")
     assert refused.value.problem.startswith(start)
     assert f"{end} is refused: {refusal.why}" in refused.value.problem
     assert refused.value.position is not None

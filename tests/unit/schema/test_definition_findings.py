@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 from corpuspack import definition, definition_path, kit_names
 
-from orderkit.core.schema.validate import Finding, Reason, Severity
+from orderkit.core.schema.validate import Finding, FindingSeverity, Reason
 from orderkit.core.schema.validate.hints import steps_of
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.validate.xrd_check import definition_findings, judge_definition, path_of
@@ -68,7 +68,7 @@ class Case:
     code: Reason
     message: str
     hint: str
-    severity: Severity = Severity.ERROR
+    severity: FindingSeverity = FindingSeverity.ERROR
 
 
 CASES = [
@@ -95,7 +95,7 @@ CASES = [
         Reason.CUT,
         "Crossplane drops x-ui-widget",
         "tools that read the XRD do",
-        Severity.NOTE,
+        FindingSeverity.NOTE,
     ),
     Case(
         "a default of spec itself",
@@ -115,7 +115,7 @@ CASES = [
         Reason.UNMEANT,
         "the defaults inside spec.a.b do not apply where an XR leaves spec.a.b out",
         "write default: {} at spec.a.b",
-        Severity.WARNING,
+        FindingSeverity.WARNING,
     ),
     Case(
         "two referenceable versions",
@@ -142,7 +142,7 @@ CASES = [
         Reason.UNMEANT,
         "the API server (RE2) and forms (JavaScript) do not read '^[[:alpha:]]+$' alike",
         "[a-zA-Z] for [[:alpha:]]",
-        Severity.WARNING,
+        FindingSeverity.WARNING,
     ),
     Case(
         "a pattern that differs for odd spaces",
@@ -151,7 +151,7 @@ CASES = [
         Reason.UNMEANT,
         r"\s means other characters",
         "list the characters",
-        Severity.NOTE,
+        FindingSeverity.NOTE,
     ),
     Case(
         "a default that is not in the enum",
@@ -193,9 +193,9 @@ CASES = [
         judged(version="additionalPrinterColumns: [{name: T, type: string, jsonPath: .spec.taem}]"),
         VERSION_LINE,
         Reason.UNMEANT,
-        "the column T shows .spec.taem, which the schema does not have",
+        "the column T shows .spec.taem, which the schema lacks",
         "declare it",
-        Severity.WARNING,
+        FindingSeverity.WARNING,
     ),
     Case(
         "an object that keeps nothing",
@@ -204,7 +204,7 @@ CASES = [
         Reason.UNMEANT,
         "spec.a is an object without fields: whatever is written into it is dropped",
         "x-kubernetes-preserve-unknown-fields: true",
-        Severity.WARNING,
+        FindingSeverity.WARNING,
     ),
     Case(
         "a field without a type",
@@ -261,7 +261,7 @@ CASES = [
         Reason.UNMEANT,
         "the API server rounds 0.5 down where spec.a is a whole number",
         "count in a smaller unit",
-        Severity.WARNING,
+        FindingSeverity.WARNING,
     ),
     Case(
         "no YAML",
@@ -300,7 +300,7 @@ def test_an_xrd_without_scope_is_asked_for_one() -> None:
     (told,) = judge_definition(NAME, text)
 
     assert isinstance(told.about, Finding)
-    assert told.about.severity is Severity.NOTE
+    assert told.about.severity is FindingSeverity.NOTE
     assert told.about.hint == "write scope: LegacyCluster"
 
 
@@ -308,7 +308,7 @@ def test_an_xrd_without_scope_is_asked_for_one() -> None:
 def test_the_corpus_has_no_errors(kit: str) -> None:
     found = definition_findings(definition(kit))
 
-    assert [f for f in found if f.severity is Severity.ERROR] == []
+    assert [f for f in found if f.severity is FindingSeverity.ERROR] == []
 
 
 def test_paths_are_written_as_the_server_writes_them() -> None:

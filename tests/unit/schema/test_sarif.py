@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft7Validator
 
 from orderkit.core.schema.validate import Reason
-from orderkit.core.schema.validate.sarif import NOT_EVALUATED, Result, sarif
+from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
 ESSENTIALS: dict[str, Any] = {
     "type": "object",
@@ -87,8 +87,8 @@ def test_a_log_is_valid_and_its_rule_numbers_lead_to_its_rules() -> None:
     file = PurePosixPath("orders/a b.yaml")
     log = sarif(
         [
-            Result(Reason.UNKNOWN_FIELD.value, "error", "spec.x: unknown", file, 3, 5),
-            Result(NOT_EVALUATED, "note", "spec: not evaluated", file),
+            SarifResult(Reason.UNKNOWN_FIELD.value, "error", "spec.x: unknown", file, 3, 5),
+            SarifResult(NOT_EVALUATED, "note", "spec: not evaluated", file),
         ],
         version="1",
     )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.validate import Reason, Report, Validator
-from orderkit.core.schema.validate.findings import Change
+from orderkit.core.schema.validate import Reason, ValidationReport, Validator
+from orderkit.core.schema.validate.findings import DefaultedValue
 
 SPEC: dict[str, Any] = {
     "type": "object",
@@ -58,11 +58,11 @@ def thing(name: str = "good", version: str = "v1", **spec: Any) -> Manifest:
     }
 
 
-def check(new: Manifest, old: Manifest | None = None) -> Report:
+def check(new: Manifest, old: Manifest | None = None) -> ValidationReport:
     return Validator(xrd()).check(new, old)
 
 
-def told(report: Report) -> list[tuple[str, str]]:
+def told(report: ValidationReport) -> list[tuple[str, str]]:
     return [(finding.path, finding.reason) for finding in report.findings]
 
 
@@ -70,7 +70,7 @@ def test_a_good_object_is_valid_and_gets_its_defaults() -> None:
     report = check(thing())
 
     assert report.valid
-    assert report.defaulted == (Change("spec.replicas", 2),)
+    assert report.defaulted == (DefaultedValue("spec.replicas", 2),)
     assert report.result["spec"] == {"size": "small", "replicas": 2}
 
 

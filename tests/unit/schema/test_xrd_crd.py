@@ -412,7 +412,7 @@ def test_what_vanishes_in_silence_is_told_with_a_way_out(case: Cutting) -> None:
     (cut,) = cuts(xrd({"type": "object", **case.author}))
 
     assert cut.steps == (*schema_steps(0), *case.path.split())
-    assert case.told in cut.told
+    assert case.told in cut.message
     assert case.hint in cut.hint
     assert cut.matters is case.matters
 

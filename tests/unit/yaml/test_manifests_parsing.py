@@ -12,7 +12,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.yaml.manifests import Limits, ManifestError, looks_like_manifest, parse_manifests
+from orderkit.core.yaml.manifests import (
+    ManifestError,
+    ManifestLimits,
+    looks_like_manifest,
+    parse_manifests,
+)
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
@@ -169,7 +174,7 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 
 def test_limits_are_the_callers() -> None:
     with pytest.raises(ManifestError, match="larger than 10 bytes"):
-        parse_manifests("a.yaml", HEAD.encode(), limits=Limits(size_bytes=10))
+        parse_manifests("a.yaml", HEAD.encode(), limits=ManifestLimits(size_bytes=10))
 
 
 def test_only_what_names_the_three_keys_looks_like_a_manifest() -> None:

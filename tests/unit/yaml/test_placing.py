@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orderkit.core.yaml.manifests import ManifestError
-from orderkit.core.yaml.positions import placed_manifests
+from orderkit.core.yaml.positions import located_manifests
 
 TEXT = """\
 # a comment
@@ -44,18 +44,18 @@ items:
 def test_a_field_is_found_or_the_nearest_above_it(
     steps: tuple[str, ...], mark: tuple[int, int]
 ) -> None:
-    assert placed_manifests("a.yaml", TEXT.encode())[0].find(steps) == mark
+    assert located_manifests("a.yaml", TEXT.encode())[0].find(steps) == mark
 
 
 def test_items_of_a_list_are_found_in_their_list() -> None:
-    second = placed_manifests("a.yaml", TEXT.encode())[1]
+    second = located_manifests("a.yaml", TEXT.encode())[1]
 
     assert second.manifest["metadata"]["name"] == "two"
     assert second.find(["metadata", "name"]) == (18, 7)
 
 
 def test_json_has_places_too() -> None:
-    (found,) = placed_manifests(
+    (found,) = located_manifests(
         "a.json", b'{"apiVersion": "v1", "kind": "A",\n "metadata": {"name": "a"}}'
     )
 
@@ -64,7 +64,7 @@ def test_json_has_places_too() -> None:
 
 def test_merged_and_aliased_fields_fall_back_to_what_is_above() -> None:
     text = "apiVersion: v1\nkind: A\nmetadata: {name: a}\nx: &x {b: 1}\ny: *x\nz:\n  <<: *x\n"
-    (found,) = placed_manifests("a.yaml", text.encode())
+    (found,) = located_manifests("a.yaml", text.encode())
 
     assert found.find(["y", "b"]) == (5, 1)
     assert found.find(["z", "b"]) == (6, 1)
@@ -72,4 +72,4 @@ def test_merged_and_aliased_fields_fall_back_to_what_is_above() -> None:
 
 def test_hostile_files_are_refused_before_they_are_walked() -> None:
     with pytest.raises(ManifestError):
-        placed_manifests("a.yaml", b"[" * 100_000)
+        located_manifests("a.yaml", b"[" * 100_000)

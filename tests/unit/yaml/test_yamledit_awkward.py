@@ -6,13 +6,13 @@ import pytest
 from yamlcases import CASES, Case
 
 from orderkit.core.yaml import assignments
-from orderkit.core.yaml.edit import EditRefusedError, Reason, edit
+from orderkit.core.yaml.edit import EditRefusal, EditRefusedError, edit
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_an_awkward_text_is_edited_exactly_or_refused(case: Case) -> None:
     wish = assignments.parse(case.edit).edit()
-    if isinstance(case.after, Reason):
+    if isinstance(case.after, EditRefusal):
         with pytest.raises(EditRefusedError) as refused:
             edit(case.text.encode(), [wish])
         assert refused.value.code is case.after

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.yaml.edit import Edit, EditRefusedError, Limits, Op, Reason, Value, edit
+from orderkit.core.yaml.edit import Edit, EditRefusal, EditRefusedError, Op, Value, YamlLimits, edit
 
 SET, ADD, REMOVE, UNSET = Op.SET, Op.ADD, Op.REMOVE, Op.UNSET
 
@@ -17,7 +17,7 @@ class Case:
     before: str
     path: str
     value: Value
-    after: str | Reason
+    after: str | EditRefusal
     op: Op = SET
 
 
@@ -63,20 +63,20 @@ CASES = [
     Case("flow: a key is removed", "a: {x: 1, z: 2}\n", "a.z", None, "a: {x: 1}\n", UNSET),
     Case("JSON stays JSON", '{"a": [1]}\n', "b", "x", '{"a": [1], "b": "x"}\n'),
     Case("a block keeps its mark", "a: |\n  x\nb: 1\n", "a", "y\nz\n", "a: |\n  y\n  z\nb: 1\n"),
-    Case("nothing goes through an alias", "a: &x 1\nb: *x\n", "b", 2, Reason.ALIAS),
-    Case("nothing else changes with it", "a: &x 1\nb: *x\n", "a", 2, Reason.ANCHOR_IN_USE),
+    Case("nothing goes through an alias", "a: &x 1\nb: *x\n", "b", 2, EditRefusal.ALIAS),
+    Case("nothing else changes with it", "a: &x 1\nb: *x\n", "a", 2, EditRefusal.ANCHOR_IN_USE),
     Case("an unused anchor stays", "a: &x 1\n", "a", 2, "a: &x 2\n"),
-    Case("a tag has its own meaning", "a: !Ref x\n", "a", "y", Reason.TAG),
-    Case("a key twice is ambiguous", "a: 1\na: 2\n", "a", 3, Reason.DUPLICATE_KEY),
-    Case("an inherited key", "x: &x {b: 1}\na:\n  <<: *x\n", "a.b", 2, Reason.MERGE_KEY),
-    Case("two documents", "a: 1\n---\na: 2\n", "a", 3, Reason.DOCUMENT),
+    Case("a tag has its own meaning", "a: !Ref x\n", "a", "y", EditRefusal.TAG),
+    Case("a key twice is ambiguous", "a: 1\na: 2\n", "a", 3, EditRefusal.DUPLICATE_KEY),
+    Case("an inherited key", "x: &x {b: 1}\na:\n  <<: *x\n", "a.b", 2, EditRefusal.MERGE_KEY),
+    Case("two documents", "a: 1\n---\na: 2\n", "a", 3, EditRefusal.DOCUMENT),
     Case("an empty second document is no second", "a: 1\n---\n", "a", 3, "a: 3\n---\n"),
     Case(
         "a comment would become text of the block",
         "a:\n- |\n  x\n- z\n\n  # c\n",
         "a",
         "z",
-        Reason.BLOCK_SCALAR,
+        EditRefusal.BLOCK_SCALAR,
         REMOVE,
     ),
     Case(
@@ -84,7 +84,7 @@ CASES = [
         "a: |+\n  x\nb: 1\n\n",
         "b",
         None,
-        Reason.BLOCK_SCALAR,
+        EditRefusal.BLOCK_SCALAR,
         UNSET,
     ),
     Case(
@@ -92,21 +92,21 @@ CASES = [
         "c:\n  a: |+\n    x\nb: 1\n\n",
         "b",
         None,
-        Reason.BLOCK_SCALAR,
+        EditRefusal.BLOCK_SCALAR,
         UNSET,
     ),
     Case("a text without a scalar and a line break", "- []", "0", [[]], "- [[]]"),
     Case("an item behind one without a scalar", "- []", "", 1, "- []\n- 1", ADD),
-    Case("no such item", "a: [1]\n", "a", 2, Reason.MISSING, REMOVE),
-    Case("two such items", "a: [1, 1]\n", "a", 1, Reason.NOT_UNIQUE, REMOVE),
-    Case("a list that is none", "a: x\n", "a", 1, Reason.WRONG_KIND, ADD),
-    Case("a map that is none", "a: x\n", "a.b", 1, Reason.WRONG_KIND),
-    Case("infinity is no JSON", "a: 1\n", "a", float("inf"), Reason.VALUE),
-    Case("more than 64 bits is no number for all", "a: 1\n", "a", 2**64, Reason.VALUE),
-    Case("half a character", "a: 1\n", "a", "\ud800", Reason.VALUE),
-    Case("a value deeper than any file", "a: 1\n", "a", DEEP, Reason.VALUE),
-    Case("a key beyond a parser's look-ahead", "a: 1\n", "b", {"k" * 1001: 1}, Reason.VALUE),
-    Case("Kubernetes reads the key y as true", "x: 1\ny: 2\n", "y", 3, Reason.AMBIGUOUS_KEY),
+    Case("no such item", "a: [1]\n", "a", 2, EditRefusal.MISSING, REMOVE),
+    Case("two such items", "a: [1, 1]\n", "a", 1, EditRefusal.NOT_UNIQUE, REMOVE),
+    Case("a list that is none", "a: x\n", "a", 1, EditRefusal.WRONG_KIND, ADD),
+    Case("a map that is none", "a: x\n", "a.b", 1, EditRefusal.WRONG_KIND),
+    Case("infinity is no JSON", "a: 1\n", "a", float("inf"), EditRefusal.VALUE),
+    Case("more than 64 bits is no number for all", "a: 1\n", "a", 2**64, EditRefusal.VALUE),
+    Case("half a character", "a: 1\n", "a", "\ud800", EditRefusal.VALUE),
+    Case("a value deeper than any file", "a: 1\n", "a", DEEP, EditRefusal.VALUE),
+    Case("a key beyond a parser's look-ahead", "a: 1\n", "b", {"k" * 1001: 1}, EditRefusal.VALUE),
+    Case("Kubernetes reads the key y as true", "x: 1\ny: 2\n", "y", 3, EditRefusal.AMBIGUOUS_KEY),
     Case("a key in quotes is text", "x: 1\n'y': 2\n", "y", 3, "x: 1\n'y': 3\n"),
     Case("a number is a key too", "8080: a\n", "8080", "b", "8080: b\n"),
     Case(
@@ -114,21 +114,23 @@ CASES = [
         "a: 1\ntrue: 2\nyes: 3\n",
         "a",
         4,
-        Reason.DUPLICATE_KEY,
+        EditRefusal.DUPLICATE_KEY,
     ),
-    Case("a merge is no value", "x: &x {b: 1}\na:\n  <<: *x\n", "a.<<", 2, Reason.MERGE_KEY),
-    Case("a pair without braces", "a: [b: 1]\n", "a.0.c", 2, Reason.PAIR),
+    Case("a merge is no value", "x: &x {b: 1}\na:\n  <<: *x\n", "a.<<", 2, EditRefusal.MERGE_KEY),
+    Case("a pair without braces", "a: [b: 1]\n", "a.0.c", 2, EditRefusal.PAIR),
     Case("a document that holds nothing", "---\n---\na: 1\n", "a", 3, "---\n---\na: 3\n"),
-    Case("no YAML", "a: [\n", "a", 1, Reason.NOT_YAML),
-    Case("nothing in it", "# nothing\n", "a", 1, Reason.EMPTY),
-    Case("lines that YAML 1.1 alone breaks", "a: 1 # x\u2028b: 2\n", "a", 1, Reason.LINE_BREAK),
+    Case("no YAML", "a: [\n", "a", 1, EditRefusal.NOT_YAML),
+    Case("nothing in it", "# nothing\n", "a", 1, EditRefusal.EMPTY),
+    Case(
+        "lines that YAML 1.1 alone breaks", "a: 1 # x\u2028b: 2\n", "a", 1, EditRefusal.LINE_BREAK
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_an_edit_gives_these_bytes_or_this_refusal(case: Case) -> None:
     wish = Edit(tuple(filter(None, case.path.split("."))), case.op, case.value)
-    if not isinstance(case.after, Reason):
+    if not isinstance(case.after, EditRefusal):
         assert edit(case.before.encode(), [wish]).decode() == case.after
         return
     with pytest.raises(EditRefusedError) as refused:
@@ -149,18 +151,18 @@ LAUGHS = "l0: &l0 [x, x]\n" + "".join(
     f"l{at + 1}: &l{at + 1} [{', '.join([f'*l{at}'] * 9)}]\n" for at in range(9)
 )
 HOSTILE = [
-    ("many aliases of aliases", LAUGHS, Reason.LIMITS),
-    ("deep brackets", "a: " + "[" * 100_000, Reason.LIMITS),
-    ("deep dashes", "- " * 40_000, Reason.LIMITS),
-    ("many keys", "".join(f"k{at}: 1\n" for at in range(60_000)), Reason.LIMITS),
-    ("many bytes", "a: " + "x" * 1_000_001, Reason.LIMITS),
-    ("an alias of nothing", "a: *x\n", Reason.NOT_YAML),
-    ("an alias of what is around it", "a: &a [*a]\n", Reason.NOT_YAML),
+    ("many aliases of aliases", LAUGHS, EditRefusal.LIMITS),
+    ("deep brackets", "a: " + "[" * 100_000, EditRefusal.LIMITS),
+    ("deep dashes", "- " * 40_000, EditRefusal.LIMITS),
+    ("many keys", "".join(f"k{at}: 1\n" for at in range(60_000)), EditRefusal.LIMITS),
+    ("many bytes", "a: " + "x" * 1_000_001, EditRefusal.LIMITS),
+    ("an alias of nothing", "a: *x\n", EditRefusal.NOT_YAML),
+    ("an alias of what is around it", "a: &a [*a]\n", EditRefusal.NOT_YAML),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("_name", "text", "code"), HOSTILE, ids=[case[0] for case in HOSTILE])
-def test_hostile_text_ends_at_the_limits(_name: str, text: str, code: Reason) -> None:
+def test_hostile_text_ends_at_the_limits(_name: str, text: str, code: EditRefusal) -> None:
     with pytest.raises(EditRefusedError) as refused:
         edit(text.encode(), [Edit(("a",), SET, 1)])
     assert refused.value.code is code
@@ -168,10 +170,10 @@ def test_hostile_text_ends_at_the_limits(_name: str, text: str, code: Reason) ->
 
 def test_limits_can_be_narrower() -> None:
     with pytest.raises(EditRefusedError):
-        edit(b"a: {b: {c: 1}}\n", [Edit(("a",), SET, 1)], limits=Limits(depth=2))
+        edit(b"a: {b: {c: 1}}\n", [Edit(("a",), SET, 1)], limits=YamlLimits(depth=2))
 
 
 def test_text_that_is_no_utf_8_is_refused() -> None:
     with pytest.raises(EditRefusedError) as refused:
         edit("a: é\n".encode("latin-1"), [Edit(("a",), SET, 1)])
-    assert refused.value.code is Reason.ENCODING
+    assert refused.value.code is EditRefusal.ENCODING

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
-from orderkit.adapters.backstage.backstage_http import Answer, send
+from orderkit.adapters.backstage.backstage_http import BackstageResponse, send
 from orderkit.adapters.http import check_url
 from orderkit.core.errors import (
     AccessError,
@@ -60,15 +60,17 @@ class BackstageCatalog:
             InvalidInputError: The portal cannot read an entity there.
         """
         location = {"type": "url", "target": target}
-        tried = self._readable(target, self._post("/locations?dryRun=true", location))
-        refs = [entity_ref(entity) for entity in self._good(tried, "register").get("entities", ())]
+        dry_run = self._readable(target, self._post("/locations?dryRun=true", location))
+        refs = [
+            entity_ref(entity) for entity in self._good(dry_run, "register").get("entities", ())
+        ]
         stored = self._readable(target, self._post("/locations", location))
         if stored.status != 409:  # noqa: PLR2004 - known already
             self._good(stored, "register")
         return refs
 
     @staticmethod
-    def _readable(target: str, answer: Answer) -> Answer:
+    def _readable(target: str, answer: BackstageResponse) -> BackstageResponse:
         if answer.status == 400:  # noqa: PLR2004
             raise InvalidInputError(
                 "catalogInfoUrl", target, f"is refused by the catalog: {answer.text}"
@@ -77,15 +79,15 @@ class BackstageCatalog:
 
     def unregister(self, target: str) -> bool:
         """Remove the location and its entities. Idempotent. True if it was registered."""
-        found = [location for location in self.locations() if location.target == target]
-        for location in found:
+        registered = [location for location in self.locations() if location.target == target]
+        for location in registered:
             self._delete(f"/locations/{quote(location.id, safe='')}")
-        where = f"metadata.annotations.backstage.io/managed-by-location=url:{target}"
-        for entity in self._query(where):
+        location_filter = f"metadata.annotations.backstage.io/managed-by-location=url:{target}"
+        for entity in self._query(location_filter):
             uid = metadata(entity).get("uid")
             if uid:
                 self._delete(f"/entities/by-uid/{quote(str(uid), safe='')}")
-        return bool(found)
+        return bool(registered)
 
     def locations(self) -> Sequence[Location]:
         entries = self._good(self._get("/locations"), "list locations")
@@ -102,36 +104,36 @@ class BackstageCatalog:
         Raises:
             InvalidInputError: `ref` is no full reference.
         """
-        kind, colon, rest = ref.partition(":")
-        namespace, slash, name = rest.partition("/")
+        kind, colon, namespaced_name = ref.partition(":")
+        namespace, slash, name = namespaced_name.partition("/")
         if not (kind and colon and namespace and slash and name):
             raise InvalidInputError("entity", ref, "is no reference", hint="kind:namespace/name")
-        path = "/".join(quote(part, safe="") for part in (kind, namespace, name))
+        path = "/".join(quote(segment, safe="") for segment in (kind, namespace, name))
         answer = self._get(f"/entities/by-name/{path}")
         if answer.status == 404:  # noqa: PLR2004
             return None
-        found: Manifest = self._good(answer, f"read {ref}")
-        return found
+        entity: Manifest = self._good(answer, f"read {ref}")
+        return entity
 
     def entities(self, *, kind: str = "") -> Sequence[Manifest]:
         return self._query(f"kind={kind}" if kind else "")
 
-    def _query(self, where: str) -> list[Manifest]:
+    def _query(self, filter_text: str) -> list[Manifest]:
         """Read every page of entities that match one filter."""
-        query = {"limit": str(_PAGE)} | ({"filter": where} if where else {})
-        found: list[Manifest] = []
+        query = {"limit": str(_PAGE)} | ({"filter": filter_text} if filter_text else {})
+        entities: list[Manifest] = []
         while True:
             page = self._good(self._get(f"/entities/by-query?{urlencode(query)}"), "list entities")
-            found.extend(page.get("items", ()))
+            entities.extend(page.get("items", ()))
             cursor = dig(page, "pageInfo", "nextCursor")
             if not cursor:
-                return found
+                return entities
             query = {"limit": str(_PAGE), "cursor": str(cursor)}
 
-    def _get(self, path: str) -> Answer:
+    def _get(self, path: str) -> BackstageResponse:
         return send("GET", self._base + path, headers=self._headers)
 
-    def _post(self, path: str, value: object) -> Answer:
+    def _post(self, path: str, value: object) -> BackstageResponse:
         headers = self._headers | {"Content-Type": "application/json"}
         return send("POST", self._base + path, headers=headers, body=json.dumps(value).encode())
 
@@ -141,7 +143,7 @@ class BackstageCatalog:
             self._good(answer, "delete")
 
     @staticmethod
-    def _good(answer: Answer, doing: str) -> Manifest:
+    def _good(answer: BackstageResponse, doing: str) -> Manifest:
         """
         Return the JSON of a success.
 
@@ -150,9 +152,9 @@ class BackstageCatalog:
                 RemoteError.
         """
         if 200 <= answer.status < 300:  # noqa: PLR2004
-            found: Manifest = answer.json() if answer.body else {}
-            return found
-        said = f"catalog, {doing}: {answer.status} {answer.text}"
+            document: Manifest = answer.json() if answer.body else {}
+            return document
+        problem = f"catalog, {doing}: {answer.status} {answer.text}"
         kinds: dict[int, tuple[type[OrderkitError], str]] = {
             401: (AccessError, "check the portal's token"),
             403: (AccessError, "the token lacks the right"),
@@ -160,4 +162,4 @@ class BackstageCatalog:
             503: (UnreachableError, "the portal is starting, or what it reads from is down"),
         }
         kind, hint = kinds.get(answer.status, (RemoteError, ""))
-        raise kind(said, hint=hint)
+        raise kind(problem, hint=hint)

@@ -23,7 +23,7 @@ ANSWER_MAX_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BackstageResponse:
     """A complete answer, whatever its status. Header names are lower case."""
 
     status: int
@@ -49,8 +49,8 @@ class Answer:
     def text(self) -> str:
         """What the server says went wrong: cut, on one line, without secrets."""
         try:
-            found = json.loads(self.body)
-            message = found["error"]["message"]
+            document = json.loads(self.body)
+            message = document["error"]["message"]
         except (ValueError, RecursionError, KeyError, TypeError):
             message = self.body[:1000].decode(errors="replace")
         return shorten(redact(str(message)), limit=400)
@@ -63,7 +63,7 @@ def send(
     headers: Mapping[str, str],
     body: bytes | None = None,
     timeout_s: float = READ_TIMEOUT_S,
-) -> Answer:
+) -> BackstageResponse:
     """
     Send one request, once.
 
@@ -71,7 +71,7 @@ def send(
         UnreachableError: No complete answer in time; it may have been carried out.
         RemoteError: The answer is too large.
     """
-    where = url.partition("?")[0]
+    address = url.partition("?")[0]
     with requests.Session() as session:
         session.trust_env = False
         try:
@@ -84,18 +84,18 @@ def send(
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                return Answer(
+                return BackstageResponse(
                     response.status_code,
                     {name.lower(): value for name, value in response.headers.items()},
                     read_capped(response, ANSWER_MAX_BYTES),
                 )
         except requests.exceptions.SSLError as error:
-            raise UnreachableError(f"no trusted TLS connection to {where}") from error
+            raise UnreachableError(f"no trusted TLS connection to {address}") from error
         except requests.exceptions.Timeout as error:
             raise UnreachableError(
-                f"{where} did not answer within {timeout_s:g} s", hint="repeat the command"
+                f"{address} did not answer within {timeout_s:g} s", hint="repeat the command"
             ) from error
         except (requests.exceptions.RequestException, OSError) as error:
             raise UnreachableError(
-                f"nobody answers at {where}", hint="is the platform up? orderkit up"
+                f"no server answers at {address}", hint="is the platform running? orderkit up"
             ) from error

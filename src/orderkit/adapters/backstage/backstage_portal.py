@@ -75,13 +75,15 @@ class BackstagePortal:
         """
         url, added = self._resolve(path)
         names = {name.lower() for name in headers}
-        # What is configured wins over what a template says: else a template could spoof it.
-        own = {name.lower() for name in added}
-        sent = {name: value for name, value in headers.items() if name.lower() not in own}
-        sent |= added
+        # Configured headers win over a template's, or a template could spoof them.
+        configured_names = {name.lower() for name in added}
+        sent_headers = {
+            name: value for name, value in headers.items() if name.lower() not in configured_names
+        }
+        sent_headers |= added
         if url.startswith(f"{self._api}/") and "authorization" not in names:
-            sent["Authorization"] = f"Bearer {self._token}"
-        answer = send(method, url, headers=sent, body=body, timeout_s=timeout_s)
+            sent_headers["Authorization"] = f"Bearer {self._token}"
+        answer = send(method, url, headers=sent_headers, body=body, timeout_s=timeout_s)
         return PortalResponse(answer.status, answer.headers, answer.body)
 
     def _resolve(self, path: str) -> tuple[str, Mapping[str, str]]:
@@ -94,9 +96,12 @@ class BackstagePortal:
         name = parts[1] if len(parts) > 1 else ""
         target = self._proxies.get(name)
         if target is None:
-            known = ", ".join(self._proxies) or "none"
+            endpoint_names = ", ".join(self._proxies) or "none"
             raise InvalidInputError(
-                "path", path, "names no proxy endpoint that is configured", hint=f"known: {known}"
+                "path",
+                path,
+                "names a proxy endpoint that is not configured",
+                hint=f"known: {endpoint_names}",
             )
-        rest = path.lstrip("/").removeprefix(f"{_PROXY}/{name}")
-        return f"{target.url}{rest}", target.headers
+        path_below = path.lstrip("/").removeprefix(f"{_PROXY}/{name}")
+        return f"{target.url}{path_below}", target.headers

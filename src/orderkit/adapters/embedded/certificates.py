@@ -36,13 +36,15 @@ class Certificate:
 
 def ensure_certificate(folder: Path) -> Certificate:
     """Make the three files unless all are there; the key is readable by its owner only."""
-    found = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
-    if not all(path.exists() for path in (found.authority, found.server, found.key)):
+    certificate = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    if not all(
+        path.exists() for path in (certificate.authority, certificate.server, certificate.key)
+    ):
         authority, server, key = _make()
-        write_atomically(found.key, key, mode=0o600)
-        write_atomically(found.server, server)
-        write_atomically(found.authority, authority)
-    return found
+        write_atomically(certificate.key, key, mode=0o600)
+        write_atomically(certificate.server, server)
+        write_atomically(certificate.authority, authority)
+    return certificate
 
 
 def _make() -> tuple[str, str, str]:

@@ -243,13 +243,17 @@ class Controller:
 
     def _relist(self, kind: Kind) -> str:
         """Feed everything that is there, and everything that vanished since the last look."""
-        found = self._cluster.list(kind)
-        there = {_uid(manifest): manifest for manifest in found.items}
-        vanished = [gone for uid, gone in self._known.get(kind, {}).items() if uid not in there]
-        self._known[kind] = there
-        for manifest in (*found.items, *vanished):
+        listed_objects = self._cluster.list(kind)
+        by_uid = {_uid(manifest): manifest for manifest in listed_objects.items}
+        vanished = [
+            lost_object
+            for uid, lost_object in self._known.get(kind, {}).items()
+            if uid not in by_uid
+        ]
+        self._known[kind] = by_uid
+        for manifest in (*listed_objects.items, *vanished):
             self._feed(kind, manifest)
-        return found.resource_version
+        return listed_objects.resource_version
 
     def _watch_once(self, kind: Kind, since: str) -> str:
         for event in self._cluster.watch(kind, since=since, timeout_s=_WATCH_SLICE_S):

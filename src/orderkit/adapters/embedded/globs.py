@@ -35,16 +35,16 @@ class _Translation:
     separator: str
     at: int = 0
     depth: int = 0
-    out: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
 
     def run(self) -> str:
         while self.at < len(self.pattern):
             char = self.pattern[self.at]
             self.at += 1
-            self.out.append(self._part(char))
+            self.output.append(self._part(char))
         if self.depth:
             raise self._bad("the brace is not closed")
-        return "".join(self.out) + r"\Z"
+        return "".join(self.output) + r"\Z"
 
     def _part(self, char: str) -> str:
         handlers = {"*": self._star, "?": self._one, "[": self._range, "\\": self._escaped}
@@ -74,7 +74,7 @@ class _Translation:
         inside = self.pattern[self.at : end]
         self.at = end + 1
         negated = inside[:1] in ("!", "^")
-        body = "-".join(re.escape(each) for each in inside[negated:].split("-"))
+        body = "-".join(re.escape(range_part) for range_part in inside[negated:].split("-"))
         try:
             re.compile(f"[{body}]")
         except re.error as error:

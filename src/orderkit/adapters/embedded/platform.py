@@ -19,25 +19,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded import serving
-from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
+from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
-from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
+from orderkit.adapters.embedded.delivery import BareRepositories, EmbeddedDelivery, argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT
 from orderkit.adapters.embedded.providers import Providers
-from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomically
+from orderkit.adapters.embedded.state import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.portal.profile import Profile
 
@@ -68,7 +68,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class PortalWanted:
+class PortalOptions:
     """How a portal on top of this platform runs templates, and which Backstage signs for users."""
 
     profile: Profile = Profile.SERVICE
@@ -78,25 +78,25 @@ class PortalWanted:
 DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
 
 
-def _ports(wanted: Ports, state: State) -> dict[str, int]:
+def _ports(requested_ports: Ports, state: StateFolder) -> dict[str, int]:
     """
     Choose each part's port.
 
     Raises:
         RefusedError: Another forge port than before: every order's Application names the old one.
     """
-    used = state.remembered_ports()
-    chosen = {}
-    for part, default in DEFAULT_PORTS.items():
-        asked: int | None = getattr(wanted, part)
-        chosen[part] = asked or used.get(part, default if asked is None else 0)
-    if used and chosen["forge"] != used["forge"]:
+    remembered = state.remembered_ports()
+    ports = {}
+    for server, default in DEFAULT_PORTS.items():
+        requested: int | None = getattr(requested_ports, server)
+        ports[server] = requested or remembered.get(server, default if requested is None else 0)
+    if remembered and ports["forge"] != remembered["forge"]:
         raise RefusedError(
-            f"the orders in {state.folder} name the forge's port {used['forge']}, "
-            f"not {chosen['forge']}",
-            hint=f"start without --forge-port, or with --forge-port {used['forge']}",
+            f"the orders in {state.folder} name the forge's port {remembered['forge']}, "
+            f"not {ports['forge']}",
+            hint=f"start without --forge-port, or with --forge-port {remembered['forge']}",
         )
-    return chosen
+    return ports
 
 
 class EmbeddedPlatform:
@@ -110,7 +110,7 @@ class EmbeddedPlatform:
         ports: Ports,
         teams: Sequence[str],
         forge_behaviour: str = DEFAULT,
-        portal: PortalWanted = PortalWanted(),
+        portal: PortalOptions = PortalOptions(),
         values: Mapping[str, str] | None = None,
     ) -> None:
         """
@@ -125,21 +125,21 @@ class EmbeddedPlatform:
         """
         self._undo = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
-            self._state = State(state)
+            self._state = StateFolder(state)
             undo.callback(self._state.close)
             self._sockets = {}
-            for part, port in _ports(ports, self._state).items():
-                self._sockets[part] = serving.bind(part, port)
-                undo.callback(self._sockets[part].close)
+            for server, port in _ports(ports, self._state).items():
+                self._sockets[server] = serving.bind(server, port)
+                undo.callback(self._sockets[server].close)
             self._state.remember_ports(
-                {part: sock.getsockname()[1] for part, sock in self._sockets.items()}
+                {server: sock.getsockname()[1] for server, sock in self._sockets.items()}
             )
             self._undo = undo.pop_all()
         self._pack, self._teams, self._portal = pack, teams, portal
         self._forge_behaviour, self._values = forge_behaviour, dict(values or {})
 
     @property
-    def state(self) -> State:
+    def state(self) -> StateFolder:
         return self._state
 
     @property
@@ -152,24 +152,24 @@ class EmbeddedPlatform:
         """The file with which ``git credential-store`` lets a person push."""
         return self._state.folder / "credentials" / "git"
 
-    def url(self, part: str) -> str:
-        scheme = "https" if part == "cluster" else "http"
-        return f"{scheme}://{serving.HOST}:{self._sockets[part].getsockname()[1]}"
+    def url(self, server: str) -> str:
+        scheme = "https" if server == "cluster" else "http"
+        return f"{scheme}://{serving.HOST}:{self._sockets[server].getsockname()[1]}"
 
     def start(self) -> PlatformSettings:
         """Start every part, write ``platform.yaml`` and ``kubeconfig``, return the settings."""
         forge = self._start_forge()
         cluster = self._start_cluster()
         catalog = self._start_catalog()
-        delivery = Delivery(
+        delivery = EmbeddedDelivery(
             cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
         )
-        assembly = Assembly(cluster, python_functions(load_stations(self._pack)))
+        assembly = EmbeddedAssembly(cluster, python_functions(load_stations(self._pack)))
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)
-        for part in (assembly, delivery, Providers(cluster), Workloads(cluster)):
-            part.start()
-            stops.append(part.stop)
+        for component in (assembly, delivery, Providers(cluster), Workloads(cluster)):
+            component.start()
+            stops.append(component.stop)
 
         def pushed(repo: RepoId, branch: str, commit: CommitSha | None) -> None:
             logger.debug("push to %s %s: %s", repo, branch, commit)
@@ -185,8 +185,8 @@ class EmbeddedPlatform:
         """Stop everything, in reverse order; safe to call twice."""
         self._undo.close()
 
-    def _serve(self, part: str, app: ASGIApp, certificate: Certificate | None = None) -> None:
-        server = serving.HttpServer(app, self._sockets[part], certificate)
+    def _serve(self, name: str, app: ASGIApp, certificate: Certificate | None = None) -> None:
+        server = serving.HttpServer(app, self._sockets[name], certificate)
         server.start()
         self._undo.callback(server.stop)
 
@@ -229,8 +229,8 @@ class EmbeddedPlatform:
         kubeconfig = self._state.folder / "kubeconfig"
         write_atomically(kubeconfig, self._kubeconfig(), mode=0o600)
 
-        def endpoint(part: str) -> Endpoint:
-            return Endpoint(self.url(part), self._state.credential_path(f"{part}-token"))
+        def endpoint(server: str) -> Endpoint:
+            return Endpoint(self.url(server), self._state.credential_path(f"{server}-token"))
 
         return PlatformSettings(
             name="embedded",
@@ -242,7 +242,7 @@ class EmbeddedPlatform:
             profile=self._portal.profile,
             signed_by=self._portal.signed_by,
             values=self._values,
-            installation=Installation(Target.EMBEDDED, argocd_version=ARGOCD_VERSION),
+            installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
         )
 
     def _kubeconfig(self) -> str:

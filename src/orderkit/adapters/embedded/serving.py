@@ -41,14 +41,14 @@ class Served(Protocol):
 class PortInUseError(OrderkitError):
     """Somebody listens there already."""
 
-    def __init__(self, what: str, port: int, host: str = HOST) -> None:
+    def __init__(self, server: str, port: int, host: str = HOST) -> None:
         super().__init__(
-            f"{what}: port {port} on {host} is in use",
-            hint=f"stop what listens there, or choose another port (--{what}-port, 0 for any)",
+            f"{server}: port {port} on {host} is in use",
+            hint=f"stop what listens there, or choose another port (--{server}-port, 0 for any)",
         )
 
 
-def bind(what: str, port: int, *, host: str = HOST) -> socket.socket:
+def bind(server: str, port: int, *, host: str = HOST) -> socket.socket:
     """
     Reserve a port, of the loopback unless told otherwise; 0 means any free one.
 
@@ -64,7 +64,7 @@ def bind(what: str, port: int, *, host: str = HOST) -> socket.socket:
         sock.listen(128)
     except OSError as error:
         sock.close()
-        raise PortInUseError(what, port, host) from error
+        raise PortInUseError(server, port, host) from error
     return sock
 
 

@@ -45,7 +45,7 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
     draft.replace(path)
 
 
-class State:
+class StateFolder:
     """An opened state folder, locked for this process until `close`."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,8 +88,8 @@ class State:
         path = self.folder / "ports.json"
         if not path.exists():
             return {}
-        found = json.loads(path.read_text())
-        return {str(part): int(port) for part, port in found.items()}
+        ports = json.loads(path.read_text())
+        return {str(server): int(port) for server, port in ports.items()}
 
     def remember_ports(self, ports: Mapping[str, int]) -> None:
         """Keep the ports: repositories, the ledger and kubeconfigs name them."""
@@ -101,7 +101,7 @@ class State:
 
 def _check_version(folder: Path) -> None:
     try:
-        found = json.loads((folder / "state.json").read_text())
+        state = json.loads((folder / "state.json").read_text())
     except FileNotFoundError:
         _check_empty(folder)
         return
@@ -109,8 +109,8 @@ def _check_version(folder: Path) -> None:
         raise RefusedError(
             f"{folder}/state.json cannot be read: {error}", hint="choose another --state folder"
         ) from error
-    version = found.get("version") if isinstance(found, dict) else None
-    if not isinstance(version, int) or found.get("schema") != SCHEMA:
+    version = state.get("version") if isinstance(state, dict) else None
+    if not isinstance(version, int) or state.get("schema") != SCHEMA:
         raise RefusedError(
             f"{folder} is no state folder of Orderkit", hint="choose another --state folder"
         )
@@ -123,8 +123,8 @@ def _check_version(folder: Path) -> None:
 
 def _check_empty(folder: Path) -> None:
     """A folder without state.json is fine if missing, empty, or just begun when killed."""
-    begun = ("lock", "credentials", ".")
-    if folder.is_dir() and not all(e.name.startswith(begun) for e in folder.iterdir()):
+    first_files = ("lock", "credentials", ".")
+    if folder.is_dir() and not all(e.name.startswith(first_files) for e in folder.iterdir()):
         raise RefusedError(
             f"{folder} holds other files and no state.json",
             hint="choose an empty or new folder with --state",

@@ -47,30 +47,34 @@ class Workloads:
         self._controller.stop()
 
     def _reconcile(self, key: ObjectKey) -> float | None:
-        found = self._cluster.get(key)
-        if found is None or is_deleting(found):
+        workload = self._cluster.get(key)
+        if workload is None or is_deleting(workload):
             return None
-        status = self._status(found)
+        status = self._status(workload)
         if status is not None:
-            meta = {k: metadata(found)[k] for k in ("name", "namespace")}
-            head = {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": meta}
+            meta = {k: metadata(workload)[k] for k in ("name", "namespace")}
+            head = {
+                "apiVersion": workload["apiVersion"],
+                "kind": workload["kind"],
+                "metadata": meta,
+            }
             self._cluster.apply({**head, "status": status}, owner=OWNER, status=True)
         return None
 
-    def _status(self, found: Manifest) -> dict[str, Any] | None:
-        kind = Kind.of(found)
+    def _status(self, workload: Manifest) -> dict[str, Any] | None:
+        kind = Kind.of(workload)
         if kind == DEPLOYMENT:
-            return self._of_deployment(found)
-        if kind == INGRESS or dig(found, "spec", "type") == "LoadBalancer":
+            return self._of_deployment(workload)
+        if kind == INGRESS or dig(workload, "spec", "type") == "LoadBalancer":
             return {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}
         return None
 
-    def _of_deployment(self, found: Manifest) -> dict[str, Any]:
-        generation = int(metadata(found).get("generation", 1))
-        present = dig(found, "status", "conditions", default=None) or ()
+    def _of_deployment(self, deployment: Manifest) -> dict[str, Any]:
+        generation = int(metadata(deployment).get("generation", 1))
+        present = dig(deployment, "status", "conditions", default=None) or ()
         now = text_of(self._clock.now())
         conditions = merged(present, *_CONDITIONS, generation=generation, now=now)
-        replicas = int(dig(found, "spec", "replicas", default=1))
+        replicas = int(dig(deployment, "spec", "replicas", default=1))
         names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
         counts = dict.fromkeys(names, replicas) if replicas else {}
         return {"observedGeneration": generation, **counts, "conditions": conditions}

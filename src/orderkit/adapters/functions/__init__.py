@@ -1,9 +1,10 @@
 """
 Serve a pack's stations to a real Crossplane: the function protocol over gRPC.
 
-``messages`` translates between the wire and ``core.crossplane.station``; ``nursery`` runs stations,
-each request in a process that can be stopped; ``workers`` keeps those processes; ``server``
-listens. Only ``server`` needs gRPC, and only this package the extra ``functions``.
+``function_messages`` translates between the wire and ``core.crossplane.station``, and
+``function_server`` listens. ``station_answers`` runs stations, each request in a process that can
+be stopped (``adapters.processes``). Only ``function_server`` needs gRPC, and only this package the
+extra ``functions``.
 
 Called by ``orderkit function``.
 """

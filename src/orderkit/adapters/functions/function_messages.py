@@ -6,7 +6,7 @@ conditions, results, time to live. Whole numbers arrive as integers, as ``core.c
 gives them to a station in process; what a Kubernetes object cannot hold is refused in both
 directions. What a station cannot know (credentials, schemas, ``extra_resources``) is not looked at.
 
-Called by ``nursery``, by ``function_server`` for the refusals it words itself, and by
+Called by ``station_answers``, by ``function_server`` for the refusals it words itself, and by
 ``outgoing_requests``.
 """
 
@@ -53,7 +53,7 @@ _STATUSES: dict[ConditionStatus, fnv1.Status] = {
 }
 
 
-class UnreadableError(ValueError):
+class UnreadableRequestError(ValueError):
     """The bytes are no request, or the request holds what no Kubernetes object can."""
 
 
@@ -67,7 +67,7 @@ def parsed(data: bytes) -> fnv1.RunFunctionRequest:
     try:
         return fnv1.RunFunctionRequest.FromString(data)
     except DecodeError as error:
-        raise UnreadableError(f"the request cannot be read: {error}") from error
+        raise UnreadableRequestError(f"the request cannot be read: {error}") from error
 
 
 def station_named(message: fnv1.RunFunctionRequest) -> str:
@@ -80,11 +80,11 @@ def answered(station: Station, data: bytes) -> bytes:
     """Run a station on a request from the wire; whatever goes wrong is a fatal result."""
     try:
         message = parsed(data)
-    except UnreadableError as error:
+    except UnreadableRequestError as error:
         return refusal(fnv1.RunFunctionRequest(), str(error))
     try:
         request = request_of(message)
-    except UnreadableError as error:
+    except UnreadableRequestError as error:
         return refusal(message, str(error))
     try:
         response = station(request)
@@ -120,8 +120,8 @@ def request_of(message: fnv1.RunFunctionRequest) -> StationRequest:
         context=read_struct(message.context, "context"),
         input=read_struct(message.input, "input"),
         required={
-            name: tuple(read_struct(item.resource, f"required.{name}") for item in found.items)
-            for name, found in sorted(message.required_resources.items())
+            name: tuple(read_struct(item.resource, f"required.{name}") for item in resources.items)
+            for name, resources in sorted(message.required_resources.items())
         },
     )
 
@@ -136,8 +136,8 @@ def read_state(message: fnv1.State, path: str) -> State:
     return State(
         _resource(message.composite, f"{path}.composite"),
         {
-            name: _resource(found, f"{path}.resources.{name}")
-            for name, found in sorted(message.resources.items())
+            name: _resource(resource, f"{path}.resources.{name}")
+            for name, resource in sorted(message.resources.items())
         },
     )
 
@@ -165,10 +165,10 @@ def read_struct(struct: Struct, path: str) -> dict[str, Any]:
         UnreadableError: As `request_of`.
     """
     try:
-        found: dict[str, Any] = copied(_map(struct), path)  # whole numbers become integers there
+        data: dict[str, Any] = copied(_map(struct), path)  # whole numbers become integers there
     except ValueError as error:
-        raise UnreadableError(f"{path} cannot be read: {error}") from error
-    return found
+        raise UnreadableRequestError(f"{path} cannot be read: {error}") from error
+    return data
 
 
 def _map(struct: Struct) -> dict[str, Any]:
@@ -184,14 +184,14 @@ def _value(value: Value) -> Any:
     if kind == "struct_value":
         return _map(value.struct_value)
     if kind == "list_value":
-        return [_value(each) for each in value.list_value.values]
+        return [_value(item) for item in value.list_value.values]
     if kind == "number_value":
         return value.number_value
     return value.bool_value if kind == "bool_value" else None
 
 
 def response_message(
-    asked: fnv1.RunFunctionRequest, response: StationResponse
+    request: fnv1.RunFunctionRequest, response: StationResponse
 ) -> fnv1.RunFunctionResponse:
     """
     Write what a station said; the request's tag goes back with it.
@@ -200,7 +200,7 @@ def response_message(
         ValueError, TypeError: It holds what cannot be sent (NotPlainError: with its path).
     """
     message = fnv1.RunFunctionResponse()
-    message.meta.tag = asked.meta.tag
+    message.meta.tag = request.meta.tag
     message.meta.ttl.FromTimedelta(timedelta(seconds=response.ttl_s))
     write_state(message.desired, response.desired)
     message.context.update(copied(response.context, "context"))
@@ -230,8 +230,8 @@ def _write_resource(message: fnv1.Resource, resource: Resource, path: str) -> No
         message.connection_details[key] = value
 
 
-def _write_requirements(message: fnv1.Requirements, wanted: Mapping[str, Selector]) -> None:
-    for name, selector in wanted.items():
+def _write_requirements(message: fnv1.Requirements, selectors: Mapping[str, Selector]) -> None:
+    for name, selector in selectors.items():
         target = message.resources[name]
         target.api_version, target.kind = selector.api_version, selector.kind
         if selector.namespace is not None:

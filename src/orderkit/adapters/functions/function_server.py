@@ -27,12 +27,12 @@ from crossplane.function import runtime
 from grpc_reflection.v1alpha import reflection
 
 from orderkit.adapters.functions.function_messages import (
-    UnreadableError,
+    UnreadableRequestError,
     parsed,
     refusal,
     station_named,
 )
-from orderkit.adapters.functions.workers import Limits, StoppedError, Workers
+from orderkit.adapters.processes.station_workers import CallLimits, StoppedError, Workers
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
@@ -48,18 +48,18 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionServerWanted:
+class FunctionServerOptions:
     """What to serve, where, how protected, within which limits."""
 
     stations: Path
     address: str
     certificates: Path | None
     """Folder with tls.crt, tls.key and ca.crt; None: no TLS at all, for development."""
-    limits: Limits = field(default_factory=Limits)
+    limits: CallLimits = field(default_factory=CallLimits)
     message_max_bytes: int = MESSAGE_MAX_BYTES
 
 
-def serve(wanted: FunctionServerWanted, *, ready: Callable[[int], None]) -> None:
+def serve(options: FunctionServerOptions, *, ready: Callable[[int], None]) -> None:
     """
     Serve until SIGTERM or SIGINT; then answer what has begun, and return.
 
@@ -71,13 +71,13 @@ def serve(wanted: FunctionServerWanted, *, ready: Callable[[int], None]) -> None
         InvalidInputError: The address cannot be listened on, or a certificate is none.
         OrderkitError: The stations cannot be imported.
     """
-    asyncio.run(_serve(wanted, ready))
+    asyncio.run(_serve(options, ready))
 
 
-async def _serve(wanted: FunctionServerWanted, ready: Callable[[int], None]) -> None:
-    workers = Workers(wanted.stations, wanted.limits)
-    server = _server(wanted, workers)
-    port = _listen(server, wanted)
+async def _serve(options: FunctionServerOptions, ready: Callable[[int], None]) -> None:
+    workers = Workers(options.stations, options.limits)
+    server = _server(options, workers)
+    port = _listen(server, options)
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,18 +88,20 @@ async def _serve(wanted: FunctionServerWanted, ready: Callable[[int], None]) -> 
         ready(port)
         await asked_to_stop.wait()
     finally:
-        await server.stop(grace=wanted.limits.answer_s)
+        await server.stop(grace=options.limits.answer_s)
         await workers.stop()
 
 
-def _server(wanted: FunctionServerWanted, workers: Workers) -> grpc.aio.Server:
+def _server(server_options: FunctionServerOptions, workers: Workers) -> grpc.aio.Server:
     options = [
-        ("grpc.max_receive_message_length", wanted.message_max_bytes),
-        ("grpc.max_send_message_length", wanted.message_max_bytes),
+        ("grpc.max_receive_message_length", server_options.message_max_bytes),
+        ("grpc.max_send_message_length", server_options.message_max_bytes),
         ("grpc.so_reuseport", 0),
     ]
     server = grpc.aio.server(options=options)
-    handler = grpc.unary_unary_rpc_method_handler(_answering(workers, wanted.message_max_bytes))
+    handler = grpc.unary_unary_rpc_method_handler(
+        _answering(workers, server_options.message_max_bytes)
+    )
     for service in _SERVICES:
         handlers = {"RunFunction": handler}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
@@ -110,34 +112,34 @@ def _server(wanted: FunctionServerWanted, workers: Workers) -> grpc.aio.Server:
 def _answering(workers: Workers, max_bytes: int) -> Callable[[bytes, object], Awaitable[bytes]]:
     async def answer(data: bytes, _context: object) -> bytes:
         try:
-            asked = parsed(data)
-        except UnreadableError as error:
+            request = parsed(data)
+        except UnreadableRequestError as error:
             return refusal(fnv1.RunFunctionRequest(), str(error))
-        station = station_named(asked) or _NO_STATION
+        station = station_named(request) or _NO_STATION
         try:
             reply = await workers.run(station, data)
         except OrderkitError as error:
             level = logging.WARNING if isinstance(error, StoppedError) else logging.ERROR
             logger.log(level, "%s", error)
-            return refusal(asked, str(error))
+            return refusal(request, str(error))
         if len(reply) > max_bytes:
             limit = f"{max_bytes / (1 << 20):g} MiB"
-            said = f'station "{station}" answers with {len(reply)} bytes, more than {limit}'
-            return refusal(fnv1.RunFunctionRequest(meta=asked.meta), said)
+            problem = f'station "{station}" answers with {len(reply)} bytes, more than {limit}'
+            return refusal(fnv1.RunFunctionRequest(meta=request.meta), problem)
         return reply
 
     return answer
 
 
-def _listen(server: grpc.aio.Server, wanted: FunctionServerWanted) -> int:
+def _listen(server: grpc.aio.Server, options: FunctionServerOptions) -> int:
     try:
-        if wanted.certificates is None:
-            port = server.add_insecure_port(wanted.address)
+        if options.certificates is None:
+            port = server.add_insecure_port(options.address)
         else:
-            port = server.add_secure_port(wanted.address, _credentials(wanted.certificates))
+            port = server.add_secure_port(options.address, _credentials(options.certificates))
     except RuntimeError as error:
         raise InvalidInputError(
-            "--address", wanted.address, "cannot be listened on", hint="HOST:PORT, a free one"
+            "--address", options.address, "cannot be listened on", hint="HOST:PORT, a free one"
         ) from error
     return int(port)
 
@@ -149,9 +151,9 @@ def _credentials(folder: Path) -> grpc.ServerCredentials:
                 f"{folder / name} is missing",
                 hint=f"--tls-certs-dir holds {', '.join(CERTIFICATES)}, as Crossplane mounts them",
             )
-    shown, key, root = (str(folder / name) for name in CERTIFICATES)
+    certificate, key, root = (str(folder / name) for name in CERTIFICATES)
     try:
-        ssl.create_default_context(cafile=root).load_cert_chain(shown, key)
+        ssl.create_default_context(cafile=root).load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as error:
         raise InvalidInputError(
             "--tls-certs-dir",

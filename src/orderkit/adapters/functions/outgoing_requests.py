@@ -51,9 +51,9 @@ def request_message(request: StationRequest) -> fnv1.RunFunctionRequest:
     message.context.update(copied(request.context, "context"))
     if request.input:
         message.input.update(copied(request.input, "input"))
-    for name, found in request.required.items():
+    for name, manifests in request.required.items():
         items = message.required_resources[name].items
-        for manifest in found:
+        for manifest in manifests:
             items.add().resource.update(copied(manifest, f"required.{name}"))
     tag = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
     message.meta.tag = tag
@@ -69,24 +69,27 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
         UnreadableError: It holds what no Kubernetes object can.
         OpaqueError: It asks for something that is not supported here.
     """
-    wanted = message.requirements
-    if wanted.extra_resources:
+    requirements = message.requirements
+    if requirements.extra_resources:
         raise OpaqueError("asks for extra_resources, the name required resources had before")
-    if wanted.schemas:
+    if requirements.schemas:
         raise OpaqueError("asks for schemas")
     return StationResponse(
         desired=read_state(message.desired, "desired"),
         context=read_struct(message.context, "context"),
         results=[_result(result) for result in message.results],
         conditions=[_condition(condition) for condition in message.conditions],
-        requirements={name: _selector(each) for name, each in sorted(wanted.resources.items())},
+        requirements={
+            name: _selector(requirement)
+            for name, requirement in sorted(requirements.resources.items())
+        },
         ttl_s=message.meta.ttl.ToTimedelta().total_seconds(),
     )
 
 
 def _result(message: fnv1.Result) -> Result:
-    known = message.severity in {each.value for each in Severity}
-    severity = Severity(message.severity) if known else Severity.UNSPECIFIED
+    is_known = message.severity in {severity_kind.value for severity_kind in Severity}
+    severity = Severity(message.severity) if is_known else Severity.UNSPECIFIED
     return Result(severity, message.message, message.reason)
 
 

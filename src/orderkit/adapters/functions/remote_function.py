@@ -72,14 +72,14 @@ class RemoteFunction:
         return response_of(answer)
 
     def _failed(self, error: grpc.RpcError) -> Exception:
-        code, said = error.code(), shorten(str(error.details()))
+        code, details = error.code(), shorten(str(error.details()))
         if code in _SILENT:
             return OpaqueError(
                 f"the process at {self._process.address} does not answer within "
-                f"{self._process.timeout_s:g} s ({code.name}: {said})"
+                f"{self._process.timeout_s:g} s ({code.name}: {details})"
             )
         words = "".join(word.capitalize() for word in code.name.split("_"))
-        return FunctionCallError(f"rpc error: code = {words} desc = {said}")
+        return FunctionCallError(f"rpc error: code = {words} desc = {details}")
 
     def close(self) -> None:
         """Close the connection. Calling it again does nothing."""
@@ -95,8 +95,8 @@ def _channel(process: FunctionProcess) -> grpc.Channel:
     ]
     if process.certificates is None:
         return grpc.insecure_channel(process.address, options=options)
-    shown, key, root = (_read(Path(process.certificates) / name) for name in CERTIFICATES)
-    credentials = grpc.ssl_channel_credentials(root, key, shown)
+    certificate, key, root = (_read(Path(process.certificates) / name) for name in CERTIFICATES)
+    credentials = grpc.ssl_channel_credentials(root, key, certificate)
     return grpc.secure_channel(process.address, credentials, options=options)
 
 

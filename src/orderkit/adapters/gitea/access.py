@@ -35,7 +35,7 @@ from orderkit.core.errors import (
     RemoteError,
 )
 from orderkit.core.secrets import register
-from orderkit.ports.forge import Right
+from orderkit.ports.forge import TeamRight
 
 UNITS = (
     "repo.code", "repo.issues", "repo.pulls", "repo.releases",
@@ -51,7 +51,7 @@ class _Team:
 
     org: str
     name: str
-    right: Right
+    right: TeamRight
     members: frozenset[str]
     repositories: frozenset[str] | None
 
@@ -72,7 +72,7 @@ class _Team:
         )
 
 
-class Access(Calls):
+class GiteaAccess(Calls):
     """The part of the port about teams and tokens."""
 
     def ensure_access(
@@ -80,7 +80,7 @@ class Access(Calls):
         org: str,
         team: str,
         *,
-        right: Right,
+        right: TeamRight,
         members: Sequence[str],
         repositories: Sequence[str] | None = None,
     ) -> None:
@@ -182,7 +182,7 @@ class Access(Calls):
 class _Token:
     """One token that is made sure of. A secret whose answer was lost is of no use to anybody."""
 
-    calls: Access
+    calls: GiteaAccess
     path: str
     name: str
     scopes: Sequence[str]

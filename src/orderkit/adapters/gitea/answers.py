@@ -53,7 +53,7 @@ class GarbledError(RemoteError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GiteaResponse:
     """A complete answer."""
 
     status: int
@@ -95,7 +95,7 @@ class Answer:
         return shorten(redact(": ".join(part for part in parts if part)))
 
 
-def refusal(answer: Answer, doing: str) -> Exception:
+def refusal(answer: GiteaResponse, doing: str) -> Exception:
     """Return the error that an answer other than the expected one means."""
     text, status = answer.text, answer.status
     said = f"{doing}: {status} {text}".rstrip()
@@ -115,7 +115,7 @@ def refusal(answer: Answer, doing: str) -> Exception:
     return RemoteError(said)
 
 
-def _unclear(answer: Answer, said: str) -> Exception:
+def _unclear(answer: GiteaResponse, said: str) -> Exception:
     if answer.ok:
         return GarbledError(said, hint="does the base URL point to Gitea, and not to a proxy?")
     return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
@@ -138,7 +138,7 @@ def _forbidden(said: str, text: str) -> AccessError:
     )
 
 
-def moved(path: str, answer: Answer) -> RemoteError:
+def moved(path: str, answer: GiteaResponse) -> RemoteError:
     """Return the error that a redirect is, with the new name if it says one."""
     where = urlsplit(answer.headers.get("location", "")).path
     said = f"{path} has moved to {shorten(redact(where))} ({answer.status})"

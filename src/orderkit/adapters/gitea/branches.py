@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orderkit.adapters.gitea.answers import refusal
 from orderkit.adapters.gitea.calls import FORBIDDEN, INVALID, MISSING, done, list_in, object_in
-from orderkit.adapters.gitea.reading import Reading, commit_of
+from orderkit.adapters.gitea.reading import GiteaReading, commit_of
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import (
@@ -22,7 +22,7 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import Commit
 
 
-class Branches(Reading):
+class Branches(GiteaReading):
     """The part of the port about branches."""
 
     def ensure_branch(self, repo: RepoId, branch: str, at: CommitSha) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.adapters.gitea.answers import Answer, GarbledError
+from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse
 from orderkit.adapters.gitea.answers import refusal as refusal_of
-from orderkit.adapters.gitea.transport import Query, Transport, path_of
+from orderkit.adapters.gitea.transport import GiteaTransport, Query, path_of
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import RepoId
 
@@ -28,7 +28,7 @@ Found = Mapping[str, Any]
 class Calls:
     """The shared part: where the forge is, and how answers become values or errors."""
 
-    _http: Transport
+    _http: GiteaTransport
 
     @property
     def base_url(self) -> str:
@@ -75,7 +75,7 @@ class Calls:
                 return
 
 
-def checked(answer: Answer, doing: str) -> Answer:
+def checked(answer: GiteaResponse, doing: str) -> GiteaResponse:
     """
     Return the answer if it is a success.
 
@@ -93,7 +93,7 @@ def checked(answer: Answer, doing: str) -> Answer:
     return answer
 
 
-def done(answer: Answer, doing: str) -> bool:
+def done(answer: GiteaResponse, doing: str) -> bool:
     """
     Return True if the answer is a success.
 
@@ -103,7 +103,7 @@ def done(answer: Answer, doing: str) -> bool:
     return checked(answer, doing).ok
 
 
-def object_in(answer: Answer, doing: str) -> Found:
+def object_in(answer: GiteaResponse, doing: str) -> Found:
     """
     Return the JSON object of an answer.
 
@@ -154,7 +154,7 @@ def list_in(found: Any) -> list[Found]:
     return [each for each in found if isinstance(each, dict)]
 
 
-def _items(answer: Answer) -> list[Found]:
+def _items(answer: GiteaResponse) -> list[Found]:
     """Return the items of a page; a few lists stand inside an object."""
     found = answer.json()
     if isinstance(found, dict):

@@ -11,17 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from orderkit.adapters.gitea.access import Access
-from orderkit.adapters.gitea.hooks import Hooks
+from orderkit.adapters.gitea.access import GiteaAccess
+from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
-from orderkit.adapters.gitea.transport import Credentials, Transport
+from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError
 
 
-class GiteaForge(Writing, Merging, Access, Hooks):
+class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(
@@ -57,7 +57,7 @@ class GiteaForge(Writing, Merging, Access, Hooks):
         """
         if not token and not (user and password):
             raise InvalidInputError("credentials", "", "need a token, or a user and password")
-        self._http = Transport(
+        self._http = GiteaTransport(
             base_url,
             Credentials(token, user, password),
             ca_bundle=str(ca_bundle) if ca_bundle else None,

@@ -43,7 +43,7 @@ _SECRET = ObjectKey(Kind("", "v1", "Secret"), "gitea-credential", "gitea")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedCredentials:
     """Credentials, and where they came from in words for a person."""
 
     credentials: Credentials
@@ -51,7 +51,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class CredentialSources:
     """What may hold credentials for the forge at `url`."""
 
     url: str
@@ -60,7 +60,7 @@ class Sources:
     environment: Mapping[str, str] | None = None
     """None: this process's."""
 
-    def find(self, wanted: Source = "auto") -> Found:
+    def find(self, wanted: Source = "auto") -> LocatedCredentials:
         """
         Return the credentials of the first source that has any, or of the one that is wanted.
 
@@ -91,7 +91,7 @@ class Sources:
             hint=f"set {TOKEN}, or forge.tokenFile in platform.yaml",
         )
 
-    def _tries(self) -> Mapping[str, Callable[[], Found | None]]:
+    def _tries(self) -> Mapping[str, Callable[[], LocatedCredentials | None]]:
         return {
             "environment": self._environment,
             "file": self._file,
@@ -99,19 +99,21 @@ class Sources:
             "git": self._git,
         }
 
-    def _environment(self) -> Found | None:
+    def _environment(self) -> LocatedCredentials | None:
         given = os.environ if self.environment is None else self.environment
         token, user, password = (given.get(name, "").strip() for name in (TOKEN, USER, PASSWORD))
         if token:
-            return Found(Credentials(token=token), f"environment variable {TOKEN}")
+            return LocatedCredentials(Credentials(token=token), f"environment variable {TOKEN}")
         if bool(user) is not bool(password):
             missing = PASSWORD if user else USER
             raise InvalidInputError(missing, "", "is not set, though its other half is")
         if user:
-            return Found(Credentials(user=user, password=password), f"environment variable {USER}")
+            return LocatedCredentials(
+                Credentials(user=user, password=password), f"environment variable {USER}"
+            )
         return None
 
-    def _file(self) -> Found | None:
+    def _file(self) -> LocatedCredentials | None:
         if self.token_file is None:
             return None
         try:
@@ -123,9 +125,9 @@ class Sources:
             ) from error
         if not token or any(char.isspace() for char in token):
             raise InvalidInputError("tokenFile", str(self.token_file), "does not hold one token")
-        return Found(Credentials(token=token), f"file {self.token_file}")
+        return LocatedCredentials(Credentials(token=token), f"file {self.token_file}")
 
-    def _idpbuilder(self) -> Found | None:
+    def _idpbuilder(self) -> LocatedCredentials | None:
         secret = self.cluster.get(_SECRET) if self.cluster else None
         if secret is None:
             return None
@@ -133,12 +135,12 @@ class Sources:
         token, user, password = (_decoded(data, key) for key in ("token", "username", "password"))
         source = "idpbuilder's Secret gitea/gitea-credential"
         if token:
-            return Found(Credentials(token=token), source)
+            return LocatedCredentials(Credentials(token=token), source)
         if user and password:
-            return Found(Credentials(user=user, password=password), source)
+            return LocatedCredentials(Credentials(user=user, password=password), source)
         raise InvalidInputError(source, "", "holds neither token nor username and password")
 
-    def _git(self) -> Found | None:
+    def _git(self) -> LocatedCredentials | None:
         parts = urlsplit(self.url)
         question = f"protocol={parts.scheme}\nhost={parts.netloc}\n"
         path = parts.path.strip("/")
@@ -147,7 +149,9 @@ class Sources:
         user, password = said.get("username", ""), said.get("password", "")
         if not user or not password:
             return None
-        return Found(Credentials(user=user, password=password), f"git's credentials of {user}")
+        return LocatedCredentials(
+            Credentials(user=user, password=password), f"git's credentials of {user}"
+        )
 
 
 def _ask_git(question: str) -> str:

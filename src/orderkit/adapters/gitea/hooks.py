@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.adapters.gitea.answers import Answer, GarbledError
+from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse
 from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
@@ -30,7 +30,7 @@ from orderkit.core.secrets import register
 from orderkit.ports.forge import Webhook
 
 
-class Hooks(Calls):
+class GiteaHooks(Calls):
     """The part of the port about webhooks."""
 
     def ensure_webhook(self, target: str | RepoId, webhook: Webhook) -> None:
@@ -80,7 +80,7 @@ class Hooks(Calls):
         ]
         return sorted(found, key=lambda each: number_in(each, "id"))
 
-    def _call(self, method: str, path: str, webhook: Webhook, doing: str) -> Answer:
+    def _call(self, method: str, path: str, webhook: Webhook, doing: str) -> GiteaResponse:
         config = {"url": webhook.url, "content_type": "json"}
         if webhook.secret:
             config["secret"] = webhook.secret

@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.adapters.gitea.answers import RACE, Answer, ServerError, refusal
+from orderkit.adapters.gitea.answers import RACE, GiteaResponse, ServerError, refusal
 from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
-from orderkit.adapters.gitea.pulls import Pulls
+from orderkit.adapters.gitea.pulls import GiteaPulls
 from orderkit.adapters.gitea.turns import UNCLEAR, pauses, turn, unsettled
 from orderkit.core.errors import (
     AccessError,
-    BusyError,
     ConflictError,
+    InProgressError,
     NotFoundError,
     OrderkitError,
     RefusedError,
@@ -42,7 +42,7 @@ _EMPTY_LOOKS, _EMPTY_S = 5, 3.0
 _LATE_BASE = re.compile(r"merge push out of date", re.IGNORECASE)
 
 
-class Merging(Pulls):
+class Merging(GiteaPulls):
     """The part of the port that merges."""
 
     def merge_pull(
@@ -199,10 +199,10 @@ class _Merge:
         if answer.status < 500:  # noqa: PLR2004  beyond, a gateway may speak for the forge
             self.doubt = before
         if answer.ok:
-            return BusyError(f"{wanted}: accepted, but the forge does not show it as merged")
+            return InProgressError(f"{wanted}: accepted, but the forge does not show it as merged")
         return self._judge(answer)
 
-    def _judge(self, answer: Answer) -> OrderkitError:
+    def _judge(self, answer: GiteaResponse) -> OrderkitError:
         """Return the problem if waiting may help; raise it if not. It is not merged."""
         text, status = answer.text, answer.status
         if status >= 500:  # noqa: PLR2004  server errors
@@ -210,7 +210,7 @@ class _Merge:
         if status == NOT_NOW:
             return self._not_now(text)
         if status == CONFLICT and _LATE_HEAD.search(text):  # read a moment ago: it is that head
-            return BusyError(f"{self.wanted}: the forge has not taken in its head yet")
+            return InProgressError(f"{self.wanted}: the forge has not taken in its head yet")
         if status in (CONFLICT, FORBIDDEN) and (_LATE_BASE.search(text) or RACE.search(text)):
             return ConflictError(f"{self.wanted}: {text}", hint="repeat the command")
         if status == CONFLICT and "PushRejected" in text:
@@ -238,14 +238,14 @@ class _Merge:
             self.empty.append(time.monotonic())
             if len(self.empty) >= _EMPTY_LOOKS and self.empty[-1] - self.empty[0] >= _EMPTY_S:
                 raise RefusedError(f"{wanted}: {now.base} has all its commits: nothing to merge")
-        return BusyError(
+        return InProgressError(
             f"{wanted}: the forge is still checking whether it can be merged",
             hint="repeat the command",
         )
 
     def _verdict(self, problem: OrderkitError) -> OrderkitError:
         """Return what the caller is told when time is up."""
-        return self._with_paths(problem) if isinstance(problem, BusyError) else problem
+        return self._with_paths(problem) if isinstance(problem, InProgressError) else problem
 
     def _with_paths(self, problem: OrderkitError) -> OrderkitError:
         """Return a conflict that names the paths of both sides; `problem` if there are none."""

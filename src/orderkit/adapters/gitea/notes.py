@@ -1,8 +1,8 @@
 """
-What people and machines say about a change on Gitea: comments, labels and commit statuses.
+What people and machines say about a change on Gitea: comments and commit statuses.
 
-Gitea keeps neither comments nor labels unique and only ever adds statuses, so each method
-reads first, and finds what is ours again by a hidden line, a name or a context.
+Gitea does not keep comments unique and only ever adds statuses, so each method
+reads first, and finds what is ours again by a hidden line or a context.
 
 Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
 """
@@ -10,32 +10,29 @@ Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import get_args
 
-from orderkit.adapters.gitea.answers import Answer, ServerError
+from orderkit.adapters.gitea.answers import ServerError
 from orderkit.adapters.gitea.calls import (
-    INVALID,
     MISSING,
     Found,
-    checked,
     done,
     number_in,
-    object_in,
     text_in,
 )
-from orderkit.adapters.gitea.reading import Reading
+from orderkit.adapters.gitea.reading import GiteaReading
 from orderkit.adapters.gitea.turns import settle
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.errors import NotFoundError
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.ports.forge import CommitStatus, Label, StatusState
+from orderkit.ports.forge import CommitStatus, StatusState
 
 _MARKER = re.compile(r"[A-Za-z0-9._:/-]+")
 _STATES: Mapping[str, StatusState] = {state: state for state in get_args(StatusState)}
 
 
-class Notes(Reading):
-    """The part of the port about comments, labels and statuses."""
+class Notes(GiteaReading):
+    """The part of the port about comments and statuses."""
 
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
         """
@@ -88,83 +85,6 @@ class Notes(Reading):
         answer = self._http.send(method, path, body=None if body is None else {"body": body})
         return answer.status == MISSING or done(answer, doing)
 
-    def ensure_label(self, repo: RepoId, label: Label) -> bool:
-        """
-        Make sure the repository has this label. Idempotent. See the port.
-
-        Raises:
-            InvalidInputError: The forge refuses colour or name.
-            NotFoundError: No such repository.
-        """
-        doing = f"create label {label.name} in {repo}"
-        body = {
-            "name": label.name,
-            "color": f"#{_normal(label).color}",
-            "description": label.description,
-        }
-        here: list[Found] = []
-
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            here[:] = self._labels(repo, label.name)
-            return tried if list(map(_label, here)) == [_normal(label)] else None
-
-        def act() -> bool | None:
-            for double in here[1:]:
-                self._remove_label(repo, label, number_in(double, "id"))
-            if here:
-                path = self._path(repo, "labels", str(number_in(here[0], "id")))
-                done(self._label_call("PATCH", path, body, label), doing)
-                return False
-            path = self._path(repo, "labels")
-            made = checked(self._label_call("POST", path, body, label), doing)
-            return self._one_label(repo, label, number_in(object_in(made, doing), "id"))
-
-        return settle(look, act, doing)
-
-    def _one_label(self, repo: RepoId, label: Label, made: int) -> bool:
-        """Remove the label we just made if another process was faster; say if it stays."""
-        first = number_in(self._labels(repo, label.name)[0], "id")
-        if first < made:
-            self._remove_label(repo, label, made)
-            return False
-        return True
-
-    def _remove_label(self, repo: RepoId, label: Label, double: int) -> None:
-        answer = self._http.send("DELETE", self._path(repo, "labels", str(double)))
-        if answer.status != MISSING:
-            done(answer, f"remove a double of {label.name}")
-
-    def _label_call(self, method: str, path: str, body: Mapping[str, str], label: Label) -> Answer:
-        answer = self._http.send(method, path, body=body)
-        if answer.status == INVALID:
-            raise InvalidInputError("label", label, f"is refused by the forge: {answer.text}")
-        return answer
-
-    def _labels(self, repo: RepoId, name: str = "") -> list[Found]:
-        """Return the repository's labels of that name (or all), the oldest first."""
-        found = self._pages(self._path(repo, "labels"), {}, f"read the labels of {repo}")
-        named = [each for each in found if not name or each.get("name") == name]
-        return sorted(named, key=lambda each: number_in(each, "id"))
-
-    def _label_ids(self, repo: RepoId, names: Sequence[str]) -> list[int]:
-        """
-        Return the ids of labels.
-
-        Raises:
-            NotFoundError: One of them does not exist; the forge would drop it in silence.
-        """
-        if not names:
-            return []
-        ids: dict[str, int] = {}
-        for each in self._labels(repo):
-            ids.setdefault(text_in(each, "name"), number_in(each, "id"))
-        missing = sorted(set(names) - set(ids))
-        if missing:
-            raise NotFoundError(
-                f"{repo} has no label {', '.join(missing)}", hint="make sure of the label first"
-            )
-        return sorted({ids[name] for name in names})
-
     def set_status(self, repo: RepoId, commit: CommitSha, status: CommitStatus) -> None:
         """
         Make sure the newest status of that context is `status`. Idempotent. See the port.
@@ -205,16 +125,6 @@ class Notes(Reading):
             if context not in newest or number_in(each, "id") > number_in(newest[context], "id"):
                 newest[context] = each
         return tuple(_status(newest[context]) for context in sorted(newest))
-
-
-def _label(found: Found) -> Label:
-    return _normal(
-        Label(str(found.get("name")), str(found.get("color")), str(found.get("description") or ""))
-    )
-
-
-def _normal(label: Label) -> Label:
-    return Label(label.name, label.color.lstrip("#").lower(), label.description)
 
 
 def _status(found: Found) -> CommitStatus:

@@ -11,7 +11,7 @@ Merging stands in ``merging``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from orderkit.adapters.gitea.branches import Branches
@@ -19,7 +19,6 @@ from orderkit.adapters.gitea.calls import (
     Found,
     checked,
     done,
-    list_in,
     number_in,
     object_in,
     text_in,
@@ -34,7 +33,7 @@ from orderkit.ports.forge import Operation, PullDraft, PullRequest, PullState
 _LINE = re.compile(r"\s*<!-- orderkit-operation: (\S+) requester: (.*?) -->\s*\Z")
 
 
-class Pulls(Branches, Notes):
+class GiteaPulls(Branches, Notes):
     """The part of the port about pull requests, without merging."""
 
     def open_pull(self, repo: RepoId, draft: PullDraft, operation: Operation) -> PullRequest:
@@ -43,10 +42,9 @@ class Pulls(Branches, Notes):
 
         Raises:
             RefusedError: `head` has no commit that `base` lacks.
-            NotFoundError: No such repository, branch or label.
+            NotFoundError: No such repository or branch.
         """
         doing = f"open a pull request from {draft.head} in {repo}"
-        labels = self._label_ids(repo, draft.labels)
 
         def look(_: bool) -> PullRequest | None:  # noqa: FBT001  settle's shape
             return self._pull_between(repo, draft, operation)
@@ -62,7 +60,6 @@ class Pulls(Branches, Notes):
                 "base": draft.base,
                 "title": draft.title,
                 "body": _with_line(draft.body, operation),
-                "labels": labels,
             }
             answer = self._http.send("POST", self._path(repo, "pulls"), body=body)
             made = self._pull_of(object_in(checked(answer, doing), doing), repo)
@@ -77,7 +74,6 @@ class Pulls(Branches, Notes):
             operation,
             title=draft.title,
             body=draft.body,
-            labels=draft.labels,
             seen=found,
         )
 
@@ -139,17 +135,16 @@ class Pulls(Branches, Notes):
         *,
         title: str | None = None,
         body: str | None = None,
-        labels: Sequence[str] | None = None,
         seen: PullRequest | None = None,
     ) -> PullRequest:
         """
-        Set title, body or labels. Idempotent. See the port.
+        Set title or body. Idempotent. See the port.
 
         Args:
             seen: The pull request if it was read just now; saves reading it again.
 
         Raises:
-            NotFoundError: No such pull request or label.
+            NotFoundError: No such pull request.
         """
         first = [seen] if seen else []
 
@@ -158,13 +153,12 @@ class Pulls(Branches, Notes):
             same = (
                 title in (None, now.title)
                 and (body is None or body.rstrip() == now.body)
-                and (labels is None or tuple(sorted(set(labels))) == now.labels)
                 and now.operation == operation.id
             )
             return now if same else None
 
         def patch() -> PullRequest:
-            return self._patch(repo, number, operation, title=title, body=body, labels=labels)
+            return self._patch(repo, number, operation, title=title, body=body)
 
         return settle(look, patch, f"update pull request {repo}#{number}")
 
@@ -176,14 +170,11 @@ class Pulls(Branches, Notes):
         *,
         title: str | None,
         body: str | None,
-        labels: Sequence[str] | None,
     ) -> PullRequest:
         text = body if body is not None else self._pull_or_raise(repo, number).body
         change: dict[str, Any] = {"body": _with_line(text, operation)}
         if title is not None:
             change["title"] = title
-        if labels is not None:
-            change["labels"] = self._label_ids(repo, labels)
         doing = f"update pull request {repo}#{number}"
         path = self._path(repo, "pulls", str(number))
         answer = checked(self._http.send("PATCH", path, body=change), doing)
@@ -234,7 +225,6 @@ class Pulls(Branches, Notes):
             base=text_in(found.get("base"), "ref"),
             mergeable=bool(found.get("mergeable")),
             merge_commit=CommitSha(text_in(found, "merge_commit_sha")) if merged else None,
-            labels=tuple(sorted(text_in(x, "name") for x in list_in(found.get("labels") or []))),
             web_url=f"{self.base_url}{path_of(repo.owner, repo.name, 'pulls', str(number))}",
             operation=line[1] if line else "",
             requester=line[2] if line else "",

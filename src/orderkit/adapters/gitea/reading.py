@@ -29,7 +29,7 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.trees import Listed, TooManyError, Trees
+from orderkit.adapters.gitea.trees import TooManyError, TreeEntry, Trees
 from orderkit.adapters.gitea.unnoted import BROKEN, says_empty
 from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError
@@ -40,7 +40,7 @@ TREE_PAGE = 1000
 DEFAULT_BRANCH = "main"
 
 
-class Reading(Calls):
+class GiteaReading(Calls):
     """The part of the port that only reads."""
 
     _trees: Trees
@@ -99,7 +99,7 @@ class Reading(Calls):
             entries += self._tree_page(repo, commit, page)[0]
         return self._trees.keep_large(repo, commit, map(_listed, entries))
 
-    def _children(self, repo: RepoId, sha: str) -> Iterator[Listed]:
+    def _children(self, repo: RepoId, sha: str) -> Iterator[TreeEntry]:
         """Yield what is directly in a folder."""
         page, pages = 1, 1
         while page <= pages:
@@ -231,8 +231,8 @@ def _is_file(entry: Found) -> bool:
     return entry.get("type") == "blob"
 
 
-def _listed(entry: Found) -> Listed:
-    return Listed(text_in(entry, "path"), text_in(entry, "sha"), not _is_file(entry))
+def _listed(entry: Found) -> TreeEntry:
+    return TreeEntry(text_in(entry, "path"), text_in(entry, "sha"), not _is_file(entry))
 
 
 def commit_of(found: Any) -> Commit:

@@ -6,7 +6,7 @@ Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from orderkit.adapters.gitea.answers import missing_scope, refusal
 from orderkit.adapters.gitea.calls import (
@@ -19,7 +19,7 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, Reading
+from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError
@@ -27,7 +27,7 @@ from orderkit.core.names import RepoId
 from orderkit.ports.forge import Repository
 
 
-class Repositories(Reading):
+class Repositories(GiteaReading):
     """The part of the port about organisations and repositories."""
 
     def ensure_org(self, name: str) -> bool:
@@ -120,36 +120,6 @@ class Repositories(Reading):
         except NotFoundError:
             return
 
-    def search_topic(self, topic: str) -> Iterator[Repository]:
-        """Yield every repository with this topic, oldest first; see the port."""
-        query = {"q": topic, "topic": "true", "sort": "id", "order": "asc"}
-        for item in self._pages("/repos/search", query, f"search topic {topic}"):
-            repo = RepoId(text_in(item.get("owner"), "login"), text_in(item, "name"))
-            yield self._repository(item, repo)
-
-    def set_topics(self, repo: RepoId, topics: Sequence[str]) -> None:
-        """
-        Make sure the repository has exactly these topics. Idempotent. See the port.
-
-        Raises:
-            InvalidInputError: The forge refuses a topic.
-            NotFoundError: No such repository.
-        """
-        doing = f"set topics of {repo}"
-
-        def put() -> bool:
-            body = {"topics": sorted(set(topics))}
-            answer = self._http.send("PUT", self._path(repo, "topics"), body=body)
-            if answer.status == INVALID:
-                raise InvalidInputError("topics", list(topics), f"are refused: {answer.text}")
-            return done(answer, doing)
-
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            found = self.repo(repo) if tried else None
-            return True if found and found.topics == tuple(sorted(set(topics))) else None
-
-        settle(look, put, doing)
-
     def archive(self, repo: RepoId) -> None:
         """
         Make the repository read-only. Idempotent. See the port.
@@ -194,7 +164,6 @@ class Repositories(Reading):
             description=str(found.get("description") or ""),
             web_url=web_url,
             clone_url=f"{web_url}.git",
-            topics=tuple(sorted(found.get("topics") or ())),
             can_write=bool(rights.get("push")),
             can_admin=bool(rights.get("admin")),
         )

@@ -24,7 +24,7 @@ from urllib.parse import quote
 import requests
 
 from orderkit.adapters.gitea.answers import (
-    Answer,
+    GiteaResponse,
     LostAnswerError,
     foreign,
     moved,
@@ -68,7 +68,7 @@ class Credentials:
         return f"Credentials(user={self.user!r})"
 
 
-class Transport:
+class GiteaTransport:
     """
     Sends requests to one Gitea. Safe to use from several threads.
 
@@ -108,7 +108,7 @@ class Transport:
         """Whether we have user and password, which a few calls insist on."""
         return bool(self._credentials.password) and not self._credentials.token
 
-    def get(self, path: str, query: Query | None = None) -> Answer:
+    def get(self, path: str, query: Query | None = None) -> GiteaResponse:
         """
         Send a GET; try again if the connection broke or the answer was a 5xx.
 
@@ -135,7 +135,7 @@ class Transport:
         *,
         body: object = None,
         query: Query | None = None,
-    ) -> Answer:
+    ) -> GiteaResponse:
         """
         Send one request, once.
 
@@ -166,7 +166,7 @@ class Transport:
 
     def _try(
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
-    ) -> Answer:
+    ) -> GiteaResponse:
         with self._session() as session:
             session.headers["Authorization"] = credentials.header
             try:
@@ -188,7 +188,7 @@ class Transport:
         path: str,
         body: object,
         query: Query | None,
-    ) -> Answer:
+    ) -> GiteaResponse:
         data = None if body is None else json.dumps(body).encode()
         with session.request(
             method,
@@ -201,7 +201,7 @@ class Transport:
             stream=True,
             verify=self._verify,
         ) as response:
-            return Answer(
+            return GiteaResponse(
                 response.status_code, response.headers, read_capped(response, ANSWER_MAX_BYTES)
             )
 

@@ -29,7 +29,7 @@ _MOST_FOLDERS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TreeEntry:
     """An entry of a folder, or of everything below it: path from there, id."""
 
     path: str
@@ -67,12 +67,12 @@ class Trees:
         with self._lock:
             return repo in self._large
 
-    def keep(self, repo: RepoId, commit: CommitSha, entries: Iterable[Listed]) -> Files:
+    def keep(self, repo: RepoId, commit: CommitSha, entries: Iterable[TreeEntry]) -> Files:
         """Remember a small repository's commit."""
         files = {PurePosixPath(e.path): BlobSha(e.sha) for e in entries if not e.is_folder}
         return self._noted(repo, commit, files)
 
-    def keep_large(self, repo: RepoId, commit: CommitSha, entries: Iterable[Listed]) -> Files:
+    def keep_large(self, repo: RepoId, commit: CommitSha, entries: Iterable[TreeEntry]) -> Files:
         """Remember a large repository's commit with all its folders."""
         found, lists = {}, _Lists()
         for entry in entries:
@@ -86,7 +86,7 @@ class Trees:
         return self._noted(repo, commit, lists.of("")[0])
 
     def walk(
-        self, repo: RepoId, commit: CommitSha, children: Callable[[str], Iterable[Listed]]
+        self, repo: RepoId, commit: CommitSha, children: Callable[[str], Iterable[TreeEntry]]
     ) -> Files:
         """
         Read a large repository's commit, asking for the folders that are not known.
@@ -161,7 +161,7 @@ class _Walk:
     """One walk down a commit, past what is known."""
 
     known: Mapping[PurePosixPath, Folder]
-    children: Callable[[str], Iterable[Listed]]
+    children: Callable[[str], Iterable[TreeEntry]]
     seen: dict[PurePosixPath, Folder]
     """What is known now; a folder that is gone does no harm: its id still says what was in it."""
     asked: int = 0

@@ -20,7 +20,7 @@ OBSERVED, READ = "1.26", ("1.24", "forgejo")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ServerBehaviour:
     """One behaviour that writing safely depends on; a cell is what each server answers."""
 
     what: str
@@ -33,20 +33,28 @@ class Rule:
 
 
 RULES = (
-    Rule("an entry's sha is not the file's", "422", "422", "409"),
-    Rule("an update without sha in a commit of many files", "accepted", "accepted", "422"),
-    Rule("a create on an existing path", "422", "422", "422"),
-    Rule("an update or delete of a missing path", "404", "500", "500"),
-    Rule("another writer moved the branch", "403 with git's text", "500", "500"),
-    Rule("the same bytes again", "an empty commit", "an empty commit", "an empty commit"),
-    Rule("an archived repository", "423", "423", "423"),
-    Rule("a branch from an unknown commit", "500", "500", "not known"),
-    Rule("a merge that is still checked, or conflicts, or is empty", "405", "405", "405"),
-    Rule("a merge at another head", "409", "409", "409"),
-    Rule("two open pull requests of one pair at once", "both accepted", "not known", "not known"),
-    Rule("a new secret for a webhook", "ignored", "not known", "not known"),
-    Rule("a comment on a missing issue", "500", "500", "not known"),
-    Rule("a status for an unknown commit", "500", "500", "not known"),
+    ServerBehaviour("an entry's sha is not the file's", "422", "422", "409"),
+    ServerBehaviour(
+        "an update without sha in a commit of many files", "accepted", "accepted", "422"
+    ),
+    ServerBehaviour("a create on an existing path", "422", "422", "422"),
+    ServerBehaviour("an update or delete of a missing path", "404", "500", "500"),
+    ServerBehaviour("another writer moved the branch", "403 with git's text", "500", "500"),
+    ServerBehaviour(
+        "the same bytes again", "an empty commit", "an empty commit", "an empty commit"
+    ),
+    ServerBehaviour("an archived repository", "423", "423", "423"),
+    ServerBehaviour("a branch from an unknown commit", "500", "500", "not known"),
+    ServerBehaviour(
+        "a merge that is still checked, or conflicts, or is empty", "405", "405", "405"
+    ),
+    ServerBehaviour("a merge at another head", "409", "409", "409"),
+    ServerBehaviour(
+        "two open pull requests of one pair at once", "both accepted", "not known", "not known"
+    ),
+    ServerBehaviour("a new secret for a webhook", "ignored", "not known", "not known"),
+    ServerBehaviour("a comment on a missing issue", "500", "500", "not known"),
+    ServerBehaviour("a status for an unknown commit", "500", "500", "not known"),
 )
 
 

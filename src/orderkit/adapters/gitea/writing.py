@@ -35,7 +35,13 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.adapters.gitea.answers import RACE, Answer, LostAnswerError, ServerError, refusal
+from orderkit.adapters.gitea.answers import (
+    RACE,
+    GiteaResponse,
+    LostAnswerError,
+    ServerError,
+    refusal,
+)
 from orderkit.adapters.gitea.calls import (
     CONFLICT,
     FORBIDDEN,
@@ -244,7 +250,7 @@ class _Write:
             self._follow(answer, written.commit)
         return written or self._found() or self._judge(answer)
 
-    def _follow(self, answer: Answer, commit: CommitSha) -> None:
+    def _follow(self, answer: GiteaResponse, commit: CommitSha) -> None:
         """Know the new commit's files without asking, where those of its one parent are known."""
         parents = answer.json()["commit"].get("parents")
         if isinstance(parents, list) and len(parents) == 1 and isinstance(parents[0], dict):
@@ -255,7 +261,7 @@ class _Write:
             parent = CommitSha(str(parents[0].get("sha")))
             self.forge._trees.follow(self.repo, parent, commit, made)  # noqa: SLF001  one module
 
-    def _judge(self, answer: Answer) -> _Failure:
+    def _judge(self, answer: GiteaResponse) -> _Failure:
         """Say what an answer means that is no success, when our commit is not there."""
         text, status = answer.text, answer.status
         if answer.ok:
@@ -342,19 +348,19 @@ def _is_done(change: FileChange, now: BlobSha | None) -> bool:
     return now is not None and now == blob_sha(change.data, now)
 
 
-def _is_lost(answer: Answer) -> bool:
+def _is_lost(answer: GiteaResponse) -> bool:
     """Say whether the forge says that a file or the branch is not as we think."""
     if answer.status == CONFLICT:
         return True
     return answer.status == INVALID and bool(_FILE_CONFLICT.search(answer.text))
 
 
-def _is_stale(answer: Answer) -> bool:
+def _is_stale(answer: GiteaResponse) -> bool:
     """Say whether we may just have to look: at a file, a branch or a repository that is gone."""
     return answer.status == MISSING or _is_lost(answer)
 
 
-def _is_own(answer: Answer) -> bool:
+def _is_own(answer: GiteaResponse) -> bool:
     """Say whether the forge itself made this 500: it has finished, and not a gateway before it."""
     try:
         found = json.loads(answer.body)
@@ -363,7 +369,7 @@ def _is_own(answer: Answer) -> bool:
     return answer.status == 500 and isinstance(found, dict) and {"message", "url"} <= set(found)  # noqa: PLR2004
 
 
-def _written(answer: Answer) -> Written | None:
+def _written(answer: GiteaResponse) -> Written | None:
     if not answer.ok:
         return None
     try:

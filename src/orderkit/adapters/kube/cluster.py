@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from orderkit.adapters.kube.discovery import Discovery, Resource
+from orderkit.adapters.kube.discovery import ApiResource, Discovery
 from orderkit.adapters.kube.transport import (
     APPLY_PATCH,
     MERGE_PATCH,
     READ_TIMEOUT_S,
-    Call,
+    KubeRequest,
+    KubeTransport,
     Method,
-    Transport,
 )
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
@@ -45,7 +45,7 @@ RECONNECT_PAUSE_S = 0.2
 class KubeCluster:
     """An API server behind a kubeconfig. Safe to use from several threads."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: KubeTransport) -> None:
         self._transport = transport
         self._discovery = Discovery(transport)
 
@@ -64,7 +64,7 @@ class KubeCluster:
         Raises:
             InvalidInputError: The file cannot be used or has no such context.
         """
-        return cls(Transport.from_kubeconfig(path, context, read_timeout_s=read_timeout_s))
+        return cls(KubeTransport.from_kubeconfig(path, context, read_timeout_s=read_timeout_s))
 
     def __enter__(self) -> Self:
         return self
@@ -88,13 +88,13 @@ class KubeCluster:
         return self._discovery.resource(kind).namespaced
 
     def plural(self, kind: Kind) -> str | None:
-        found = self._discovery.ask(kind)
-        return found.plural if found else None
+        resource = self._discovery.ask(kind)
+        return resource.plural if resource else None
 
     def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
         root = f"apis/{group}/{version}" if group else f"api/{version}"
         try:
-            return self._json(Call("GET", f"/openapi/v3/{root}"))
+            return self._json(KubeRequest("GET", f"/openapi/v3/{root}"))
         except (NoSuchKindError, NotFoundError):
             return None
 
@@ -103,7 +103,7 @@ class KubeCluster:
             if resource.namespaced and not key.namespace:
                 return None
             try:
-                return self._json(Call("GET", resource.item(key.namespace, key.name)))
+                return self._json(KubeRequest("GET", resource.item(key.namespace, key.name)))
             except NotFoundError:
                 return None
 
@@ -129,7 +129,7 @@ class KubeCluster:
         token = ""
         while True:
             page = self._json(
-                Call("GET", path, {**query, **({"continue": token} if token else {})})
+                KubeRequest("GET", path, {**query, **({"continue": token} if token else {})})
             )
             items.extend(_complete(kind, item) for item in page.get("items") or ())
             token = metadata(page).get("continue") or ""
@@ -147,7 +147,7 @@ class KubeCluster:
         path = self._item(manifest, status=status)
         with self._resource(Kind.of(manifest)):
             query = {"fieldManager": owner, "force": str(force).lower()}
-            return self._json(Call("PATCH", path, query, manifest, APPLY_PATCH))
+            return self._json(KubeRequest("PATCH", path, query, manifest, APPLY_PATCH))
 
     def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
         path = self._item(manifest, status=status)
@@ -161,7 +161,7 @@ class KubeCluster:
             _check_status(resource, key.kind, status=status)
             path = resource.item(key.namespace, key.name, status=status)
             query = {"fieldManager": owner, "fieldValidation": "Strict"}
-            return self._json(Call("PATCH", path, query, patch, MERGE_PATCH))
+            return self._json(KubeRequest("PATCH", path, query, patch, MERGE_PATCH))
 
     def delete(
         self, key: ObjectKey, *, propagation: Propagation = "Background", uid: str = ""
@@ -178,7 +178,7 @@ class KubeCluster:
                 return False
             try:
                 path = resource.item(key.namespace, key.name)
-                self._json(Call("DELETE", path, body=options))
+                self._json(KubeRequest("DELETE", path, body=options))
             except NotFoundError:
                 return False
         return True
@@ -209,14 +209,14 @@ class KubeCluster:
 
     def _write(self, method: Method, path: str, manifest: Manifest, owner: str) -> Manifest:
         query = {"fieldManager": owner, "fieldValidation": "Strict"}
-        return self._json(Call(method, path, query, manifest))
+        return self._json(KubeRequest(method, path, query, manifest))
 
-    def _json(self, call: Call) -> Manifest:
+    def _json(self, call: KubeRequest) -> Manifest:
         answer: Manifest = self._transport.json(call)
         return answer
 
     @contextmanager
-    def _resource(self, kind: Kind) -> Iterator[Resource]:
+    def _resource(self, kind: Kind) -> Iterator[ApiResource]:
         """Give where a kind lives; forget it when the server no longer knows that path."""
         try:
             yield self._discovery.resource(kind)
@@ -225,14 +225,14 @@ class KubeCluster:
             raise
 
 
-def _watch(path: str, version: str, left_s: float) -> Call:
+def _watch(path: str, version: str, left_s: float) -> KubeRequest:
     query = {
         "watch": "true",
         "resourceVersion": version,
         "allowWatchBookmarks": "true",
         "timeoutSeconds": str(max(1, math.ceil(left_s))),
     }
-    return Call("GET", path, query)
+    return KubeRequest("GET", path, query)
 
 
 def _complete(kind: Kind, item: Manifest) -> Manifest:
@@ -240,7 +240,7 @@ def _complete(kind: Kind, item: Manifest) -> Manifest:
     return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
 
 
-def _namespace(resource: Resource, manifest: Manifest) -> str:
+def _namespace(resource: ApiResource, manifest: Manifest) -> str:
     namespace = str(metadata(manifest).get("namespace") or "")
     if resource.namespaced and not namespace:
         name = metadata(manifest).get("name")
@@ -251,7 +251,7 @@ def _namespace(resource: Resource, manifest: Manifest) -> str:
     return namespace
 
 
-def _check_status(resource: Resource, kind: Kind, *, status: bool) -> None:
+def _check_status(resource: ApiResource, kind: Kind, *, status: bool) -> None:
     if status and not resource.has_status:
         raise NotFoundError(
             f"{kind} has no status subresource",

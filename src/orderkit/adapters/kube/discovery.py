@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from orderkit.adapters.kube.transport import Call, Transport
+from orderkit.adapters.kube.transport import KubeRequest, KubeTransport
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.ports.cluster import NoSuchKindError
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """Where objects of a kind live."""
 
     root: str
@@ -40,30 +40,30 @@ class Resource:
 class Discovery:
     """The kinds of one API server."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: KubeTransport) -> None:
         self._transport = transport
-        self._known: dict[Kind, Resource] = {}
+        self._known: dict[Kind, ApiResource] = {}
 
-    def resource(self, kind: Kind) -> Resource:
+    def resource(self, kind: Kind) -> ApiResource:
         """
         Return where a kind lives.
 
         Raises:
             NoSuchKindError: The server does not serve it (asked just now).
         """
-        found = self._known.get(kind) or self.ask(kind)
-        if found is None:
+        resource = self._known.get(kind) or self.ask(kind)
+        if resource is None:
             raise NoSuchKindError(
                 f'no matches for kind "{kind.kind}" in version "{kind.api_version}"',
                 hint="is its CustomResourceDefinition or XRD applied and established?",
             )
-        return found
+        return resource
 
-    def ask(self, kind: Kind) -> Resource | None:
+    def ask(self, kind: Kind) -> ApiResource | None:
         """Ask the server now; None if it does not serve the kind."""
         root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
         try:
-            answer = self._transport.json(Call("GET", root))
+            answer = self._transport.json(KubeRequest("GET", root))
         except (NoSuchKindError, NotFoundError):
             self.forget(kind)
             return None
@@ -73,9 +73,9 @@ class Discovery:
             if entry.get("kind") == kind.kind and "/" not in entry["name"]:
                 plural = entry["name"]
                 has_status = f"{plural}/status" in names
-                found = Resource(root, plural, bool(entry.get("namespaced")), has_status)
-                self._known[kind] = found
-                return found
+                resource = ApiResource(root, plural, bool(entry.get("namespaced")), has_status)
+                self._known[kind] = resource
+                return resource
         self.forget(kind)
         return None
 

@@ -73,10 +73,10 @@ def refusal_of_event(status: dict[str, Any]) -> OrderkitError:
 
 def _status(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        status = json.loads(data)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return status if isinstance(status, dict) else {}
 
 
 def _text(data: bytes) -> str:

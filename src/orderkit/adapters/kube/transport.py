@@ -40,7 +40,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class KubeRequest:
     """One request: what is asked, and with what body."""
 
     method: Method
@@ -54,7 +54,7 @@ class Call:
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
-class Transport:
+class KubeTransport:
     """
     A connection pool to one API server, safe to use from several threads.
 
@@ -100,8 +100,8 @@ class Transport:
             raise InvalidInputError(
                 "kubeconfig", str(path), f"cannot be used: {why}", hint=hint
             ) from error
-        made: Any = configuration  # its types know no hook
-        made.refresh_api_key_hook = _rereading(path, context)
+        hooked: Any = configuration  # its types know no hook
+        hooked.refresh_api_key_hook = _rereading(path, context)
         return cls(configuration, read_timeout_s=read_timeout_s)
 
     @property
@@ -112,7 +112,7 @@ class Transport:
         """Close idle connections."""
         self._rest.close()
 
-    def json(self, call: Call) -> Any:
+    def json(self, call: KubeRequest) -> Any:
         """Return the answer of a request as JSON."""
         response = self._send(call)
         try:
@@ -130,7 +130,7 @@ class Transport:
                 hint="does this address belong to a Kubernetes API server?",
             ) from error
 
-    def events(self, call: Call, *, silence_s: float) -> Iterator[dict[str, Any]]:
+    def events(self, call: KubeRequest, *, silence_s: float) -> Iterator[dict[str, Any]]:
         """
         Yield the events of a watch until the server ends it or is silent for `silence_s`.
 
@@ -157,7 +157,7 @@ class Transport:
         finally:
             response.response.close()
 
-    def _send(self, call: Call) -> Any:
+    def _send(self, call: KubeRequest) -> Any:
         from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError  # lazy
 
         try:
@@ -174,7 +174,7 @@ class Transport:
         except HTTPError as error:
             raise self._unreachable(error) from error
 
-    def _send_once(self, call: Call) -> Any:
+    def _send_once(self, call: KubeRequest) -> Any:
         from kubernetes.client.exceptions import ApiException  # lazy: heavy
 
         headers = {"Accept": JSON, "Content-Type": call.content_type, "User-Agent": "orderkit"}
@@ -225,7 +225,7 @@ def _readable(body: Any) -> bytes:
     refuses with "invalid Unicode character escape code".
     """
     text = json.dumps(body, ensure_ascii=False)
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return _ESCAPED.sub(lambda escape: f"\\u{ord(escape[0]):04x}", text).encode()
 
 
 def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
@@ -237,23 +237,23 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     import yaml
 
     config: Any = yaml.safe_load(path.read_text())  # the client has just read it
-    named = context or config.get("current-context")
-    user = _named(config, "contexts", named, "context").get("user")
+    context_name = context or config.get("current-context")
+    user = _named(config, "contexts", context_name, "context").get("user")
     file = _named(config, "users", user, "user").get("tokenFile")
     if not file:
         return None
 
     def reread(configuration: Any) -> None:
-        with suppress(OSError):  # being replaced: the one we have may still do
+        with suppress(OSError):  # the file is being replaced; the old token may still be valid
             token = (path.parent / file).read_text().strip()
             configuration.api_key["BearerToken"] = f"Bearer {token}"
 
     return reread
 
 
-def _named(config: Any, kind: str, name: object, what: str) -> dict[str, Any]:
-    found = [entry.get(what) for entry in config.get(kind) or () if entry.get("name") == name]
-    return found[0] if found and isinstance(found[0], dict) else {}
+def _named(config: Any, kind: str, name: object, section: str) -> dict[str, Any]:
+    entries = [entry.get(section) for entry in config.get(kind) or () if entry.get("name") == name]
+    return entries[0] if entries and isinstance(entries[0], dict) else {}
 
 
 def _reason(error: Exception) -> str:
@@ -277,7 +277,7 @@ def _wait_at_most(response: Any, silence_s: float) -> None:
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Cut a stream into lines, whatever the size of its chunks."""
-    rest = b""
+    unfinished = b""
     for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from (line for line in whole if line.strip())
+        *complete, unfinished = (unfinished + chunk).split(b"\n")
+        yield from (line for line in complete if line.strip())

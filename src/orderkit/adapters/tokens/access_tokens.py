@@ -3,9 +3,9 @@ Tokens that Orderkit itself issued to programs: one file with their digests.
 
 Its shape is ``core.platform.access``'s.
 
-The file is read again when it changes, so that a client can be added or removed while the service
-runs. While it cannot be read nobody is let in by it. Every digest is compared, in constant time.
-Given to ``web`` as the port ``requesters``; thread-safe.
+The file is read again when it changes, so that clients can be added or removed while the service
+runs. If it cannot be read, none of its tokens is accepted. Every digest is compared, in constant
+time. Called by ``web`` through the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orderkit.ports.clock import Clock
 from orderkit.ports.requesters import Requester, UnprovedError
 
 PREFIX = "okt_"
-"""How tokens of ours begin, so that scanners of repositories can find one."""
+"""Prefix of our tokens, so that secret scanners recognise them."""
 
 
 def new_token() -> str:
@@ -55,10 +55,10 @@ class TokenRequesters:
             UnreachableError: The file cannot be read.
         """
         digest = digest_of(authorization.partition(" ")[2])
-        found = [c for c in self._read() if secrets.compare_digest(c.digest, digest)]
-        if not found:
+        clients = [c for c in self._read() if secrets.compare_digest(c.digest, digest)]
+        if not clients:
             raise _unproved("no client of this service has this token")
-        client = found[0]
+        client = clients[0]
         if client.expires is not None and self._clock.now().date() > client.expires:
             raise _unproved(f"the token of client '{client.name}' expired on {client.expires}")
         return Requester(
@@ -72,8 +72,8 @@ class TokenRequesters:
     def _read(self) -> tuple[Client, ...]:
         with self._lock:
             try:
-                seen = self._path.stat()
-                now = (seen.st_mtime_ns, seen.st_size, seen.st_ino)
+                file_stat = self._path.stat()
+                now = (file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino)
                 if now != self._seen:
                     text = self._path.read_text()
                     self._clients, self._seen = read_clients(text, name=self._path.name), now
@@ -81,13 +81,13 @@ class TokenRequesters:
                 self._clients, self._seen = (), None
                 raise UnreachableError(
                     f"the clients' file cannot be used: {error}",
-                    hint="mend service.access.tokensFile of platform.yaml",
+                    hint="correct the file that service.access.tokensFile in platform.yaml names",
                 ) from error
             return self._clients
 
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
-        hint="make a new one: orderkit access add",
+        f"the requester is not proved: {why}",
+        hint="create a new one: orderkit access add",
     )

@@ -1,17 +1,17 @@
 """
-Who stands behind a request that came through Backstage, proved by Backstage's signatures.
+Prove the person behind a request that came through Backstage, by Backstage's signatures.
 
 The step ``http:backstage:request`` sends a token of the scaffolder (``vnd.backstage.plugin``,
 audience ``proxy``, an hour) that holds, as ``obo``, a token of the person who runs the task
 (``vnd.backstage.limited-user``); a person's own call through the proxy sends theirs
 (``vnd.backstage.user``). Observed on Backstage 1.55. Each is checked with the keys its signer
-publishes below the portal's address. A task of a service account holds nobody.
+publishes below the portal's address. A task of a service account names no person.
 
 A person's groups are the token's own claim ``ent``. The limited token has none; then Backstage is
 asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins do, and the
 answer is kept for half a minute.
 
-Given to ``web`` as the port ``requesters``; thread-safe.
+Called by ``web`` through the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ import time
 from typing import Any
 
 from orderkit.adapters.http import check_url
-from orderkit.adapters.tokens.published_keys import Expected, PublishedKeys, fetch_json, header
+from orderkit.adapters.tokens.published_keys import (
+    ExpectedClaims,
+    PublishedKeys,
+    fetch_json,
+    header,
+)
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.core.names import check_requester
 from orderkit.core.platform.access import ALGORITHMS
@@ -83,11 +88,11 @@ class BackstageRequesters:
         kind = token_type(token)
         if kind == PLUGIN:
             token = self._on_behalf_of(token)
-            claims = self._users.verified(token, Expected(None, ALGORITHMS))
+            claims = self._users.verified(token, ExpectedClaims(None, ALGORITHMS))
         elif kind == USER:
-            claims = self._users.verified(token, Expected(_AUDIENCE, ALGORITHMS))
+            claims = self._users.verified(token, ExpectedClaims(_AUDIENCE, ALGORITHMS))
         else:
-            raise _unproved("the token is none of a person who is signed in to the portal")
+            raise _unproved("the token does not belong to a person who is signed in to the portal")
         try:
             person = check_requester(claims["sub"])
         except InvalidInputError as error:
@@ -96,9 +101,9 @@ class BackstageRequesters:
         return Requester(person, f"signed by {self._base}", groups)
 
     def _on_behalf_of(self, token: str) -> str:
-        claims = self._scaffolder.verified(token, Expected(_PROXY, ALGORITHMS))
+        claims = self._scaffolder.verified(token, ExpectedClaims(_PROXY, ALGORITHMS))
         if claims["sub"] != _SCAFFOLDER:
-            raise _unproved(f"the token is of the portal's plugin '{claims['sub']}'")
+            raise _unproved(f"the token belongs to the portal's plugin '{claims['sub']}'")
         person = claims.get("obo")
         if not isinstance(person, str) or token_type(person) != LIMITED_USER:
             raise UnprovedError(
@@ -134,20 +139,20 @@ class _Groups:
 
     def _asked(self, token: str, person: str) -> frozenset[str]:
         try:
-            found = fetch_json(self._url, _NO_BACKSTAGE, token=token)
+            answer = fetch_json(self._url, _NO_BACKSTAGE, token=token)
         except RemoteError as error:
             raise UnreachableError(
-                f"the groups of {person} cannot be had: {error}", hint=error.hint
+                f"the groups of {person} cannot be read: {error}", hint=error.hint
             ) from error
-        claims = found.get("claims") if isinstance(found, dict) else None
+        claims = answer.get("claims") if isinstance(answer, dict) else None
         if not isinstance(claims, dict) or claims.get("sub", person) != person:
             raise _unproved(f"the portal does not say which groups {person} is in")
         return _refs(claims.get("ent"))
 
 
 def _refs(value: Any) -> frozenset[str]:
-    listed = value if isinstance(value, list) else ()
-    return frozenset(item.lower() for item in listed if isinstance(item, str))
+    items = value if isinstance(value, list) else ()
+    return frozenset(item.lower() for item in items if isinstance(item, str))
 
 
 def token_type(token: str) -> str:
@@ -162,6 +167,6 @@ def token_type(token: str) -> str:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
-        hint="the portal's proxy must let Authorization pass (allowedHeaders)",
+        f"the requester is not proved: {why}",
+        hint="let the portal's proxy forward the Authorization header (allowedHeaders)",
     )

@@ -1,8 +1,8 @@
 """
-Bearer tokens of several kinds: each goes to whoever can check its kind.
+Bearer tokens of several kinds: each is passed to the checker of its kind.
 
-The kind is read from the token itself and proves nothing; it only chooses who has to. Given to
-``web`` as the port ``requesters``.
+The kind is read from the token itself and proves nothing; it only chooses who has to. Called by
+``web`` through the port ``requesters``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DOTS_OF_SIGNED = 2
 
 @dataclass(frozen=True, slots=True)
 class BearerRequesters:
-    """Who checks which kind; None: that kind is not accepted."""
+    """The checker of each kind; None: that kind is not accepted."""
 
     portal: Requesters | None = None
     oidc: Requesters | None = None
@@ -31,8 +31,10 @@ class BearerRequesters:
         Raises:
             UnreachableError: What somebody checks with cannot be had now.
         """
-        found = [part.describe() for part in (self.portal, self.oidc, self.tokens) if part]
-        return "; ".join(found) or "claims: nothing is checked"
+        descriptions = [
+            checker.describe() for checker in (self.portal, self.oidc, self.tokens) if checker
+        ]
+        return "; ".join(descriptions) or "claims: nothing is checked"
 
     def proved(self, authorization: str) -> Requester:
         """
@@ -45,10 +47,10 @@ class BearerRequesters:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise _unproved("no token came with the request")
-        found = self._checker(token)
-        if found is None:
+        checker = self._checker(token)
+        if checker is None:
             raise _unproved("this service accepts no such token")
-        return found.proved(authorization)
+        return checker.proved(authorization)
 
     def _checker(self, token: str) -> Requesters | None:
         if token.count(".") != _DOTS_OF_SIGNED:
@@ -60,7 +62,7 @@ class BearerRequesters:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
-        hint="send Authorization: Bearer <token>; a portal's proxy must let it pass "
+        f"the requester is not proved: {why}",
+        hint="send Authorization: Bearer <token>; a portal's proxy must forward it "
         "(allowedHeaders)",
     )

@@ -1,10 +1,10 @@
 """
-Who stands behind a token of an OpenID Connect provider.
+Prove the person behind a token of an OpenID Connect provider.
 
-Signature (a published key, an algorithm of the allow-list), issuer, audience and times are checked;
-the requester and the groups are claims of the token. It redeems no codes, keeps no sessions and
-asks the provider for nothing but its keys. Given to ``web`` as the port ``requesters``;
-thread-safe.
+Signature (a published key, an algorithm of the allow-list), issuer, audience and times are
+checked; the requester and the groups are claims of the token. It redeems no codes, keeps no
+sessions and asks the provider for nothing but its keys. Called by ``web`` through the port
+``requesters``; thread-safe.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.adapters.http import check_url
-from orderkit.adapters.tokens.published_keys import Expected, PublishedKeys, fetch_json
+from orderkit.adapters.tokens.published_keys import ExpectedClaims, PublishedKeys, fetch_json
 from orderkit.core.errors import InvalidInputError, UnreachableError
 from orderkit.core.names import LABEL, check_requester
 from orderkit.core.platform.access import OidcSettings
@@ -56,12 +56,12 @@ class OidcRequesters:
             UnprovedError: No token of its for us, an expired one, or nobody behind it.
             UnreachableError: The keys cannot be had now.
         """
-        wanted = self._settings
+        settings = self._settings
         token = authorization.partition(" ")[2]
-        expected = Expected(wanted.audience, wanted.algorithms, wanted.issuer)
+        expected = ExpectedClaims(settings.audience, settings.algorithms, settings.issuer)
         claims = self._keys.verified(token, expected)
         person = self._person(claims)
-        return Requester(person, f"signed by {wanted.issuer}", self._groups(claims))
+        return Requester(person, f"signed by {settings.issuer}", self._groups(claims))
 
     def _person(self, claims: dict[str, Any]) -> str:
         name = self._settings.requester_claim
@@ -77,10 +77,12 @@ class OidcRequesters:
 
     def _groups(self, claims: dict[str, Any]) -> frozenset[str]:
         """Take ``ae86``, ``/ae86`` and, with a prefix, ``orderkit-ae86`` for the group ae86."""
-        found = claims.get(self._settings.groups_claim)
-        listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        claim = claims.get(self._settings.groups_claim)
+        claimed_groups = (
+            [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
+        )
         prefix = self._settings.group_prefix
-        names = (item.removeprefix("/") for item in listed if isinstance(item, str))
+        names = (item.removeprefix("/") for item in claimed_groups if isinstance(item, str))
         ours = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
         return frozenset(f"group:default/{name}" for name in ours if LABEL.match(name))
 
@@ -88,18 +90,18 @@ class OidcRequesters:
         """Return where the keys are: as configured, else as the issuer's own document says."""
         if self._settings.jwks_url:
             return self._settings.jwks_url
-        found = fetch_json(f"{self._issuer}{_DISCOVERY}", _HINT)
-        named = found if isinstance(found, dict) else {}
-        if named.get("issuer") != self._settings.issuer:
+        answer = fetch_json(f"{self._issuer}{_DISCOVERY}", _HINT)
+        document = answer if isinstance(answer, dict) else {}
+        if document.get("issuer") != self._settings.issuer:
             raise UnreachableError(
-                f"{self._issuer}{_DISCOVERY} is of another issuer: '{named.get('issuer')}'",
+                f"{self._issuer}{_DISCOVERY} is of another issuer: '{document.get('issuer')}'",
                 hint=_HINT,
             )
-        return check_url("jwks_uri", str(named.get("jwks_uri")), allow_http=self._allow_http)
+        return check_url("jwks_uri", str(document.get("jwks_uri")), allow_http=self._allow_http)
 
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
+        f"the requester is not proved: {why}",
         hint="get a new token from the provider, for the audience in platform.yaml",
     )

@@ -1,9 +1,9 @@
 """
 Tokens signed with keys that their signer publishes (JSON Web Key Sets, RFC 7517).
 
-Keys are kept by id and fetched again when an unknown id appears, at most every few seconds, so that
-a stranger's tokens cannot make us ask without end. Signatures, algorithms, audience and times are
-judged by PyJWT. Called by ``backstage_signatures``, ``bearers`` and ``oidc``; thread-safe.
+Keys are kept by id and fetched again when an unknown id appears, at most every few seconds, so
+that a stranger's tokens cannot cause endless requests. Signatures, algorithms, audience and
+times are judged by PyJWT. Called by ``backstage.signatures`` and ``oidc``; thread-safe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Unproved = Callable[[str], UnprovedError]
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedClaims:
     """What a token must say; None: its audience or issuer is not looked at."""
 
     audience: str | None
@@ -54,7 +54,7 @@ class PublishedKeys:
         self._known: Mapping[str, jwt.PyJWK] = {}
         self._fetched_at: float | None = None
 
-    def verified(self, token: str, expected: Expected) -> dict[str, Any]:
+    def verified(self, token: str, expected: ExpectedClaims) -> dict[str, Any]:
         """
         Return the claims of a token that this signer signed, as expected, and lately.
 
@@ -64,7 +64,7 @@ class PublishedKeys:
         key = self._key(str(header(token, self._unproved).get("kid", "")))
         required = ["iat", "exp", "sub", *(["iss"] if expected.issuer else [])]
         try:
-            found: dict[str, Any] = jwt.decode(
+            claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=list(expected.algorithms),
@@ -75,7 +75,7 @@ class PublishedKeys:
             )
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise self._unproved(f"the token is not valid: {error}") from error
-        return found
+        return claims
 
     def fetch(self) -> int:
         """
@@ -92,10 +92,10 @@ class PublishedKeys:
         with self._lock:
             if key_id not in self._known and self._may_fetch():
                 self._fetch()
-            found = self._known.get(key_id)
-        if found is None:
-            raise self._unproved("the token is not signed with a key that its signer publishes")
-        return found
+            public_key = self._known.get(key_id)
+        if public_key is None:
+            raise self._unproved("the token is signed with a key that its signer does not publish")
+        return public_key
 
     def _fetch(self) -> None:
         self._known = self._fetched(self._address())
@@ -105,17 +105,17 @@ class PublishedKeys:
         return self._fetched_at is None or time.monotonic() - self._fetched_at >= REFETCH_S
 
     def _fetched(self, url: str) -> dict[str, jwt.PyJWK]:
-        listed = fetch_json(url, self._hint)
-        keys = listed.get("keys") if isinstance(listed, dict) else None
-        found = {}
+        answer = fetch_json(url, self._hint)
+        keys = answer.get("keys") if isinstance(answer, dict) else None
+        public_keys = {}
         for entry in keys if isinstance(keys, list) else ():
             try:
                 key = jwt.PyJWK.from_dict(entry)
             except (jwt.PyJWTError, TypeError, AttributeError, ValueError):
                 continue  # a kind of key that we do not know: tokens signed with it are refused
             if key.key_id and key.key_type != "oct":
-                found[key.key_id] = key
-        return found
+                public_keys[key.key_id] = key
+        return public_keys
 
 
 def fetch_json(url: str, hint: str, *, token: str = "") -> Any:
@@ -142,7 +142,7 @@ def header(token: str, unproved: Unproved) -> dict[str, Any]:
         UnprovedError: It is no signed token.
     """
     try:
-        found: dict[str, Any] = jwt.get_unverified_header(token)
+        token_header: dict[str, Any] = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError) as error:
-        raise unproved("what came with the request is no signed token") from error
-    return found
+        raise unproved("the token is not a signed token") from error
+    return token_header

@@ -1,4 +1,4 @@
-"""``orderkit bootstrap``: bring a platform up, or show what that would take."""
+"""``orderkit bootstrap``: set a platform up, or show the steps that this takes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ _MADE = {**_PLANNED, "create": "created", "change": "changed", "wait": "waited"}
 
 @click.command("bootstrap")
 @platform_option
-@click.option("--pack", "pack_folder", metavar="DIR", help="The pack to publish. Default: ours.")
-@click.option("--plan", "plan_only", is_flag=True, help="Show each step and change nothing.")
-@click.option("--no-probe", is_flag=True, help="Place no probe order at the end.")
 @click.option(
-    "--replace-pack", is_flag=True, help="Publish over another pack or another platform's."
+    "--pack", "pack_folder", metavar="DIR", help="The pack to publish. Default: the reference pack."
+)
+@click.option("--plan", "plan_only", is_flag=True, help="Show each step. Nothing is changed.")
+@click.option("--no-probe", is_flag=True, help="Do not place a probe order at the end.")
+@click.option(
+    "--replace-pack", is_flag=True, help="Overwrite another pack, or the pack of another platform."
 )
 @requester_option
 @timeout_option(600.0)
@@ -46,19 +48,19 @@ def bootstrap_command(
     as_json: bool,
 ) -> int:
     """
-    Make sure that the platform serves the pack: each step, from the forge to a probe order.
+    Set the platform up so that it serves the pack, from the forge to a probe order.
 
-    Repeating it finishes what was interrupted and otherwise changes nothing.
+    Repeating it completes an interrupted run and otherwise changes nothing.
 
     Example: orderkit bootstrap --platform platform.yaml --plan
     """
     from orderkit.cli.output import Progress
-    from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+    from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.core.errors import OrderkitError
     from orderkit.flows.install import bootstrapping
     from orderkit.flows.platform import default_requester
 
-    wanted = Wanted(
+    bootstrap_options = BootstrapOptions(
         platform_file,
         pack_folder,
         requester or default_requester(),
@@ -66,7 +68,7 @@ def bootstrap_command(
         probe=not no_probe,
         replace_pack=replace_pack,
     )
-    with prepared(wanted) as (platform, request):
+    with prepared(bootstrap_options) as (platform, request):
         if plan_only:
             return _shown(platform.name, list(bootstrapping.plan(platform, request)), as_json)
         steps: list[StepDone] = []
@@ -81,7 +83,7 @@ def bootstrap_command(
         if as_json:
             _emit(platform.name, "run", steps)
         else:
-            _told(platform.name, steps)
+            _show_steps(platform.name, steps)
     return 0
 
 
@@ -100,9 +102,11 @@ def _shown(name: str, steps: Sequence[StepDone], as_json: bool) -> int:
     return int(failed)
 
 
-def _told(name: str, steps: Sequence[StepDone]) -> None:
-    made = [step for step in steps if step.verdict in {"create", "change"}]
-    click.echo(f"{name}: {len(steps)} steps hold, {len(made)} of them written now")
+def _show_steps(name: str, steps: Sequence[StepDone]) -> None:
+    written_steps = [step for step in steps if step.verdict in {"create", "change"}]
+    click.echo(
+        f"{name}: {len(steps)} steps done, {len(written_steps)} of them changed something now"
+    )
     for step in steps:
         if step.verdict == "skip":
             click.echo(f"{step.step} left out: {step.detail}. {step.advice}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orderkit.cli.views.change_views import Finished
     from orderkit.core.kit.model import How
     from orderkit.flows.change import Changed, ChangeRequest
-    from orderkit.flows.change.form_entry import Entered
+    from orderkit.flows.change.form_entry import FormEntry
     from orderkit.flows.platform import Platform
     from orderkit.ports.requesters import Requester
 
@@ -26,21 +26,27 @@ _reason_option = click.option("--reason", default="", metavar="TEXT", help="Why;
 _operation_option = click.option(
     "--operation",
     metavar="ID",
-    help="Makes a repetition recognisable: the same id changes nothing twice. Default: a new one.",
+    help="Identifies this change: repeating the same id changes nothing. Default: a new id.",
 )
 _dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Check it all, show the diff and stop. Nothing is written."
+    "--dry-run", is_flag=True, help="Check everything and show the diff. Nothing is written."
 )
 _accept_loss_option = click.option(
-    "--accept-loss", is_flag=True, help="Go on although the plan says that data is deleted."
+    "--accept-loss",
+    is_flag=True,
+    help="Make the change even if the plan says that it deletes data.",
 )
 _how_option = click.option(
     "--pr/--direct",
     "reviewed",
     default=None,
-    help="By a pull request, or committed at once. Default: as the kit says.",
+    help="Open a pull request, or commit directly. Default: as the kit says.",
 )
-_no_wait_option = click.option("--no-wait", is_flag=True, help="Return once it is in Git.")
+_no_wait_option = click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Return when the change is in Git; do not wait until it is Ready.",
+)
 
 
 @click.command("change")
@@ -49,18 +55,24 @@ _no_wait_option = click.option("--no-wait", is_flag=True, help="Return once it i
 @click.option(
     "--values",
     metavar="JSON",
-    help="Instead of FIELD=VALUE: an object as the change's form sends it, by form parameter.",
+    help="Instead of FIELD=VALUE: the form parameters and their values, as a JSON object.",
 )
 @click.option(
-    "--whole", is_flag=True, help="--values has the whole form: take away what it leaves out."
+    "--whole",
+    "whole_form",
+    is_flag=True,
+    help="--values is the complete form: remove fields that it leaves out.",
 )
 @click.option(
     "--base",
     metavar="COMMIT",
-    help="What you looked at; a field of this change that changed since is a conflict.",
+    help="The commit you looked at. A field that changed since then is a conflict.",
 )
 @click.option(
-    "--change", "name", metavar="NAME", help="Which of the kit's changes. Default: by the fields."
+    "--change",
+    "name",
+    metavar="NAME",
+    help="Name of the kit's change. Default: found by the fields.",
 )
 @_reason_option
 @_how_option
@@ -76,7 +88,7 @@ def change_command(
     order: str,
     assignments: tuple[str, ...],
     values: str | None,
-    whole: bool,
+    whole_form: bool,
     base: str | None,
     name: str | None,
     reason: str,
@@ -94,8 +106,8 @@ def change_command(
     Change fields of ORDER through Git, as far as its kit allows.
 
     FIELD=VALUE sets, FIELD+=VALUE and FIELD-=VALUE add and take away an element of a list or a
-    number, FIELD- removes. A direct change is waited for until that very commit is Ready; for a
-    pull request the address is shown.
+    number, FIELD- removes. After a direct change the command waits until that commit is Ready;
+    for a reviewed one it prints the address of the pull request.
 
     Example: orderkit change garage-ae86 stage=stage3 --reason "race day" --dry-run
     """
@@ -106,7 +118,7 @@ def change_command(
     if bool(assignments) == (values is not None):
         raise click.UsageError("give either FIELD=VALUE or --values")
     platform = connect_to(platform_file)
-    wanted = ChangeRequest(
+    change_request = ChangeRequest(
         order=order,
         edits=inputs.edits(assignments),
         requester=_person(requester),
@@ -118,20 +130,22 @@ def change_command(
         dry_run=dry_run,
         accept_loss=accept_loss,
     )
-    entered = None if values is None else change_views.entered(values, whole=whole)
-    done = _changed(platform, wanted, entered)
+    entry = None if values is None else change_views.entered(values, whole_form=whole_form)
+    outcome = _changed(platform, change_request, entry)
     wait_s = None if no_wait else timeout_s
-    change_views.show_changed(_finish(platform, done, wait_s, as_json=as_json), as_json)
+    change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
 
 
-def _changed(platform: Platform, wanted: ChangeRequest, entered: Entered | None) -> Changed:
+def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry | None) -> Changed:
     from orderkit.flows.change import change
-    from orderkit.flows.change.form_entry import change_entered
+    from orderkit.flows.change.form_entry import change_by_form
     from orderkit.flows.order.live_order import find_living
 
-    if entered is None:
-        return change(platform, wanted)
-    return change_entered(platform, find_living(platform, wanted.order), entered, wanted)
+    if entry is None:
+        return change(platform, change_request)
+    return change_by_form(
+        platform, find_living(platform, change_request.order), entry, change_request
+    )
 
 
 @click.command("revert")
@@ -162,7 +176,7 @@ def revert_command(
     as_json: bool,
 ) -> None:
     """
-    Take back what COMMIT did to the fields of ORDER, through the same checks as any change.
+    Undo what COMMIT did to the fields of ORDER, with the same checks as any change.
 
     A field that somebody changed since is a conflict. See 'orderkit history ORDER' for commits.
 
@@ -172,7 +186,7 @@ def revert_command(
     from orderkit.flows.change.reverting import RevertRequest, revert
 
     platform = connect_to(platform_file)
-    wanted = RevertRequest(
+    revert_request = RevertRequest(
         order=order,
         commit=commit,
         requester=_person(requester),
@@ -182,9 +196,9 @@ def revert_command(
         dry_run=dry_run,
         accept_loss=accept_loss,
     )
-    done = revert(platform, wanted)
+    outcome = revert(platform, revert_request)
     wait_s = None if no_wait else timeout_s
-    change_views.show_changed(_finish(platform, done, wait_s, as_json=as_json), as_json)
+    change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
 
 
 def _person(requester: str | None) -> Requester:
@@ -200,18 +214,22 @@ def _how(reviewed: bool | None) -> How | None:
     return None if reviewed is None else How.REVIEW if reviewed else How.DIRECT
 
 
-def _finish(platform: Platform, done: Changed, wait_s: float | None, *, as_json: bool) -> Finished:
-    """Wait until a commit is delivered, if there is one and that is wanted."""
+def _finish(
+    platform: Platform, outcome: Changed, wait_s: float | None, *, as_json: bool
+) -> Finished:
+    """Wait until the commit is delivered, if there is one and `wait_s` is set."""
     from orderkit.cli.output import Progress
     from orderkit.cli.views.change_views import Finished, PhaseProgress
     from orderkit.flows.order.delivering import await_commit
 
-    if done.state != "committed" or done.commit is None or wait_s is None:
-        return Finished(done, None)
+    if outcome.state != "committed" or outcome.commit is None or wait_s is None:
+        return Finished(outcome, None)
     progress = PhaseProgress(Progress(enabled=False if as_json else None))
-    progress.committed(done)
-    state = await_commit(platform, done.order, done.commit, timeout_s=wait_s, on_state=progress)
-    return Finished(done, state)
+    progress.committed(outcome)
+    state = await_commit(
+        platform, outcome.order, outcome.commit, timeout_s=wait_s, on_state=progress
+    )
+    return Finished(outcome, state)
 
 
 @click.command("history")
@@ -222,15 +240,15 @@ def _finish(platform: Platform, done: Changed, wait_s: float | None, *, as_json:
     default=50,
     show_default=True,
     metavar="COMMITS",
-    help="How many commits to tell of, newest first.",
+    help="How many commits to show, newest first.",
 )
 @platform_option
 @json_option
 def history_command(order: str, limit: int, platform_file: str | None, as_json: bool) -> None:
     """
-    Tell who changed which field of ORDER from what to what, why, and in which commit.
+    Show who changed which field of ORDER, from what to what, why, and in which commit.
 
-    Commits by hand are told too.
+    Commits made by hand are included.
 
     Example: orderkit history garage-ae86
     """

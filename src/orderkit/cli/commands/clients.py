@@ -1,4 +1,4 @@
-"""Keep the clients' file of a platform: ``orderkit access add``."""
+"""Edit the clients' file of a platform: ``orderkit access add``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orderkit.core.platform.access import RIGHTS, Client, digest_of, read_client
 
 @dataclass(frozen=True, slots=True)
 class NewClient:
-    """A client that shall get a token."""
+    """A client to create a token for."""
 
     name: str
     teams: tuple[str, ...]
@@ -26,7 +26,7 @@ class NewClient:
     days: int
 
 
-def add_client(wanted: NewClient, platform_file: str | None) -> tuple[str, Path]:
+def add_client(new_client: NewClient, platform_file: str | None) -> tuple[str, Path]:
     """
     Put a client into the file that platform.yaml names; return its token and the file.
 
@@ -40,23 +40,23 @@ def add_client(wanted: NewClient, platform_file: str | None) -> tuple[str, Path]
             hint="spec.service.access.tokensFile: clients.yaml",
         )
     path, token = Path(file), new_token()
-    known = read_clients(path.read_text(), name=path.name) if path.exists() else ()
-    client = _client(wanted, token)
-    others = [other for other in known if other.name != client.name]
-    write_atomically(path, write_clients([*others, client]), mode=0o600)
+    clients = read_clients(path.read_text(), name=path.name) if path.exists() else ()
+    client = _client(new_client, token)
+    other_clients = [other for other in clients if other.name != client.name]
+    write_atomically(path, write_clients([*other_clients, client]), mode=0o600)
     return token, path
 
 
-def _client(wanted: NewClient, token: str) -> Client:
-    if not wanted.teams and not wanted.everywhere:
+def _client(new_client: NewClient, token: str) -> Client:
+    if not new_client.teams and not new_client.everywhere:
         raise InvalidInputError("--team", "", "is missing", hint="--team NAME, or --everywhere")
-    expires = (datetime.now(UTC) + timedelta(days=wanted.days)).date()
+    expires = (datetime.now(UTC) + timedelta(days=new_client.days)).date()
     return Client(
-        name=check_label("name", wanted.name),
+        name=check_label("name", new_client.name),
         digest=digest_of(token),
-        requester=check_requester(wanted.requester or f"user:default/{wanted.name}"),
-        teams=tuple(check_label("--team", team) for team in wanted.teams),
-        rights=frozenset(right for right in RIGHTS if right in wanted.rights),
-        platform=wanted.everywhere,
+        requester=check_requester(new_client.requester or f"user:default/{new_client.name}"),
+        teams=tuple(check_label("--team", team) for team in new_client.teams),
+        rights=frozenset(right for right in RIGHTS if right in new_client.rights),
+        platform=new_client.everywhere,
         expires=expires,
     )

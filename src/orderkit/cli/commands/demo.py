@@ -1,9 +1,9 @@
 """
-``orderkit demo``: the whole loop on this machine, each stage proved, nothing left behind.
+``orderkit demo``: run the whole cycle on this machine, prove each stage, leave nothing behind.
 
 Order, assemble, change through Git (by hand, a conflict, a refusal, a pull request), repair, end.
-Every stage prints one line with its time and what it proved; the first expectation that does not
-hold ends the demo with exit code 1.
+Every stage prints one line with its time and what it proved. The first expectation that fails
+ends the demo with exit code 1.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def demo_command(keep: bool, as_json: bool) -> None:
     if keep:
         story = Story(Path(tempfile.mkdtemp(prefix="orderkit-demo-")), say)
         tell(story)
-        say(f"kept: {story.folder}; go on with: orderkit up --state {story.folder / 'state'}")
+        say(f"kept: {story.folder}; continue with: orderkit up --state {story.folder / 'state'}")
     else:
         with tempfile.TemporaryDirectory(prefix="orderkit-demo-") as name:
             story = Story(Path(name), say)

@@ -1,4 +1,4 @@
-"""``orderkit doctor``: say what is missing or unreachable and what to do about it."""
+"""``orderkit doctor``: report what is missing or unreachable, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orderkit.cli.options import json_option, platform_option
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from orderkit.flows.install.diagnosis import Finding
+    from orderkit.flows.install.diagnosis import DoctorFinding
 
 
 @click.command("doctor")
@@ -26,53 +26,57 @@ def doctor_command(platform_file: str | None, as_json: bool) -> int:
     return show("orderkit.doctor/v1", list(_findings(platform_file)), as_json)
 
 
-def show(schema: str, findings: Sequence[Finding], as_json: bool) -> int:
+def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
     """Print findings as a table or as JSON; return the exit code."""
     from orderkit.cli.output import emit_json, emit_table
 
     failed = any(finding.verdict == "fail" for finding in findings)
     if as_json:
-        keys = ("what", "verdict", "detail", "advice")
-        rows = [{key: getattr(finding, key) for key in keys} for finding in findings]
+        rows = [
+            {"what": f.check, "verdict": f.verdict, "detail": f.detail, "advice": f.advice}
+            for f in findings
+        ]
         emit_json(schema, {"ok": not failed, "findings": rows})
         return int(failed)
-    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.what, f.verdict, f.detail) for f in findings])
+    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.detail) for f in findings])
     for finding in findings:
         if finding.advice:
-            click.echo(f"\n{finding.what}: {finding.advice}")
+            click.echo(f"\n{finding.check}: {finding.advice}")
     return int(failed)
 
 
-def _findings(platform_file: str | None) -> Iterator[Finding]:
+def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     from orderkit.cli.connecting import connect, load_settings, requesters
     from orderkit.core.errors import OrderkitError
-    from orderkit.flows.install.diagnosis import Finding, check, check_requesters
+    from orderkit.flows.install.diagnosis import DoctorFinding, check, check_requesters
 
     yield from _machine()
     try:
         settings = load_settings(platform_file)
         platform, proofs = connect(settings), requesters(settings)
     except OrderkitError as error:
-        yield Finding("platform", "fail", str(error), error.hint)
+        yield DoctorFinding("platform", "fail", str(error), error.hint)
         return
     yield from check(platform)
     yield check_requesters(proofs)
 
 
-def _machine() -> Iterator[Finding]:
-    """Look for the programs that people and the embedded forge use."""
+def _machine() -> Iterator[DoctorFinding]:
+    """Check for the programs that people and the embedded forge use."""
     import shutil
     import sys
 
-    from orderkit.flows.install.diagnosis import Finding
+    from orderkit.flows.install.diagnosis import DoctorFinding
 
-    version = ".".join(str(part) for part in sys.version_info[:3])
-    yield Finding("python", "ok", version)
-    for name, needed in (("git", True), ("kubectl", False)):
+    version = ".".join(str(number) for number in sys.version_info[:3])
+    yield DoctorFinding("python", "ok", version)
+    for name, is_required in (("git", True), ("kubectl", False)):
         path = shutil.which(name)
         if path:
-            yield Finding(name, "ok", path)
-        elif needed:
-            yield Finding(name, "fail", "is not on PATH", f"install {name}")
+            yield DoctorFinding(name, "ok", path)
+        elif is_required:
+            yield DoctorFinding(name, "fail", "is not on PATH", f"install {name}")
         else:
-            yield Finding(name, "warn", "is not on PATH", "only needed to look around by hand")
+            yield DoctorFinding(
+                name, "warn", "is not on PATH", "only needed to inspect the cluster by hand"
+            )

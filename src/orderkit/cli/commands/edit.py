@@ -12,7 +12,7 @@ from orderkit.cli.options import json_option
 if TYPE_CHECKING:
     from orderkit.core.yaml.assignments import Assignment
     from orderkit.core.yaml.edit import EditRefusedError
-    from orderkit.flows.file.file_editing import Edited
+    from orderkit.flows.file.file_editing import EditedText
 
 _SCHEMA = "orderkit.edit/v1"
 
@@ -21,13 +21,13 @@ _SCHEMA = "orderkit.edit/v1"
 @click.argument("file")
 @click.argument("edits", metavar="EDIT...", nargs=-1)
 @click.option("--string", "texts", metavar="PATH=TEXT", multiple=True,
-              help="Set a text, whatever it looks like; may be repeated.")  # fmt: skip
+              help="Set a string, also if it looks like another type. Repeatable.")  # fmt: skip
 @click.option("--unset", "unsets", metavar="PATH", multiple=True,
-              help="Remove a key or an item; may be repeated.")  # fmt: skip
+              help="Remove a key or an item. Repeatable.")  # fmt: skip
 @click.option("--document", type=click.IntRange(min=0), metavar="N",
-              help="Which document of the file, counted from 0.")  # fmt: skip
+              help="Number of the document in the file, counted from 0.")  # fmt: skip
 @click.option("-i", "--in-place", is_flag=True, help="Write the file instead of printing it.")
-@click.option("--diff", "as_diff", is_flag=True, help="Print what changes instead of the text.")
+@click.option("--diff", "as_diff", is_flag=True, help="Print the diff instead of the text.")
 @json_option
 def edit_command(
     file: str,
@@ -44,8 +44,8 @@ def edit_command(
 
     EDIT is PATH=VALUE (set), PATH+=VALUE (append to a list), PATH-=VALUE (remove that item) or
     PATH- (remove the key). PATH is keys with dots, [N] for items, ["a.b/c"] for keys with dots.
-    VALUE is typed as YAML 1.2 does: 3, true, null, [a, b]; quotes make it a text. FILE may be -
-    for standard input. All edits are made or none; the new text goes to standard output.
+    VALUE is read as YAML 1.2: 3, true, null, [a, b]; quotes make it a string. FILE - is standard
+    input. Makes all edits or none; prints the new text to standard output.
 
     Example: orderkit edit manifests/xgarage.yaml spec.stage=stage3 --in-place
     """
@@ -99,7 +99,7 @@ def _read(file: str) -> bytes:
 
 
 def _show(
-    edited: Edited, wishes: list[Assignment], *, in_place: bool, as_diff: bool, as_json: bool
+    edited: EditedText, wishes: list[Assignment], *, in_place: bool, as_diff: bool, as_json: bool
 ) -> None:
     if as_json:
         _show_json(edited, wishes, in_place=in_place)
@@ -109,17 +109,17 @@ def _show(
         sys.stdout.buffer.write(edited.after)
 
 
-def _show_json(edited: Edited, wishes: list[Assignment], *, in_place: bool) -> None:
+def _show_json(edited: EditedText, wishes: list[Assignment], *, in_place: bool) -> None:
     from orderkit.cli.output import emit_json
 
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "file": edited.name,
         "changed": edited.changed,
         "written": in_place and edited.changed,
         "edits": [{"path": list(wish.path), "op": wish.op, "value": wish.value} for wish in wishes],
         "diff": edited.diff(),
     }
-    emit_json(_SCHEMA, told if in_place else {**told, "text": edited.after.decode()})
+    emit_json(_SCHEMA, report if in_place else {**report, "text": edited.after.decode()})
 
 
 def _show_refused(file: str, error: EditRefusedError) -> int:

@@ -7,24 +7,27 @@ import click
 
 @click.command("function")
 @click.option("--pack", metavar="DIR", help="The pack. Default: the reference pack.")
-@click.option("--stations", metavar="DIR", help="A folder of stations alone, instead of a pack.")
+@click.option("--stations", metavar="DIR", help="A folder of stations, instead of a pack.")
 @click.option(
     "--address",
     metavar="HOST:PORT",
     default="0.0.0.0:9443",
     envvar="ADDRESS",
     show_default=True,
-    help="Where to listen; port 0: any free one.",
+    help="Address to listen on; port 0: any free port.",
 )
 @click.option(
     "--tls-certs-dir",
     metavar="DIR",
     envvar="TLS_SERVER_CERTS_DIR",
-    help="tls.crt, tls.key and ca.crt; callers must show a certificate of ca.crt. "
+    help="Folder with tls.crt, tls.key and ca.crt; callers need a certificate signed by ca.crt. "
     "Default: $TLS_SERVER_CERTS_DIR, which Crossplane sets.",
 )
 @click.option(
-    "--insecure", is_flag=True, envvar="INSECURE", help="Without TLS, for development on loopback."
+    "--insecure",
+    is_flag=True,
+    envvar="INSECURE",
+    help="Run without TLS, for development on loopback.",
 )
 @click.option(
     "--timeout",
@@ -32,21 +35,21 @@ import click
     type=click.FloatRange(0.1, 110),
     default=10,
     show_default=True,
-    help="Seconds a station may take for one answer.",
+    help="Time limit of one station run, in seconds.",
 )
 @click.option(
     "--at-once",
     type=click.IntRange(1, 64),
     default=4,
     show_default=True,
-    help="Requests that run at the same time, each in a process of its own.",
+    help="How many requests run at the same time, each in its own process.",
 )
 @click.option(
     "--memory-mib",
     type=click.IntRange(0, 65536),
     default=512,
     show_default=True,
-    help="Data memory of each of these processes, in MiB; 0: any.",
+    help="Memory limit of each process, in MiB; 0: no limit.",
 )
 @click.option(
     "--max-message-mib",
@@ -69,7 +72,7 @@ def function_command(
     """
     Serve a pack's stations to Crossplane over gRPC until SIGTERM.
 
-    A step of a Composition says with its input which station runs. Needs the extra 'functions'.
+    The input of a Composition step names the station to run. Needs the extra 'functions'.
 
     Example: orderkit function --pack . --insecure --address 127.0.0.1:9443
     """

@@ -1,4 +1,4 @@
-"""``orderkit init``: a platform team starts a pack of its own."""
+"""``orderkit init``: start a new pack."""
 
 from __future__ import annotations
 
@@ -31,16 +31,22 @@ def init_command(
     from pathlib import Path
 
     from orderkit.cli.output import emit_json
-    from orderkit.flows.kit.start_pack import PackWanted, start_pack
+    from orderkit.flows.kit.start_pack import PackRequest, start_pack
 
-    made = start_pack(PackWanted(Path(folder), name, title, orderkit, git=not no_git))
+    started = start_pack(PackRequest(Path(folder), name, title, orderkit, git=not no_git))
     if as_json:
-        files = [str(path) for path in made.files]
-        told = {"folder": str(made.folder), "name": made.name, "repository": made.repository}
-        emit_json("orderkit.init/v1", {**told, "files": files})
+        files = [str(path) for path in started.files]
+        report = {
+            "folder": str(started.folder),
+            "name": started.name,
+            "repository": started.repository,
+        }
+        emit_json("orderkit.init/v1", {**report, "files": files})
         return
-    what = "one commit" if made.repository else "no repository"
-    click.echo(f"pack '{made.name}' in {made.folder}: {len(made.files)} files, {what}")
-    click.echo(f"  next  cd {made.folder}")
+    repository_note = "one commit" if started.repository else "no repository"
+    click.echo(
+        f"pack '{started.name}' in {started.folder}: {len(started.files)} files, {repository_note}"
+    )
+    click.echo(f"  next  cd {started.folder}")
     click.echo("        orderkit kit new NAME            # a kit from a few fields")
     click.echo("        orderkit kit import XRD.yaml     # or from an XRD that you have")

@@ -1,4 +1,4 @@
-"""``orderkit kit``: what a kit's author runs in a pack."""
+"""``orderkit kit``: the commands for authors of kits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("kit")
 def kit_command() -> None:
-    """Start, write, check and test kits."""
+    """Create, generate, check and test kits."""
 
 
 kit_command.add_command(kit_check)
@@ -30,14 +30,14 @@ kit_command.add_command(kit_test)
 @kit_command.command("generate")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
 @pack_folder_option
-@click.option("--check", is_flag=True, help="Write nothing; exit 10 if something differs.")
-@click.option("--diff", "show_diff", is_flag=True, help="Like --check, and show what differs.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 10 if a file differs.")
+@click.option("--diff", "show_diff", is_flag=True, help="Like --check, and show the diff.")
 @json_option
 def kit_generate(
     kits: tuple[str, ...], pack_folder: str, check: bool, show_diff: bool, as_json: bool
 ) -> int:
     """
-    Write form, skeleton and page of kits, all of the pack by default.
+    Generate form, skeleton and page of kits (default: every kit of the pack).
 
     Only files that differ are written. platform.yaml is never read: the same pack serves every
     platform.
@@ -71,4 +71,4 @@ def _show(generation: Generation, show_diff: bool, as_json: bool) -> None:
     for file in generation.differing:
         click.echo(file.diff() if show_diff else f"{file.action:<8} {file.path}", nl=not show_diff)
     if not generation.differing:
-        click.echo(f"{len(generation.files)} generated files are as they should be")
+        click.echo(f"{len(generation.files)} generated files are up to date")

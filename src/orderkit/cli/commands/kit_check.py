@@ -1,4 +1,4 @@
-"""``orderkit kit check``: judge kits before a platform has to."""
+"""``orderkit kit check``: check kits before they are published."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orderkit.core.schema.validate.located_findings import Located
-    from orderkit.flows.kit.check_kits import Verdict
+    from orderkit.flows.kit.check_kits import PackVerdict
 
 _FOUND = 1
 
@@ -23,9 +23,9 @@ _FOUND = 1
 @click.option(
     "--since",
     metavar="REF",
-    help="Compare with the kits at this commit, tag or branch: would living orders break?",
+    help="Compare with the kits at this commit, tag or branch: would live orders break?",
 )
-@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--strict", is_flag=True, help="Also fail on warnings.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0 for code hosts.")
 @json_option
 def kit_check(
@@ -37,28 +37,28 @@ def kit_check(
     as_json: bool,
 ) -> int:
     """
-    Check kits, all of the pack by default: sources, generated files, Composition, pipeline.
+    Check kits (default: every kit of the pack): sources, generated files, Composition, pipeline.
 
-    Stations run in this process, with the kit's examples. Exit code 1: errors were found (with
-    --strict: or warnings). The rules stand in docs/kit-check.md.
+    Stations run in this process, with the kit's examples. Exit code 1: there are errors (with
+    --strict: or warnings). The rules are in docs/kit-check.md.
 
     Example: orderkit kit check garage --since origin/main
     """
     from pathlib import Path
 
-    from orderkit.core.schema.validate.findings import Severity
+    from orderkit.core.schema.validate.findings import FindingSeverity
     from orderkit.flows.kit import check_kits
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
     verdict = check_kits.check_pack(Path(pack_folder), kits, since=since)
     _show(verdict, Path(pack_folder), as_json=as_json, as_sarif=as_sarif)
-    failing = verdict.count(Severity.ERROR)
-    failing += verdict.count(Severity.WARNING) if strict else 0
+    failing = verdict.count(FindingSeverity.ERROR)
+    failing += verdict.count(FindingSeverity.WARNING) if strict else 0
     return _FOUND if failing else 0
 
 
-def _show(verdict: Verdict, folder: Path, *, as_json: bool, as_sarif: bool) -> None:
+def _show(verdict: PackVerdict, folder: Path, *, as_json: bool, as_sarif: bool) -> None:
     from orderkit.cli.output import emit_json
 
     if as_json:
@@ -69,7 +69,7 @@ def _show(verdict: Verdict, folder: Path, *, as_json: bool, as_sarif: bool) -> N
         _emit_text(verdict, folder)
 
 
-def _json(verdict: Verdict, folder: Path) -> dict[str, Any]:
+def _json(verdict: PackVerdict, folder: Path) -> dict[str, Any]:
     from orderkit.flows.kit.check_kits import severity_of
 
     return {
@@ -93,10 +93,10 @@ def _json(verdict: Verdict, folder: Path) -> dict[str, Any]:
     }
 
 
-def _counts(verdict: Verdict) -> dict[str, int]:
-    from orderkit.core.schema.validate.findings import Severity
+def _counts(verdict: PackVerdict) -> dict[str, int]:
+    from orderkit.core.schema.validate.findings import FindingSeverity
 
-    return {f"{severity}s": verdict.count(severity) for severity in Severity}
+    return {f"{severity}s": verdict.count(severity) for severity in FindingSeverity}
 
 
 def _rule(entry: Located) -> str:
@@ -111,16 +111,16 @@ def _advice(entry: Located) -> str:
     return str(getattr(entry.about, "hint", ""))
 
 
-def _emit_sarif(verdict: Verdict, folder: Path) -> None:
+def _emit_sarif(verdict: PackVerdict, folder: Path) -> None:
     import json
 
     from orderkit import __version__
     from orderkit.core.check.rules_markdown import descriptions
-    from orderkit.core.schema.validate.sarif import Result, sarif
+    from orderkit.core.schema.validate.sarif import SarifResult, sarif
     from orderkit.flows.kit.check_kits import severity_of
 
     results = [
-        Result(
+        SarifResult(
             _rule(entry),
             severity_of(entry).value,
             f"{entry.subject}: {_message(entry)} ({_advice(entry)})",
@@ -134,15 +134,17 @@ def _emit_sarif(verdict: Verdict, folder: Path) -> None:
     click.echo(json.dumps(log, indent=2, ensure_ascii=False))
 
 
-def _emit_text(verdict: Verdict, folder: Path) -> None:
+def _emit_text(verdict: PackVerdict, folder: Path) -> None:
     from orderkit.flows.kit.check_kits import severity_of
 
     for entry in verdict.findings:
         parts = (folder / entry.file, entry.line, entry.column)
-        place = ":".join(str(part) for part in parts if part)
-        where = f"{entry.about.path}: " if entry.about.path else ""
-        click.echo(f"{place}: {severity_of(entry)}: {_rule(entry)}: {where}{_message(entry)}")
+        location = ":".join(str(part_text) for part_text in parts if part_text)
+        path_prefix = f"{entry.about.path}: " if entry.about.path else ""
+        click.echo(
+            f"{location}: {severity_of(entry)}: {_rule(entry)}: {path_prefix}{_message(entry)}"
+        )
         click.echo(f"  advice: {_advice(entry)}")
-    counts = ", ".join(f"{count} {what}" for what, count in _counts(verdict).items())
+    counts = ", ".join(f"{count} {severity}" for severity, count in _counts(verdict).items())
     kits = f"{len(verdict.kits)} kit{'' if len(verdict.kits) == 1 else 's'}"
-    click.echo(f"{kits}, {verdict.runs} orders tried: {counts}", err=True)
+    click.echo(f"{kits}, {verdict.runs} example orders run: {counts}", err=True)

@@ -10,7 +10,7 @@ import click
 from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
-    from orderkit.core.generate.imported_kit import Source
+    from orderkit.core.generate.imported_kit import ImportSource
     from orderkit.core.generate.kit_draft import Draft, FieldDraft
     from orderkit.flows.kit.start_kit import KitAdded
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     "fields",
     multiple=True,
     metavar="NAME:TYPE[:enum=A|B][:default=X][:optional]",
-    help="A field of the order; string, integer, number or boolean. May be repeated.",
+    help="A field of the order: string, integer, number or boolean. Repeatable.",
 )
-@click.option("--no-input", is_flag=True, help="Ask for nothing, also on a terminal.")
+@click.option("--no-input", is_flag=True, help="Never ask, even on a terminal.")
 @json_option
 def kit_new(
     name: str,
@@ -45,9 +45,9 @@ def kit_new(
     as_json: bool,
 ) -> None:
     """
-    Add a kit that works at once: XRD, Composition, station, tests and what is generated.
+    Add a complete kit that works: XRD, Composition, station, tests and generated files.
 
-    On a terminal it asks for what is not given. A field 'team' is added: who orders.
+    On a terminal, asks for options that are missing. Adds a field 'team' for the ordering team.
 
     Example: orderkit kit new bucket --field "size:string:enum=small|large" --no-input
     """
@@ -66,47 +66,51 @@ def kit_new(
         fields=tuple(parse_field(text) for text in fields),
     )
     if sys.stdin.isatty() and not (no_input or as_json):
-        given = {
+        given_options = {
             key for key, value in (("kind", kind), ("group", group), ("scope", scope)) if value
         }
-        draft = _asked(draft, given | ({"fields"} if fields else set()))
+        draft = _prompted(draft, given_options | ({"fields"} if fields else set()))
     _show(
-        new_kit(pack, draft), (f"write what it is made of in stations/{name}/station.py",), as_json
+        new_kit(pack, draft),
+        (f"write the composed resources in stations/{name}/station.py",),
+        as_json,
     )
 
 
-def _asked(draft: Draft, given: set[str]) -> Draft:
-    """Ask on the terminal for what was not given; empty answers keep what is shown."""
+def _prompted(draft: Draft, given_options: set[str]) -> Draft:
+    """Ask on the terminal for missing options; an empty answer takes the default."""
     from dataclasses import replace
 
     from orderkit.core.generate.kit_draft import default_kind
 
-    if "kind" not in given:
-        shown = draft.kind or default_kind(draft.name)
-        draft = replace(draft, kind=click.prompt("Kind of the XR", default=shown))
-    if "group" not in given:
+    if "kind" not in given_options:
+        default = draft.kind or default_kind(draft.name)
+        draft = replace(draft, kind=click.prompt("Kind of the XR", default=default))
+    if "group" not in given_options:
         draft = replace(draft, group=click.prompt("API group", default=draft.group))
-    if "scope" not in given:
+    if "scope" not in given_options:
         scopes = click.Choice(["cluster", "namespaced"])
         answer = click.prompt("Scope", type=scopes, default="cluster")
         draft = replace(draft, namespaced=answer == "namespaced")
-    if "fields" not in given:
-        click.echo("Fields, one a line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends.")
-        draft = replace(draft, fields=tuple(_asked_fields()))
+    if "fields" not in given_options:
+        click.echo(
+            "Fields, one per line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends it."
+        )
+        draft = replace(draft, fields=tuple(_prompted_fields()))
     return draft
 
 
-def _asked_fields() -> list[FieldDraft]:
+def _prompted_fields() -> list[FieldDraft]:
     from orderkit.core.errors import OrderkitError
     from orderkit.core.generate.kit_draft import parse_field
 
-    found: list[FieldDraft] = []
+    fields: list[FieldDraft] = []
     while text := click.prompt("Field", default="", show_default=False):
         try:
-            found.append(parse_field(text))
+            fields.append(parse_field(text))
         except OrderkitError as error:
             click.echo(f"  {error} {error.hint}".rstrip(), err=True)
-    return found
+    return fields
 
 
 @click.command("import")
@@ -120,11 +124,16 @@ def _asked_fields() -> list[FieldDraft]:
     "--kubeconfig",
     metavar="FILE",
     envvar="KUBECONFIG",
-    help="Which cluster. Default: $KUBECONFIG, else ~/.kube/config.",
+    help="Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config.",
 )
-@click.option("--context", metavar="NAME", help="Which context of it. Default: the current one.")
 @click.option(
-    "--composition", default="", metavar="NAME", help="Which Composition, if there are several."
+    "--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one."
+)
+@click.option(
+    "--composition",
+    default="",
+    metavar="NAME",
+    help="Name of the Composition, if there are several.",
 )
 @json_option
 def kit_import(
@@ -138,28 +147,28 @@ def kit_import(
     as_json: bool,
 ) -> None:
     """
-    Add a kit made of an XRD that exists (v1 or v2), with its Composition if one is given.
+    Add a kit from an existing XRD (v1 or v2), with its Composition if given.
 
-    Give files ('-' is standard input) or --from-cluster. Without a Composition the kit gets a
-    station to start from.
+    Give files ('-' is standard input) or --from-cluster. Without a Composition, the kit gets a
+    first station to edit.
 
     Example: orderkit kit import xrd.yaml composition.yaml
     """
     from pathlib import Path
 
-    from orderkit.flows.kit.import_kit import ImportWanted, import_kit
+    from orderkit.flows.kit.import_kit import ImportRequest, import_kit
 
     if bool(files) == bool(xrd_name):
         raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
-    found = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
-    imported = import_kit(ImportWanted(Path(pack_folder), found, name, composition))
+    xrd_sources = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
+    imported = import_kit(ImportRequest(Path(pack_folder), xrd_sources, name, composition))
     _show(imported.added, imported.next, as_json)
 
 
-def _read(files: tuple[str, ...]) -> list[Source]:
+def _read(files: tuple[str, ...]) -> list[ImportSource]:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.core.generate.imported_kit import read_source
 
     return [
@@ -170,7 +179,7 @@ def _read(files: tuple[str, ...]) -> list[Source]:
     ]
 
 
-def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> Source:
+def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> ImportSource:
     from pathlib import Path
 
     from orderkit.adapters.kube.cluster import KubeCluster
@@ -181,25 +190,25 @@ def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> Sou
         return from_cluster(cluster, name)
 
 
-def _show(added: KitAdded, then: tuple[str, ...], as_json: bool) -> None:
+def _show(added: KitAdded, next_steps: tuple[str, ...], as_json: bool) -> None:
     from orderkit.cli.output import emit_json
 
     if as_json:
-        told = {
+        report = {
             "kit": added.name,
             "scenarios": added.scenarios,
             "findings": list(added.findings),
-            "next": list(then),
+            "next": list(next_steps),
         }
         files = {
             "written": [str(path) for path in added.written],
             "changed": [str(path) for path in added.changed],
         }
-        emit_json("orderkit.kit-added/v1", {**told, **files})
+        emit_json("orderkit.kit-added/v1", {**report, **files})
         return
     for word, paths in (("new", added.written), ("changed", added.changed)):
         for path in paths:
             click.echo(f"{word:<8} {path}")
     click.echo(f"kit '{added.name}' is in the pack; {added.scenarios} scenarios pass")
-    for line in (*(f"kit check: {finding}" for finding in added.findings), *then):
+    for line in (*(f"kit check: {finding}" for finding in added.findings), *next_steps):
         click.echo(f"  next  {line}")

@@ -1,4 +1,4 @@
-"""``orderkit kit test``: run scenarios and show what differs."""
+"""``orderkit kit test``: run a kit's scenarios and show the differences."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ _FAILED = 1
 @click.command("test")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
 @pack_folder_option
-@click.option("-k", "pattern", default="", metavar="PATTERN", help="Only KIT/CASE that match.")
-@click.option("--update", is_flag=True, help="Write what is expected anew; then read the diff.")
+@click.option(
+    "-k", "pattern", default="", metavar="PATTERN", help="Run only scenarios KIT/CASE that match."
+)
+@click.option(
+    "--update", is_flag=True, help="Rewrite the expected files; review the diff afterwards."
+)
 @click.option("--junit", "junit_file", metavar="FILE", help="Also write a JUnit report.")
 @function_option
 @json_option
@@ -38,11 +42,11 @@ def kit_test(
     """
     from pathlib import Path
 
-    from orderkit.core.crossplane.function_processes import processes_given
-    from orderkit.flows.kit.test_kits import Wanted, run_tests
+    from orderkit.core.crossplane.function_processes import processes_of
+    from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
-    processes = processes_given(function_texts)
-    report = run_tests(Wanted(Path(pack_folder), kits, pattern, update, processes))
+    processes = processes_of(function_texts)
+    report = run_tests(TestSelection(Path(pack_folder), kits, pattern, update, processes))
     if junit_file:
         from orderkit.cli.junit import junit
 
@@ -57,11 +61,11 @@ def kit_test(
 
 
 def _json(report: TestReport) -> dict[str, Any]:
-    from orderkit.flows.kit.test_kits import Result
+    from orderkit.flows.kit.test_kits import ScenarioResult
 
     return {
         "ok": report.ok,
-        "counts": {result.value: report.count(result) for result in Result},
+        "counts": {result.value: report.count(result) for result in ScenarioResult},
         "seconds": round(report.seconds, 3),
         "untested": list(report.untested),
         "cases": [
@@ -74,7 +78,8 @@ def _json(report: TestReport) -> dict[str, Any]:
                 "message": case.message,
                 "not_run": case.not_run,
                 "differences": [
-                    {"file": str(one.path), "diff": one.diff()} for one in case.differences
+                    {"file": str(difference.path), "diff": difference.diff()}
+                    for difference in case.differences
                 ],
             }
             for case in report.cases
@@ -83,31 +88,31 @@ def _json(report: TestReport) -> dict[str, Any]:
 
 
 def _show(report: TestReport) -> None:
-    from orderkit.flows.kit.test_kits import Result
+    from orderkit.flows.kit.test_kits import ScenarioResult
 
     for case in report.cases:
         _show_case(case)
     for kit in report.untested:
         click.echo(f"kit '{kit}' has no scenario in tests/kits/{kit}", err=True)
-    counts = ", ".join(f"{n} {result}" for result in Result if (n := report.count(result)))
+    counts = ", ".join(f"{n} {result}" for result in ScenarioResult if (n := report.count(result)))
     total = len(report.cases)
     click.echo(f"{total} scenarios: {counts or 'none'} in {report.seconds:.2f} s", err=True)
 
 
 def _show_case(case: Tested) -> None:
-    from orderkit.flows.kit.test_kits import Result
+    from orderkit.flows.kit.test_kits import ScenarioResult
 
     click.echo(f"{case.result:<8} {case.name}")
     if case.not_run:
         click.echo(f"  pipeline not run: {case.not_run}")
-    if case.result is Result.UPDATED:
-        for one in case.differences:
-            what = "removed" if one.after is None else "wrote"
-            click.echo(f"  {what} expected/{one.path}")
+    if case.result is ScenarioResult.UPDATED:
+        for difference in case.differences:
+            verb = "removed" if difference.after is None else "wrote"
+            click.echo(f"  {verb} expected/{difference.path}")
     elif not case.ok:
         if case.reason:
             click.echo(f"  why it matters: {case.reason}")
         if case.message:
             click.echo(f"  {case.message}")
-        for one in case.differences:
-            click.echo("".join(f"  {line}" for line in one.diff().splitlines(keepends=True)))
+        for difference in case.differences:
+            click.echo("".join(f"  {line}" for line in difference.diff().splitlines(keepends=True)))

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @click.argument("kit")
 @click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
 @requester_option
-@click.option("--no-wait", is_flag=True, help="Return once it is registered.")
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Return when the order is registered; do not wait until it is Ready.",
+)
 @timeout_option(120.0)
 @platform_option
 @json_option
@@ -39,16 +43,16 @@ def order_command(
     """
     Order KIT with the values of its form, as the portal would.
 
-    The same order again changes nothing and says so; after a crash it goes on.
+    Repeating it changes nothing and says so. After a crash, repeat it: it continues.
 
     Example: orderkit order garage team_name=ae86 stage=stage2
     """
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import ordering
+    from orderkit.flows.order import placing
     from orderkit.flows.platform import default_requester
 
-    wanted = ordering.OrderRequest(
+    order_request = placing.OrderRequest(
         kit,
         order_views.assignments(assignments),
         requester or default_requester(),
@@ -57,13 +61,13 @@ def order_command(
     )
     progress = Progress(enabled=False if as_json else None)
     order_views.show_ordered(
-        ordering.order(connect_to(platform_file), wanted, on_step=progress), as_json
+        placing.order(connect_to(platform_file), order_request, on_step=progress), as_json
     )
 
 
 @click.command("register")
 @click.argument("order")
-@click.option("--kit", required=True, help="The kit it is an order of.")
+@click.option("--kit", required=True, help="The kit of the order.")
 @click.option("--team", required=True, help="The team that orders.")
 @requester_option
 @platform_option
@@ -77,9 +81,9 @@ def register_command(
     as_json: bool,
 ) -> None:
     """
-    Enter ORDER, whose repository is written already, into the ledger, so that it is delivered.
+    Register ORDER in the ledger, so that it is delivered. Its repository must exist already.
 
-    The last step of an order; 'orderkit order' does all of them. Again is no error.
+    This is the last step of an order; 'orderkit order' does all steps. Repeating it is no error.
 
     Example: orderkit register garage-ae86 --kit garage --team ae86
     """
@@ -88,20 +92,26 @@ def register_command(
     from orderkit.flows.order.registering import Registration, register
     from orderkit.flows.platform import default_requester
 
-    wanted = Registration(
+    registration = Registration(
         OrderId(check_label("order", order)),
         kit,
         TeamName(check_label("team", team)),
         requester or default_requester(),
     )
-    order_views.show_registered(register(connect_to(platform_file), wanted), as_json)
+    order_views.show_registered(register(connect_to(platform_file), registration), as_json)
 
 
 @click.command("adopt")
 @click.argument("subject", metavar="OWNER/REPOSITORY|KIND/NAME")
-@click.option("--namespace", "-n", default="", help="Of a namespaced XR.")
-@click.option("--team", default="", help="Whose it becomes, where no field of the XR says so.")
-@click.option("--dry-run", is_flag=True, help="Check everything, say what would be added, stop.")
+@click.option("--namespace", "-n", default="", help="Namespace of the XR, if it has one.")
+@click.option(
+    "--team", default="", help="The team that owns the order, if no field of the XR names it."
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check everything and show what would be added. Nothing is written.",
+)
 @requester_option
 @platform_option
 @json_option
@@ -115,9 +125,9 @@ def adopt_command(
     as_json: bool,
 ) -> None:
     """
-    Take a repository made by hand, or a living XR, over as an order. The XR is not touched.
+    Turn an existing repository or a live XR into an order. The XR is not changed.
 
-    What is missing is added: record, catalog entry, README, an entry in the ledger.
+    Adds what is missing: the record, the catalog entry, a README, the entry in the ledger.
 
     Example: orderkit adopt ae86/garage-ae86 --dry-run, or: orderkit adopt XGarage/garage-ae86
     """
@@ -125,11 +135,11 @@ def adopt_command(
     from orderkit.flows.order.adopting import AdoptRequest, adopt
     from orderkit.flows.platform import default_requester
 
-    wanted = AdoptRequest(
+    adopt_request = AdoptRequest(
         subject, requester or default_requester(), namespace, team, dry_run=dry_run
     )
-    done = adopt(connect_to(platform_file), wanted)
-    order_views.show_adopted(done, dry_run=dry_run, as_json=as_json)
+    adopted = adopt(connect_to(platform_file), adopt_request)
+    order_views.show_adopted(adopted, dry_run=dry_run, as_json=as_json)
 
 
 @click.command("list")
@@ -159,7 +169,7 @@ def status_command(
     as_json: bool,
 ) -> int:
     """
-    Say how ORDER is doing, compared with the head of its repository.
+    Show the state of ORDER, compared with the head of its repository.
 
     Example: orderkit status garage-ae86
     """
@@ -177,7 +187,7 @@ def status_command(
 @json_option
 def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
     """
-    Show the tree of ORDER: Application, XR, everything composed, with SYNCED and READY.
+    Show the tree of ORDER: Application, XR and composed resources, with SYNCED and READY.
 
     Example: orderkit trace garage-ae86
     """
@@ -200,7 +210,7 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
 @json_option
 def events_command(order: str, limit: int, platform_file: str | None, as_json: bool) -> None:
     """
-    Tell what the cluster said about ORDER and its parts in the last hour, newest first.
+    List the cluster's events about ORDER and its parts in the last hour, newest first.
 
     Example: orderkit events garage-ae86
     """
@@ -224,9 +234,9 @@ def events_command(order: str, limit: int, platform_file: str | None, as_json: b
     "--take",
     metavar="NAME[=true|false]",
     multiple=True,
-    help="Let go too what would stay, by a name of the kit's end; may be repeated.",
+    help="Also remove a resource that would survive, by its name in the kit's end. Repeatable.",
 )
-@click.option("--confirm", metavar="ORDER", help="Refuse unless this is the order's id too.")
+@click.option("--confirm", metavar="ORDER", help="Refuse unless this equals the order's id.")
 @click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 @requester_option
 @timeout_option(300.0)
@@ -244,9 +254,9 @@ def destroy_command(
     as_json: bool,
 ) -> None:
     """
-    End ORDER: empty it through Git, see every part gone, leave a tombstone in the ledger.
+    End ORDER: empty it through Git, verify that every part is gone, write a tombstone.
 
-    Interrupted, the same command goes on at the recorded step.
+    If it is interrupted, repeat the command: it continues at the recorded step.
 
     Example: orderkit destroy garage-ae86
     """
@@ -258,31 +268,31 @@ def destroy_command(
 
     if confirm not in (None, order):
         raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")
-    wanted = destroying.EndRequest(
+    end_request = destroying.EndRequest(
         order,
         requester or default_requester(),
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
         reason=reason,
-        take=_taken(take),
+        take=_names_to_take(take),
     )
     progress = Progress(enabled=False if as_json else None)
-    ended = destroying.destroy(connect_to(platform_file), wanted, on_step=progress)
+    ended = destroying.destroy(connect_to(platform_file), end_request, on_step=progress)
     order_views.show_ended(ended, as_json)
 
 
-def _taken(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names that are meant: what a form left empty or false is not."""
+def _names_to_take(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names to take along; a form sends NAME=false for those that were not ticked."""
     from orderkit.core.errors import InvalidInputError
 
-    found = []
-    for text in given:
+    names = []
+    for text in texts:
         name, assigned, value = text.partition("=")
         if value not in ("", "true", "false"):
             raise InvalidInputError("take", text, "is no NAME, NAME=true or NAME=false")
         if value == "true" or not assigned:
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def _survivor(*, delete: bool) -> Survivor:

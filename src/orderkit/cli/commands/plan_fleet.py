@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
 from orderkit.core.plan.fleet_json import fleet_exit_code
 from orderkit.core.plan.fleet_plan import Side
 from orderkit.flows.plan import fleet_planning
-from orderkit.flows.plan.fleet_orders import Wanted
-from orderkit.flows.plan.lanes import Limits
-from orderkit.flows.plan.recording import Recorder, digest_of, load, save
+from orderkit.flows.plan.fleet_orders import OrderSelection
+from orderkit.flows.plan.lanes import FleetLimits
+from orderkit.flows.plan.recording import PlanRecorder, digest_of, load, save
 
 if TYPE_CHECKING:
     from orderkit.cli.commands.plan_request import PlanRequest
@@ -27,7 +28,7 @@ def run(request: PlanRequest) -> int:
         OrderkitError: The pack, the platform or the price table cannot be read.
     """
     prices = prices_of(request.prices_file)
-    recorder = Recorder() if request.record_file else None
+    recorder = PlanRecorder() if request.record_file else None
     if request.xr_folder:
         plan = fleet_planning.plan_folder(_offline(request, prices), request.xr_folder)
     elif request.snapshot_file:
@@ -41,7 +42,7 @@ def run(request: PlanRequest) -> int:
 
 
 def _plan_living(
-    request: PlanRequest, prices: PriceTable | None, recorder: Recorder | None
+    request: PlanRequest, prices: PriceTable | None, recorder: PlanRecorder | None
 ) -> FleetPlan:
     from orderkit.cli.commands.platform import rendered_for
     from orderkit.cli.connecting import connect, load_settings
@@ -58,7 +59,7 @@ def _plan_living(
 
 def _offline(request: PlanRequest, prices: PriceTable | None) -> fleet_planning.FleetRequest:
     """Compare the pack's folder with a commit of its own repository."""
-    from orderkit.adapters.packfolder import read_commit, read_folder
+    from orderkit.adapters.folders.pack_folder import read_commit, read_folder
 
     folder, ref = request.pack_folder, request.base or "HEAD"
     base_files, files = read_commit(folder, ref), read_folder(folder)
@@ -72,6 +73,8 @@ def _fleet_request(
     packs: tuple[fleet_planning.FleetPack, fleet_planning.FleetPack],
     prices: PriceTable | None,
 ) -> fleet_planning.FleetRequest:
-    orders = Wanted(request.orders, request.teams)
-    limits = Limits(request.lanes, request.limit_s)
-    return fleet_planning.FleetRequest(request.kit or "", *packs, orders, limits, prices)
+    orders = OrderSelection(request.orders, request.teams)
+    limits = FleetLimits(request.lanes, request.limit_s)
+    return fleet_planning.FleetRequest(
+        request.kit or "", *packs, LocalProcesses(), orders, limits, prices
+    )

@@ -43,7 +43,7 @@ def run(request: PlanRequest) -> int:
 def _from_snapshot(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
-    from orderkit.adapters.packfolder import read_folder
+    from orderkit.adapters.folders.pack_folder import read_folder
     from orderkit.flows.plan.recording import load
     from orderkit.flows.plan.replaying import plan_replayed
 
@@ -58,10 +58,10 @@ def _from_platform(
 ) -> Plan:
     # lazy: a snapshot needs no flow of changes
     from orderkit.flows.plan.order_plan import Basis
-    from orderkit.flows.plan.recording import Recorder, save
+    from orderkit.flows.plan.recording import PlanRecorder, save
 
     platform = _with_functions(connect_to(request.platform_file), request.function_texts)
-    recorder = Recorder(order) if request.record_file else None
+    recorder = PlanRecorder(order) if request.record_file else None
     plan = _planned(platform, request, order, Basis(request.offline, *by, recorder))
     if recorder and request.record_file:
         pack_commit = platform.forge.head(platform.pack_repo) or ""
@@ -91,6 +91,6 @@ def _with_functions(platform: Platform, texts: tuple[str, ...]) -> Platform:
     Raises:
         InvalidInputError: A text is none.
     """
-    from orderkit.core.crossplane.function_processes import processes_given
+    from orderkit.core.crossplane.function_processes import processes_of
 
-    return replace(platform, functions=(*platform.functions, *processes_given(texts)))
+    return replace(platform, functions=(*platform.functions, *processes_of(texts)))

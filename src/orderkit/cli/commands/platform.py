@@ -1,4 +1,4 @@
-"""``orderkit up`` keeps an embedded platform running; ``platform`` renders and upgrades any."""
+"""``orderkit up`` runs the embedded platform; ``platform`` renders and upgrades any platform."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ FORGE_BEHAVIOURS = ("1.26", "1.24", "forgejo")
 
 @click.group("platform")
 def platform_command() -> None:
-    """Look at what a platform is made of, and move it on."""
+    """Render, compare and upgrade a platform."""
 
 
 _pack_option = click.option(
-    "--pack", "pack_folder", metavar="DIR", help="The pack to render. Default: ours."
+    "--pack", "pack_folder", metavar="DIR", help="The pack to render. Default: the reference pack."
 )
 
 
@@ -47,29 +47,31 @@ platform_command.add_command(platform_webhook)
 
 
 @platform_command.command("render")
-@click.option("--out", metavar="DIR", help="A new or empty folder to write to.")
+@click.option("--out", "out_folder", metavar="DIR", help="A new or empty folder to write to.")
 @click.option(
-    "--diff", is_flag=True, help="Show what differs from what the platform has; exit 10 if any."
+    "--diff",
+    is_flag=True,
+    help="Show the differences to the platform's pack repository; exit 10 if there are any.",
 )
 @_pack_option
 @click.option(
     "--profile",
     metavar="service|natural",
-    help="How a portal runs templates. Default: what platform.yaml says.",
+    help="How a portal runs templates. Default: the profile in platform.yaml.",
 )
 @click.option(
     "--target",
     type=click.Choice(["pack", "idpbuilder"]),
     default="pack",
     show_default=True,
-    help="What is published, or the folder that 'idpbuilder create' takes.",
+    help="The published pack, or the folder for 'idpbuilder create'.",
 )
 @platform_option
 @json_option
 @click.pass_context
 def platform_render(
     ctx: click.Context,
-    out: str | None,
+    out_folder: str | None,
     pack_folder: str | None,
     profile: str | None,
     target: str,
@@ -79,10 +81,10 @@ def platform_render(
     as_json: bool,
 ) -> None:
     """
-    Write what publishing the pack to the platform would publish; nothing is published.
+    Write the files that publishing the pack would publish. Nothing is published.
 
-    The delivery tree is fitted to the platform, the portal's profile is applied and every value
-    of the platform is baked in. With --diff the platform's pack repository is read.
+    Adapts the delivery tree to the platform, applies the portal's profile and fills in every value
+    of the platform. --diff compares with the platform's pack repository.
 
     Example: orderkit platform render --out ./published --profile natural
     """
@@ -90,24 +92,24 @@ def platform_render(
     from orderkit.cli.views import order_views, upgrade_views
     from orderkit.core.portal.profile import read_profile
 
-    if not (out or diff) or (diff and target != "pack"):
-        raise click.UsageError("say where to with --out DIR, or --diff what is published")
+    if not (out_folder or diff) or (diff and target != "pack"):
+        raise click.UsageError("give --out DIR, or --diff (which needs --target pack)")
     settings = load_settings(platform_file)
-    wanted = read_profile("--profile", profile) if profile else settings.profile
-    rendered, values = _rendered(settings, pack_folder, wanted)
+    portal_profile = read_profile("--profile", profile) if profile else settings.profile
+    rendered, values = _rendered(settings, pack_folder, portal_profile)
     if target == "idpbuilder":
         from orderkit.core.platform import idpbuilder
 
         rendered = idpbuilder.package(rendered, forge_url=settings.forge.url, pack=settings.pack)
-    if out:
-        _write(rendered, out)
+    if out_folder:
+        _write(rendered, out_folder)
     if diff:
         from orderkit.flows.install.upgrading import plan_upgrade
 
         plan = plan_upgrade(connect(settings), rendered)
         upgrade_views.show_differences(plan, as_json=as_json)
         ctx.exit(EXIT_DIFFERS if plan.differing else 0)
-    order_views.show_rendered_pack(values, sorted(rendered), str(out), as_json)
+    order_views.show_rendered_pack(values, sorted(rendered), str(out_folder), as_json)
 
 
 def _rendered(
@@ -115,7 +117,7 @@ def _rendered(
 ) -> tuple[dict[PurePosixPath, bytes], PlatformValues]:
     from pathlib import Path
 
-    from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+    from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
     from orderkit.flows.install.pack_rendering import render_pack, values_of
 
     pack = Path(pack_folder) if pack_folder else reference_pack()
@@ -134,19 +136,19 @@ def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPat
     return _rendered(settings, str(pack), settings.profile)[0]
 
 
-def _write(rendered: Mapping[PurePosixPath, bytes], out: str) -> None:
+def _write(rendered: Mapping[PurePosixPath, bytes], out_folder: str) -> None:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.core.portal.render import SkeletonFile
 
-    check_free(Path(out))
-    write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
+    check_free(Path(out_folder))
+    write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out_folder))
 
 
 @platform_command.command("upgrade")
 @_pack_option
-@click.option("--plan", is_flag=True, help="Show what each wave would change, and stop.")
+@click.option("--plan", is_flag=True, help="Show what each wave would change. Nothing is written.")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -169,10 +171,10 @@ def platform_upgrade(
     as_json: bool,
 ) -> None:
     """
-    Move the platform to another pack, or to what platform.yaml says now, wave by wave.
+    Upgrade the platform to another pack or to a changed platform.yaml, wave by wave.
 
-    Each layer gets one commit, and the next is written when it is ready. Exit code 5: a layer
-    is not; the same command goes on there.
+    Each layer gets one commit; the next layer is written when this one is ready. Exit code 5: a
+    layer did not become ready; repeat the command to continue there.
 
     Example: orderkit platform upgrade --pack ../our-pack --plan
     """
@@ -189,22 +191,27 @@ def platform_upgrade(
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
     asker = requester or default_requester()
-    wanted = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
-    done = upgrade(platform, wanted, on_step=Progress(enabled=False if as_json else None))
-    upgrade_views.show_upgraded(done, as_json=as_json)
+    upgrade_request = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
+    upgraded = upgrade(
+        platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
+    )
+    upgrade_views.show_upgraded(upgraded, as_json=as_json)
 
 
-def _port(name: str, default: int, what: str) -> Callable[[F], F]:
+def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     return click.option(
         f"--{name}-port",
         type=click.IntRange(0, 65535),
-        help=f"Loopback port of {what}. Default: as before, at first {default}; 0: any free one.",
+        help=f"Loopback port of {server}. Default: the port used last, at first {default}; "
+        "0: any free port.",
     )
 
 
 @click.command("up")
 @state_option
-@click.option("--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: ours.")
+@click.option(
+    "--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: the reference pack."
+)
 @click.option("--team", "teams", multiple=True, default=("ae86",), help="A team that may order.")
 @_port("forge", 7300, "the forge")
 @_port("cluster", 7344, "the Kubernetes API")
@@ -215,7 +222,7 @@ def _port(name: str, default: int, what: str) -> Callable[[F], F]:
     type=click.Choice(FORGE_BEHAVIOURS),
     default=FORGE_BEHAVIOURS[0],
     show_default=True,
-    help="Whose answers the forge gives where they differ: Gitea 1.26, Gitea 1.24 or Forgejo.",
+    help="Which server the forge imitates where they differ: Gitea 1.26, Gitea 1.24 or Forgejo.",
 )
 @profile_option
 @click.option(
@@ -223,12 +230,12 @@ def _port(name: str, default: int, what: str) -> Callable[[F], F]:
     "values",
     metavar="NAME=TEXT",
     multiple=True,
-    help="A value of the platform that kits bake into hidden fields; may be repeated.",
+    help="A platform value that kits write into hidden fields. Repeatable.",
 )
 @click.option(
     "--signed-by",
     metavar="URL",
-    help="A Backstage whose signatures prove who orders. Default: requesters are claims.",
+    help="A Backstage whose signatures prove who orders. Default: requesters are not verified.",
 )
 def up_command(
     state_folder: str | None,
@@ -246,18 +253,18 @@ def up_command(
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
 
-    State stays on disk: stopping and starting loses nothing. Listens on 127.0.0.1 only.
-    Ctrl-C is the way to stop it: exit code 0 when it served, 130 when it was still starting.
+    State stays on disk; restarting loses nothing. Listens on 127.0.0.1 only.
+    Stop it with Ctrl-C: exit code 0 if it was serving, 130 if it was still starting.
 
     Example: orderkit up --team ae86 --team rx7
     """
     import threading
     from pathlib import Path
 
-    from orderkit.adapters.embedded.platform import PortalWanted, Ports
-    from orderkit.adapters.packfolder import reference_pack
+    from orderkit.adapters.embedded.platform import PortalOptions, Ports
+    from orderkit.adapters.folders.pack_folder import reference_pack
     from orderkit.cli.output import Progress
-    from orderkit.cli.serving.embedded_platform import RunRequest, running
+    from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
     from orderkit.core.platform.settings import read_values
     from orderkit.core.portal.profile import read_profile
@@ -265,26 +272,26 @@ def up_command(
     serves, stop = threading.Event(), threading.Event()
 
     def asked_to_stop(*_: object) -> None:
-        """End at once what still starts: a layer that never gets healthy holds nobody up."""
+        """Stop at once while starting: a layer that stays unhealthy must not block Ctrl-C."""
         set_by_signal(stop)
         if not serves.is_set():
             raise KeyboardInterrupt
 
-    wanted = RunRequest(
+    run_request = EmbeddedRunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port),
         teams,
         forge_behaviour,
-        PortalWanted(read_profile("--profile", profile), signed_by),
+        PortalOptions(read_profile("--profile", profile), signed_by),
         read_values(values),
     )
     with (
         asked_to_end(asked_to_stop),
-        running(wanted, on_step=Progress(enabled=True)) as platform,
+        running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
-        click.echo(_welcome(platform, wanted.pack))
+        click.echo(_welcome(platform, run_request.pack))
         wait_for_signal(stop)
 
 
@@ -303,8 +310,8 @@ Stop with ctrl-C; nothing is lost.
 
 
 def _next(running: Running, pack: Path) -> str:
-    """Say what can be done with the pack's first kit: an order of its example."""
-    from orderkit.adapters.packfolder import read_folder
+    """Return example commands for the pack's first kit."""
+    from orderkit.adapters.folders.pack_folder import read_folder
     from orderkit.core.kit.pack import read_pack
 
     kit = next(iter(read_pack(read_folder(pack)).kits()), None)

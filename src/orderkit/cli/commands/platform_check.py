@@ -1,4 +1,4 @@
-"""``orderkit platform check``: tell what has drifted since the platform was bootstrapped."""
+"""``orderkit platform check``: report what has drifted since the platform was bootstrapped."""
 
 from __future__ import annotations
 
@@ -12,63 +12,71 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from orderkit.core.platform.settings import PlatformSettings
-    from orderkit.flows.install.diagnosis import Finding
+    from orderkit.flows.install.diagnosis import DoctorFinding
 
 _SOON_D = 30
-"""From how many days before its end a certificate is warned of."""
+"""Days before its expiry from which a certificate causes a warning."""
 
 
 @click.command("check")
 @platform_option
-@click.option("--pack", "pack_folder", metavar="DIR", help="The pack published. Default: ours.")
+@click.option(
+    "--pack", "pack_folder", metavar="DIR", help="The published pack. Default: the reference pack."
+)
 @json_option
 def platform_check(platform_file: str | None, pack_folder: str | None, as_json: bool) -> int:
     """
-    Compare the platform with what bootstrapping it now would make; exit 1 if anything differs.
+    Compare the platform with the result of a new bootstrap; exit 1 if anything differs.
 
-    Reads only. 'orderkit bootstrap' brings back what has drifted.
+    Only reads. 'orderkit bootstrap' repairs what has drifted.
 
     Example: orderkit platform check --json
     """
     from orderkit.cli.commands.doctor import show
     from orderkit.cli.connecting import load_settings
-    from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+    from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.flows.install import drift
     from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
-    wanted = Wanted(platform_file, pack_folder, default_requester(), 0.0, probe=False)
-    with prepared(wanted) as (platform, request):
+    bootstrap_options = BootstrapOptions(
+        platform_file, pack_folder, default_requester(), 0.0, probe=False
+    )
+    with prepared(bootstrap_options) as (platform, request):
         findings = [*drift.check(platform, request), *_certificates(settings)]
     return show("orderkit.platform-check/v1", findings, as_json)
 
 
-def _certificates(settings: PlatformSettings) -> Iterator[Finding]:
+def _certificates(settings: PlatformSettings) -> Iterator[DoctorFinding]:
     from pathlib import Path
 
     from orderkit.adapters.certificate_dates import kubeconfig_certificates
-    from orderkit.flows.install.diagnosis import Finding
+    from orderkit.flows.install.diagnosis import DoctorFinding
 
     try:
-        found = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
+        certificates = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
         if settings.forge.ca_file:
-            found.append(("the forge's authority", Path(settings.forge.ca_file).read_bytes()))
-        yield from (_dated(told, pem) for told, pem in found)
+            certificates.append(
+                ("the forge's authority", Path(settings.forge.ca_file).read_bytes())
+            )
+        yield from (_dated(subject, pem) for subject, pem in certificates)
     except (OSError, ValueError) as error:
-        yield Finding("certificates", "fail", str(error), "check the kubeconfig and forge.caFile")
+        yield DoctorFinding(
+            "certificates", "fail", str(error), "check the kubeconfig and forge.caFile"
+        )
 
 
-def _dated(told: str, pem: bytes) -> Finding:
+def _dated(subject: str, pem: bytes) -> DoctorFinding:
     import datetime as dt
 
     from orderkit.adapters.certificate_dates import ends_of
-    from orderkit.flows.install.diagnosis import Finding
+    from orderkit.flows.install.diagnosis import DoctorFinding
 
     end = min(ends_of(pem))
     left_d = (end - dt.datetime.now(dt.UTC)).days
-    detail = f"{told} ends on {end:%Y-%m-%d}"
+    detail = f"{subject} expires on {end:%Y-%m-%d}"
     if left_d < 0:
-        return Finding("certificates", "fail", detail, "renew it: nobody accepts it any more")
+        return DoctorFinding("certificates", "fail", detail, "renew it: it has expired")
     if left_d < _SOON_D:
-        return Finding("certificates", "warn", f"{detail}, in {left_d} days", "renew it")
-    return Finding("certificates", "ok", detail)
+        return DoctorFinding("certificates", "warn", f"{detail}, in {left_d} days", "renew it")
+    return DoctorFinding("certificates", "ok", detail)

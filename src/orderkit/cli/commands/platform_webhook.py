@@ -1,4 +1,4 @@
-"""``orderkit platform webhook``: the forge tells the service of pull requests."""
+"""``orderkit platform webhook``: register the webhooks that report pull requests to the service."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ _PLAN_S = 120.0
 @click.option(
     "--url",
     metavar="URL",
-    help="The service as the forge reaches it. Default: spec.service.publicUrl, else url.",
+    help="Address at which the forge reaches the service. "
+    "Default: spec.service.publicUrl, else url.",
 )
 @click.option(
     "--missed",
     is_flag=True,
-    help="Then plan, here, what the service was not told of or lost: every open pull request "
-    "whose head has no plan.",
+    help="Also plan, in this process, every open pull request whose head has no plan because "
+    "the service missed it.",
 )
 @platform_option
 @json_option
@@ -44,10 +45,10 @@ def platform_webhook(
     as_json: bool,
 ) -> int:
     """
-    Have the forge tell the service of pull requests, so that each gets its plan.
+    Register webhooks on the forge, so that the service plans every pull request.
 
-    One webhook for each team; without --team and --repository for every team. Idempotent: run it
-    again when there are new teams, or the service has another address or secret.
+    Creates one webhook for each team; without --team and --repository, for every team. Run it
+    again when a team is added, or when the service's address or secret changes.
 
     Example: orderkit platform webhook --url https://orderkit.example.com
 
@@ -63,26 +64,26 @@ def platform_webhook(
     targets: list[str | RepoId] = [*teams, *map(_repository, repositories)]
     service = _address(url or settings.service_address)
     platform = connect(settings)
-    done = ensure_webhooks(
+    hooked = ensure_webhooks(
         platform, targets, service_url=service, key=hook_key(token(settings.service))
     )
     if not as_json:
-        for target in done:
-            click.echo(f"{target}: pull requests are told to {service}{PATH}")
+        for target in hooked:
+            click.echo(f"{target}: pull requests are reported to {service}{PATH}")
     planned = []
     for pull, state, summary in _planned(platform, targets) if missed else ():
         planned.append({"pull": pull, "state": state, "summary": summary})
         if not as_json:
             click.echo(f"{pull}: {summary}")
     if as_json:
-        found = {"url": f"{service}{PATH}", "targets": [str(each) for each in done]}
-        more = {"planned": planned} if missed else {}
-        emit_json("orderkit.platform-webhook/v1", {**found, **more})
-    return OrderkitError.exit_code if any(each["state"] == "error" for each in planned) else 0
+        report = {"url": f"{service}{PATH}", "targets": [str(target) for target in hooked]}
+        planned_report = {"planned": planned} if missed else {}
+        emit_json("orderkit.platform-webhook/v1", {**report, **planned_report})
+    return OrderkitError.exit_code if any(plan["state"] == "error" for plan in planned) else 0
 
 
 def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[str, str, str]]:
-    """Plan what has no plan; yield what it is, its state and a line about it."""
+    """Plan the pull requests without a plan; yield each with its state and a summary."""
     from orderkit.cli.time_limits import within
     from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
     from orderkit.flows.plan.pull_requests import keep_planned, say_failed
@@ -107,7 +108,9 @@ def _address(url: str) -> str:
 
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise InvalidInputError("--url", url, "is no address of a service", hint="https://host")
+        raise InvalidInputError(
+            "--url", url, "is not the address of a service", hint="https://host"
+        )
     return url.rstrip("/")
 
 

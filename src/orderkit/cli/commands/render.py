@@ -10,7 +10,7 @@ from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
     from orderkit.core.portal.render import TreeOptions
-    from orderkit.flows.template.rendering import Report
+    from orderkit.flows.template.rendering import SkeletonReport
 
 _PARTLY, _FAILED = 5, 1
 
@@ -19,13 +19,18 @@ _PARTLY, _FAILED = 5, 1
 @click.argument("skeleton", metavar="SKELETON_DIR")
 @click.option("--values", "values_file", metavar="FILE", help="Values, as JSON or YAML.")
 @click.option("--out", "out_folder", metavar="DIR", help="Where the tree is written.")
-@click.option("--check", "only_check", is_flag=True, help="Compile all files; needs no values.")
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Compile all files without rendering; needs no values.",
+)
 @click.option(
     "--copy-without-templating",
     "verbatim",
     metavar="GLOB",
     multiple=True,
-    help="Copy the contents of these files as they are; may be repeated.",
+    help="Copy these files without rendering them. Repeatable.",
 )
 @click.option(
     "--template-file-extension",
@@ -34,13 +39,17 @@ _PARTLY, _FAILED = 5, 1
     is_flag=False,
     flag_value=".njk",
     default="",
-    help="Render only files with this extension and cut it off; alone it means .njk.",
+    help="Render only files with this extension and remove it. Without EXT: .njk.",
 )
-@click.option("--cookiecutter-compat", "compat", is_flag=True, help="Write {{ cookiecutter.x }}.")
-@click.option("--trim-blocks", is_flag=True, help="Drop the line break behind a block tag.")
-@click.option("--lstrip-blocks", is_flag=True, help="Drop the blanks before a block tag.")
-@click.option("--replace", is_flag=True, help="Replace files that exist; else they stay.")
-@click.option("--keep-going", is_flag=True, help="Write what renders, report what does not.")
+@click.option(
+    "--cookiecutter-compat", "compat", is_flag=True, help="Use the syntax {{ cookiecutter.x }}."
+)
+@click.option("--trim-blocks", is_flag=True, help="Remove the line break after a block tag.")
+@click.option("--lstrip-blocks", is_flag=True, help="Remove the spaces before a block tag.")
+@click.option("--replace", is_flag=True, help="Overwrite existing files. Default: keep them.")
+@click.option(
+    "--keep-going", is_flag=True, help="Write the files that render and report the others."
+)
 @json_option
 def render_command(
     skeleton: str,
@@ -59,18 +68,21 @@ def render_command(
     """
     Render the skeleton in SKELETON_DIR into a folder, byte for byte as the portal does.
 
-    What Backstage's releases render differently is refused, with line and column; then
-    nothing is written, unless --keep-going. Exit code 5: some files were refused.
+    Refuses, with line and column, what Backstage's releases render differently; then writes
+    nothing, unless --keep-going is given. Exit code 5: some files were refused.
 
     Example: orderkit render templates/garage/skeleton --values values.yaml --out /tmp/garage
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.pack_folder import is_reference_pack
+    from orderkit.adapters.processes.confined_rendering import judge_confined
     from orderkit.flows.template import rendering
 
+    confined = None if is_reference_pack(Path(skeleton)) else judge_confined
     options = _options(verbatim, extension, compat, trim_blocks, lstrip_blocks)
     if only_check:
-        report = rendering.check(Path(skeleton), options)
+        report = rendering.check(Path(skeleton), options, confined)
         _show(report, as_json)
         return _FAILED if report.refused else 0
     if values_file is None or out_folder is None:
@@ -80,6 +92,7 @@ def render_command(
         rendering.read_values(Path(values_file)),
         options,
         Path(out_folder),
+        confined=confined,
         replace=replace,
         keep_going=keep_going,
     )
@@ -95,7 +108,7 @@ def _options(
 
     if extension and (verbatim or compat):
         raise UsageError(
-            "--template-file-extension cannot stand beside --copy-without-templating "
+            "--template-file-extension cannot be combined with --copy-without-templating "
             "or --cookiecutter-compat",
             hint="Backstage refuses it too",
         )
@@ -104,15 +117,15 @@ def _options(
     return TreeOptions(verbatim, extension, marks, links=True)
 
 
-def _show(report: Report, as_json: bool) -> None:
+def _show(report: SkeletonReport, as_json: bool) -> None:
     from orderkit.cli.output import emit_json, emit_table
 
     words = ("written", "fits", "skipped", "refused")
     if as_json:
         counts = {word: report.count(word) for word in words}
         files = [entry.to_json() for entry in report.entries]
-        out = str(report.out) if report.out else None
-        emit_json("orderkit.render/v1", {"out": out, "counts": counts, "files": files})
+        out_folder = str(report.out) if report.out else None
+        emit_json("orderkit.render/v1", {"out": out_folder, "counts": counts, "files": files})
         return
     emit_table(
         ("FILE", "OUTCOME", "TARGET"),

@@ -10,8 +10,8 @@ import click
 from orderkit.cli.options import json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.order.interpreting import Source
     from orderkit.flows.platform import Platform
+    from orderkit.flows.template.published_templates import TemplateSource
     from orderkit.flows.template.scaffolder import TaskOptions
 
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "assignments",
     metavar="FIELD=VALUE",
     multiple=True,
-    help="A value of the form; JSON where the field is no text. Repeat for more.",
+    help="A value of the form; JSON if the field is not a string. Repeatable.",
 )
 @click.option("--values", "values_file", metavar="FILE", help="YAML or JSON map of form values.")
 @click.option(
@@ -37,14 +37,16 @@ if TYPE_CHECKING:
     "--environment",
     "environment_file",
     metavar="FILE",
-    help="YAML or JSON map: what templates see as environment.parameters.",
+    help="YAML or JSON map that templates read as environment.parameters.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Render, but only say what would be called; outputs of such steps are examples.",
+    help="Render, but call nothing: show the calls, with examples as their outputs.",
 )
-@click.option("--out", metavar="DIR", help="Write the workspace to a new folder at the end.")
+@click.option(
+    "--out", "out_folder", metavar="DIR", help="Write the workspace to this new folder at the end."
+)
 @requester_option
 @platform_option
 @json_option
@@ -55,98 +57,110 @@ def run_command(
     secrets: tuple[str, ...],
     environment_file: str | None,
     dry_run: bool,
-    out: str | None,
+    out_folder: str | None,
     requester: str | None,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
     """
-    Run TEMPLATE, a template.yaml, its folder, or the name of one in the published pack.
+    Run TEMPLATE: a template.yaml, its folder, or the name of a template in the published pack.
 
-    Templates that only render need no platform; the others use the one that is connected.
+    Templates that only render need no platform; the others use the connected one.
 
     Example: orderkit run ./template.yaml -p name=cart --dry-run --out ./cart
     """
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
-    from orderkit.flows.order import interpreting
+    from orderkit.flows.order import placing
     from orderkit.flows.platform import default_requester
 
-    if out:
-        check_free(Path(out))
+    if out_folder:
+        check_free(Path(out_folder))
     platform = _platform(platform_file)
-    wanted = interpreting.RunRequest(
+    run_request = placing.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester or default_requester(),
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)
-    result = interpreting.run(_source(template, platform), wanted, platform, on_step=steps)
-    if out:
-        write_tree(result.workspace, Path(out))
-    run_views.show_run(result, steps.events, run_views.Place(dry_run, out), as_json)
+    result = placing.run(_source(template, platform), run_request, platform, on_step=steps)
+    if out_folder:
+        write_tree(result.workspace, Path(out_folder))
+    run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out_folder), as_json)
 
 
-def _platform(given: str | None) -> Platform | None:
-    """Connect to the platform that is meant, None if none is named and none was started."""
+def _platform(platform_file: str | None) -> Platform | None:
+    """Connect to the platform; None if none is named and none was started."""
     from orderkit.cli.connecting import settings_path
     from orderkit.cli.options import connect_to
 
-    if not given and not settings_path(given).exists():
+    if not platform_file and not settings_path(platform_file).exists():
         return None
-    return connect_to(given)
+    return connect_to(platform_file)
 
 
-def _source(given: str, platform: Platform | None) -> Source:
-    from orderkit.adapters.templatefolder import DiskFolder, read_limited, template_path
+def _source(template_name: str, platform: Platform | None) -> TemplateSource:
+    from orderkit.adapters.folders.pack_folder import is_reference_pack
+    from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
-    from orderkit.flows.order import interpreting
-    from orderkit.flows.template.rendering import is_own
+    from orderkit.flows.template.published_templates import published_template, template_of
 
-    path = template_path(given)
+    path = template_path(template_name)
     if path is not None:
         data = read_limited(path, field="template")
-        folder = DiskFolder(path.parent, trusted=is_own(path.parent))
-        return interpreting.template_of(given, data, folder)
+        folder = DiskFolder(path.parent, trusted=is_reference_pack(path.parent))
+        return template_of(template_name, data, folder)
     if platform is None:
         raise NotFoundError(
-            f"template '{given}': there is no such file, and no platform with a pack",
+            f"template '{template_name}': no such file, and no platform whose pack could have it",
             hint="give a template.yaml, or name a platform with --platform FILE",
         )
-    return interpreting.published_template(platform, given)
+    return published_template(platform, template_name)
 
 
 def _options(
     secrets: tuple[str, ...], environment_file: str | None, *, dry_run: bool
 ) -> TaskOptions:
+    from orderkit.adapters.processes.confined_rendering import judge_confined
     from orderkit.flows.template.scaffolder import Environment, TaskOptions
 
     return TaskOptions(
         secrets=dict(_secret(text) for text in secrets),
         environment=Environment(_map(environment_file, "--environment")),
         dry_run=dry_run,
+        confined=judge_confined,
     )
 
 
 def _map(file: str | None, option: str) -> dict[str, Any]:
+    """
+    Read a file of values: one YAML or JSON map.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
-    from orderkit.flows.order import interpreting
+    from orderkit.adapters.folders.template_folder import read_limited
+    from orderkit.core.errors import InvalidInputError
+    from orderkit.core.yaml import yaml12
 
     if file is None:
         return {}
-    return interpreting.read_values(read_limited(Path(file), field=option), name=file)
+    values = yaml12.load(read_limited(Path(file), field=option), name=file)
+    if not isinstance(values, dict):
+        raise InvalidInputError(file, values, "is no map of values", hint="write 'field: value'")
+    return values
 
 
 def _secret(text: str) -> tuple[str, str]:
-    """Read a secret; its value never stands on the command line, where others can see it."""
+    """Read a secret. Its value is never on the command line, where other users could see it."""
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.core.errors import InvalidInputError, UsageError
 
     name, _, source = text.partition("=")
@@ -160,7 +174,7 @@ def _secret(text: str) -> tuple[str, str]:
         if not data:
             raise UsageError(f"--secret {name}: the variable {variable} is not set")
     else:
-        # Not shown: what stands there may be the secret itself.
+        # The source is not shown: it may be the secret itself.
         raise UsageError(
             f"--secret {name}: the value comes from a file or a variable",
             hint="write NAME=@FILE, NAME=env or NAME=env:VARIABLE",

@@ -1,4 +1,4 @@
-"""``orderkit serve`` runs the service alone; ``orderkit access`` lets programs in."""
+"""``orderkit serve`` runs the service alone; ``orderkit access`` manages its clients."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _RIGHTS = ("read", "order", "change", "end", "observe")
 @click.option(
     "--behind-tls",
     is_flag=True,
-    help="Something in front of it speaks TLS: listen on other addresses than loopback without.",
+    help="A proxy in front terminates TLS: allow addresses other than loopback without TLS here.",
 )
 @click.option(
-    "--audit-log", metavar="FILE", help="Where the audit log goes. Default: standard error."
+    "--audit-log", metavar="FILE", help="File for the audit log. Default: standard error."
 )
 def serve_command(
     platform_file: str | None,
@@ -43,7 +43,7 @@ def serve_command(
     """
     Run Orderkit's HTTP service against the platform of platform.yaml.
 
-    'orderkit up' has it built in; this is for a platform of your own. Ctrl-C ends it.
+    For your own platform; 'orderkit up' includes the service. Ctrl-C stops it.
 
     Example: orderkit serve --platform platform.yaml --audit-log audit.jsonl
     """
@@ -57,8 +57,8 @@ def serve_command(
     tls = Tls.of(certificate, key)
     check_listening(host, tls, behind_tls=behind_tls)
     audit = Path(audit_log) if audit_log else None
-    wanted = ServeRequest(platform_file, host, port, tls, audit)
-    with asked_to_end(lambda *_: set_by_signal(stop)), serving(wanted) as url:
+    serve_request = ServeRequest(platform_file, host, port, tls, audit)
+    with asked_to_end(lambda *_: set_by_signal(stop)), serving(serve_request) as url:
         click.echo(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
         wait_for_signal(stop)
 
@@ -70,8 +70,10 @@ def access_command() -> None:
 
 @access_command.command("add")
 @click.argument("name")
-@click.option("--team", "teams", multiple=True, help="A team it may act for. Repeatable.")
-@click.option("--everywhere", is_flag=True, help="It may act for every team.")
+@click.option(
+    "--team", "teams", multiple=True, help="A team that the client may act for. Repeatable."
+)
+@click.option("--everywhere", is_flag=True, help="The client may act for every team.")
 @click.option(
     "--right",
     "rights",
@@ -79,15 +81,17 @@ def access_command() -> None:
     type=click.Choice(_RIGHTS),
     default=("read",),
     show_default=True,
-    help="What it may do. Repeatable.",
+    help="A right of the client. Repeatable.",
 )
-@click.option("--requester", metavar="REF", help="Who it is. Default: user:default/NAME.")
+@click.option(
+    "--requester", metavar="REF", help="The client's catalog reference. Default: user:default/NAME."
+)
 @click.option(
     "--days",
     type=click.IntRange(1, _DAYS_MAX),
     default=365,
     show_default=True,
-    help="How many days its token is good for.",
+    help="Days until the token expires.",
 )
 @platform_option
 @json_option
@@ -102,19 +106,19 @@ def access_add(
     as_json: bool,
 ) -> None:
     """
-    Make a token for a program, keep its digest, print the token once.
+    Create a token for a program. Stores its digest and prints the token once.
 
-    A client of that name gets a new token in place of the old. The running service notices.
+    Replaces the token of an existing client of that name. A running service picks it up.
 
     Example: orderkit access add ci --team ae86 --right read --right change
     """
     from orderkit.cli.commands.clients import NewClient, add_client
     from orderkit.cli.output import emit_json
 
-    wanted = NewClient(name, teams, everywhere, rights, requester, days)
-    token, path = add_client(wanted, platform_file)
+    new_client = NewClient(name, teams, everywhere, rights, requester, days)
+    token, path = add_client(new_client, platform_file)
     if as_json:
         emit_json("orderkit.access/v1", {"client": name, "token": token, "file": str(path)})
         return
     click.echo(token)
-    click.echo(f"its digest stands in {path}; it is shown once", err=True)
+    click.echo(f"the token is shown only once; its digest is in {path}", err=True)

@@ -23,28 +23,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def decision_options(function: F) -> F:
-    """Add the options that say what a team may."""
+    """Add the options that set members, kits, namespaces and limits of a team."""
     options = (
         click.option(
             "--member",
             "members",
             metavar="LOGIN",
             multiple=True,
-            help="A user of the forge who belongs to it; give all. Without: as it was.",
+            help="A member (forge user); name all of them. Default: no change.",
         ),
         click.option(
             "--kit",
             "kits",
             metavar="KIT",
             multiple=True,
-            help="A kit that it may order; give all. Without: as it was, at first every kit.",
+            help="A kit the team may order; name all of them. "
+            "Default: no change, at first every kit.",
         ),
         click.option(
             "--namespace",
             "namespaces",
             metavar="NAME",
             multiple=True,
-            help="A namespace beside its own that it may deliver to; give all.",
+            help="A namespace the team may deliver to besides its own; name all of them.",
         ),
         click.option(
             "--limit",
@@ -54,23 +55,23 @@ def decision_options(function: F) -> F:
             help="orders=20, orders.KIT=5 or KIT.FIELD=MOST.",
         ),
     )
-    return functools.reduce(lambda found, option: option(found), reversed(options), function)
+    return functools.reduce(lambda command, option: option(command), reversed(options), function)
 
 
 @click.group("team")
 def team_command() -> None:
-    """Say who may order, and how much: an organisation, an AppProject, a part of the ledger."""
+    """Manage teams: who may order, which kits and how much."""
 
 
-@team_command.command("add", short_help="Let a team order.")
+@team_command.command("add", short_help="Add a team.")
 @click.argument("name")
 @decision_options
 @requester_option
 @platform_option
 @json_option
-def add(name: str, requester: str | None, platform_file: str | None, **given: Any) -> None:
+def add(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
     """
-    Let team NAME order; repeating it changes nothing, and brings its part of the ledger up to date.
+    Add team NAME, so that it may order. Repeating it only updates its part of the ledger.
 
     Example: orderkit team add rx7 --member alice --kit garage --limit orders=20
     """
@@ -78,28 +79,30 @@ def add(name: str, requester: str | None, platform_file: str | None, **given: An
     from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
-    as_json = given.pop("as_json")
-    wanted = _wanted(**given)
+    as_json = decisions.pop("as_json")
+    team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
     added = teams.add_team(
-        platform, name, requester=requester or default_requester(), wanted=wanted
+        platform, name, requester=requester or default_requester(), change=team_change
     )
     team_views.show_team_added(added, as_json)
 
 
-@team_command.command("change", short_help="Decide anew about a team.")
+@team_command.command("change", short_help="Change members, kits and limits of a team.")
 @click.argument("name")
 @decision_options
-@click.option("--all-kits", is_flag=True, help="It may order every kit.")
-@click.option("--no-member", is_flag=True, help="Nobody belongs to it.")
-@click.option("--no-namespace", is_flag=True, help="It delivers to its own namespace only.")
-@click.option("--no-limit", "dropped", metavar="LIMIT", multiple=True, help="A limit to drop.")
+@click.option("--all-kits", is_flag=True, help="Allow every kit.")
+@click.option("--no-member", is_flag=True, help="Remove all members.")
+@click.option("--no-namespace", is_flag=True, help="Allow only the team's own namespace.")
+@click.option(
+    "--no-limit", "dropped", metavar="LIMIT", multiple=True, help="A limit to remove. Repeatable."
+)
 @requester_option
 @platform_option
 @json_option
-def change(name: str, requester: str | None, platform_file: str | None, **given: Any) -> None:
+def change(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
     """
-    Decide anew who belongs to team NAME and what it may order. Living orders stay as they are.
+    Change who belongs to team NAME and what it may order. Existing orders are not affected.
 
     Example: orderkit team change rx7 --limit orders=30 --no-limit garage.stage
     """
@@ -107,11 +110,11 @@ def change(name: str, requester: str | None, platform_file: str | None, **given:
     from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
-    as_json = given.pop("as_json")
-    wanted = _wanted(**given)
+    as_json = decisions.pop("as_json")
+    team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
     changed = teams.change_team(
-        platform, name, requester=requester or default_requester(), wanted=wanted
+        platform, name, requester=requester or default_requester(), change=team_change
     )
     team_views.show_team_changed(changed, as_json)
 
@@ -131,13 +134,13 @@ def list_(platform_file: str | None, as_json: bool) -> None:
     team_views.show_teams(teams.list_teams(connect_to(platform_file)), as_json)
 
 
-@team_command.command("show", short_help="Say what a team may and has.")
+@team_command.command("show", short_help="Show a team.")
 @click.argument("name")
 @platform_option
 @json_option
 def show(name: str, platform_file: str | None, as_json: bool) -> None:
     """
-    Say who belongs to team NAME, what it may order, and what it has.
+    Show members, allowed kits, limits and orders of team NAME.
 
     Example: orderkit team show rx7
     """
@@ -147,7 +150,7 @@ def show(name: str, platform_file: str | None, as_json: bool) -> None:
     team_views.show_team(teams.show_team(connect_to(platform_file), name), as_json)
 
 
-@team_command.command("remove", short_help="Take a team without orders off the platform.")
+@team_command.command("remove", short_help="Remove a team without orders.")
 @click.argument("name")
 @requester_option
 @timeout_option(60.0)
@@ -157,7 +160,7 @@ def remove(
     name: str, requester: str | None, timeout_s: float, platform_file: str | None, as_json: bool
 ) -> None:
     """
-    Take team NAME off the platform. Refused while it has orders; its organisation stays.
+    Remove team NAME. Refused while it has orders. Its organisation on the forge stays.
 
     Example: orderkit team remove rx7
     """
@@ -174,9 +177,9 @@ def remove(
     team_views.show_team_removed(removed, as_json)
 
 
-def _wanted(**given: Any) -> TeamChange:
+def _team_change(**decisions: Any) -> TeamChange:
     """
-    Read what the options decide.
+    Read the options of `decision_options`.
 
     Raises:
         UsageError: Two of them contradict each other, or a limit has no ``=``.
@@ -185,21 +188,21 @@ def _wanted(**given: Any) -> TeamChange:
     from orderkit.flows.team.teams import TeamChange
 
     return TeamChange(
-        members=_list("--member", given["members"], "--no-member", given.get("no_member")),
-        kits=_list("--kit", given["kits"], "--all-kits", given.get("all_kits")),
+        members=_list("--member", decisions["members"], "--no-member", decisions.get("no_member")),
+        kits=_list("--kit", decisions["kits"], "--all-kits", decisions.get("all_kits")),
         namespaces=_list(
-            "--namespace", given["namespaces"], "--no-namespace", given.get("no_namespace")
+            "--namespace", decisions["namespaces"], "--no-namespace", decisions.get("no_namespace")
         ),
-        limits=assignments(given["limits"], example="orders=20"),
-        dropped=tuple(given.get("dropped", ())),
+        limits=assignments(decisions["limits"], example="orders=20"),
+        dropped=tuple(decisions.get("dropped", ())),
     )
 
 
 def _list(
-    option: str, values: Sequence[str], other: str, none: bool | None
+    option: str, values: Sequence[str], other: str, is_emptied: bool | None
 ) -> tuple[str, ...] | None:
     from orderkit.core.errors import UsageError
 
-    if none and values:
+    if is_emptied and values:
         raise UsageError(f"{option} and {other} contradict each other")
-    return () if none else (tuple(values) or None)
+    return () if is_emptied else (tuple(values) or None)

@@ -10,7 +10,7 @@ from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
     from orderkit.core.schema.validate.located_findings import Located
-    from orderkit.flows.file.validating import Definitions, Outcome
+    from orderkit.flows.file.validating import Definitions, ValidationOutcome
 
 _FOUND = 1
 
@@ -23,17 +23,17 @@ _FOUND = 1
     "xrd_files",
     metavar="FILE",
     multiple=True,
-    help="An XRD or CRD instead of a pack's; may be repeated.",
+    help="An XRD or CRD to use instead of a pack's. Repeatable.",
 )
 @click.option(
     "--old",
     "old_files",
     metavar="FILE",
     multiple=True,
-    help="The files before the change: judges transition rules; may be repeated.",
+    help="A file before the change, for transition rules. Repeatable.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Fail on warnings too, and if a rule could not be evaluated."
+    "--strict", is_flag=True, help="Also fail on warnings and on rules that could not be evaluated."
 )
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0 for code hosts.")
 @json_option
@@ -47,12 +47,12 @@ def validate_command(
     as_json: bool,
 ) -> int:
     """
-    Validate orders' files as the API server will: fields, defaults, CEL rules, names.
+    Validate files of orders as the API server will: fields, defaults, CEL rules, names.
 
-    XRDs among the files are judged themselves, with what Crossplane would cut in silence.
+    Also checks XRDs among the files, including what Crossplane would drop silently.
 
-    FILE is a file or a folder; of an order's repository its manifests/ are read. Exit code 1:
-    something is wrong. Rules that Orderkit cannot evaluate are shown as "not evaluated".
+    FILE is a file or a folder; of an order's repository, only manifests/ is read. Exit code 1:
+    there are errors. Rules that Orderkit cannot evaluate are shown as "not evaluated".
 
     Example: orderkit validate my-order/ --old my-order-before/
     """
@@ -77,31 +77,31 @@ def validate_command(
 def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definitions:
     from pathlib import Path
 
-    from orderkit.adapters.packfolder import read_folder, reference_pack
+    from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
     from orderkit.flows.file import validating
 
     if xrd_files and pack_folder:
         raise click.UsageError("give --pack or --xrd")
     if xrd_files:
-        found = validating.sources([Path(name) for name in xrd_files])
-        return validating.Definitions.of(found)
+        sources = validating.sources([Path(name) for name in xrd_files])
+        return validating.Definitions.of(sources)
     folder = Path(pack_folder) if pack_folder else reference_pack()
     read = {folder / path: data for path, data in read_folder(folder).items()}
     return validating.Definitions.of(validating.definition_sources(read))
 
 
-def _refuse_nothing(outcome: Outcome) -> None:
+def _refuse_nothing(outcome: ValidationOutcome) -> None:
     from orderkit.core.errors import UsageError
 
     if not (outcome.objects or outcome.definitions or outcome.findings):
         raise UsageError(
-            f"nothing to validate: {outcome.files} files with {outcome.skipped} objects of kinds "
-            "that no XRD defines",
+            f"nothing to validate: no XRD defines the kinds of the {outcome.skipped} objects "
+            f"in {outcome.files} files",
             hint="give the pack with --pack, or its XRDs with --xrd",
         )
 
 
-def _show(outcome: Outcome, *, as_json: bool, as_sarif: bool) -> None:
+def _show(outcome: ValidationOutcome, *, as_json: bool, as_sarif: bool) -> None:
     from orderkit.cli.output import emit_json
 
     if as_json:
@@ -112,7 +112,7 @@ def _show(outcome: Outcome, *, as_json: bool, as_sarif: bool) -> None:
         _emit_text(outcome)
 
 
-def _json(outcome: Outcome) -> dict[str, Any]:
+def _json(outcome: ValidationOutcome) -> dict[str, Any]:
     counts = {
         "files": outcome.files,
         "objects": len(outcome.objects),
@@ -149,56 +149,60 @@ def _located(entry: Located) -> dict[str, Any]:
     from orderkit.core.schema.validate import Finding
 
     about = entry.about
-    told = (
+    details = (
         about.to_json()
         if isinstance(about, Finding)
         else {"path": about.path, "rule": about.rule, "why": about.why}
     )
-    place = {"file": str(entry.file), "line": entry.line, "column": entry.column}
-    return {**place, "subject": entry.subject, **told}
+    location = {"file": str(entry.file), "line": entry.line, "column": entry.column}
+    return {**location, "subject": entry.subject, **details}
 
 
-def _emit_sarif(outcome: Outcome) -> None:
+def _emit_sarif(outcome: ValidationOutcome) -> None:
     import json
 
     from orderkit import __version__
     from orderkit.core.schema.validate import Finding
-    from orderkit.core.schema.validate.sarif import NOT_EVALUATED, Result, sarif
+    from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
     results = []
     for entry in (*outcome.findings, *outcome.not_evaluated):
-        about, place = entry.about, (entry.file, entry.line, entry.column)
+        about, location = entry.about, (entry.file, entry.line, entry.column)
         lead = f"{entry.subject}: " if entry.subject else ""
         if isinstance(about, Finding):
             hint = f" ({about.hint})" if about.hint else ""
             results.append(
-                Result(str(about.reason), about.severity.value, f"{lead}{about}{hint}", *place)
+                SarifResult(
+                    str(about.reason), about.severity.value, f"{lead}{about}{hint}", *location
+                )
             )
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
-            results.append(Result(NOT_EVALUATED, "note", text, *place))
+            results.append(SarifResult(NOT_EVALUATED, "note", text, *location))
     click.echo(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
 
 
-def _emit_text(outcome: Outcome) -> None:
-    from orderkit.core.schema.validate import Finding, Severity
+def _emit_text(outcome: ValidationOutcome) -> None:
+    from orderkit.core.schema.validate import Finding, FindingSeverity
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
-        place = ":".join(str(part) for part in (entry.file, entry.line, entry.column) if part)
+        location = ":".join(
+            str(coordinate) for coordinate in (entry.file, entry.line, entry.column) if coordinate
+        )
         about = entry.about
         if isinstance(about, Finding):
-            lead = "" if about.severity is Severity.ERROR else f"{about.severity}: "
-            click.echo(f"{place}: {lead}{about.reason}: {about}")
+            lead = "" if about.severity is FindingSeverity.ERROR else f"{about.severity}: "
+            click.echo(f"{location}: {lead}{about.reason}: {about}")
             if about.hint:
                 click.echo(f"  hint: {about.hint}")
         else:
-            click.echo(f"{place}: not evaluated: {about.path}: {about.rule}")
+            click.echo(f"{location}: not evaluated: {about.path}: {about.rule}")
             click.echo(f"  why: {about.why}")
     counted = (
         (len(outcome.objects), "objects"),
         (outcome.definitions, "XRDs"),
         (len(outcome.findings), "findings"),
         (len(outcome.not_evaluated), "rules not evaluated"),
-        (outcome.skipped, "objects of other kinds passed by"),
+        (outcome.skipped, "objects of other kinds skipped"),
     )
-    click.echo(", ".join(f"{count} {what}" for count, what in counted), err=True)
+    click.echo(", ".join(f"{count} {label}" for count, label in counted), err=True)

@@ -45,14 +45,14 @@ def tell(story: Story, running: Running, clone: Path) -> None:
     Raises:
         OrderkitError: An expectation did not hold.
     """
-    seen = running.platform.forge.head(REPO)
-    expect(seen, "the order has a commit")
+    first_commit = running.platform.forge.head(REPO)
+    expect(first_commit, "the order has a commit")
     _by_hand(story, running, clone)
-    _conflict(story, running, str(seen))
+    _conflict(story, running, str(first_commit))
     _refused(story, running)
     _planned(story, running)
     _reviewed(story, running)
-    _told(story, running)
+    _history(story, running)
 
 
 def _by_hand(story: Story, running: Running, clone: Path) -> None:
@@ -66,17 +66,17 @@ def _by_hand(story: Story, running: Running, clone: Path) -> None:
     wait(
         "the pushed commit becoming Ready",
         lambda: listing.status(running.platform, ORDER),
-        lambda found: found.state.ready and found.state.revision == commit,
+        lambda report: report.state.ready and report.state.revision == commit,
     )
     expect_sheet(running, "stage3")
     story.stage("change", f"git push of {short(commit)}: the spec sheet says stage3")
 
 
 def _ask(running: Running, field: str, value: str, base: str | None = None) -> Changed:
-    return change(running.platform, _wanted(field, value, base))
+    return change(running.platform, _request(field, value, base))
 
 
-def _wanted(field: str, value: str, base: str | None = None) -> ChangeRequest:
+def _request(field: str, value: str, base: str | None = None) -> ChangeRequest:
     return ChangeRequest(
         order=ORDER,
         edits=(FieldEdit(field, "set", value),),
@@ -86,13 +86,20 @@ def _wanted(field: str, value: str, base: str | None = None) -> ChangeRequest:
     )
 
 
-def _conflict(story: Story, running: Running, seen: str) -> None:
+def _conflict(story: Story, running: Running, base_commit: str) -> None:
     try:
-        _ask(running, "stage", "stage1", base=seen)
+        _ask(running, "stage", "stage1", base=base_commit)
     except FieldConflictError as error:
-        (found,) = error.conflicts
-        expect((found.seen, found.now) == ("stage2", "stage3"), f"both values: {found}")
-        story.stage("conflict", f"{found.path}: seen {found.seen}, now {found.now}: not written")
+        (field_conflict,) = error.conflicts
+        expect(
+            (field_conflict.base, field_conflict.now) == ("stage2", "stage3"),
+            f"both values: {field_conflict}",
+        )
+        story.stage(
+            "conflict",
+            f"{field_conflict.path}: seen {field_conflict.base}, now {field_conflict.now}:"
+            " not written",
+        )
         return
     expect(False, "a change of a field that somebody changed since is a conflict")  # noqa: FBT003
 
@@ -109,18 +116,23 @@ def _refused(story: Story, running: Running) -> None:
 
 
 def _planned(story: Story, running: Running) -> None:
-    plan = plan_edits(running.platform, _wanted("stage", "stage1"))
-    (found,) = plan.changes
-    told = [str(field) for field in found.fields]
-    expect(told == ["data.stage stage3 → stage1"], f"the plan names the field: {told}")
+    plan = plan_edits(running.platform, _request("stage", "stage1"))
+    (resource_change,) = plan.changes
+    field_changes = [str(field) for field in resource_change.fields]
+    expect(
+        field_changes == ["data.stage stage3 → stage1"],
+        f"the plan names the field: {field_changes}",
+    )
     expect(plan.after.ready and not plan.unknowns, f"the plan is whole: {plan.unknowns}")
-    story.stage("planned", f"{plan.summary}: {key_text(found.manifest)}, {told[0]}")
+    story.stage(
+        "planned", f"{plan.summary}: {key_text(resource_change.manifest)}, {field_changes[0]}"
+    )
 
 
 def _reviewed(story: Story, running: Running) -> None:
-    done = _ask(running, "stage", "stage1")
-    pull = done.pull
-    expect(pull, f"the kit wants a review: {done.state}")
+    outcome = _ask(running, "stage", "stage1")
+    pull = outcome.pull
+    expect(pull, f"the kit wants a review: {outcome.state}")
     assert pull is not None  # noqa: S101 - just expected
     expect_sheet(running, "stage3")
     story.stage("proposed", f"pull request {pull.number}: {pull.title}")
@@ -136,13 +148,13 @@ def _reviewed(story: Story, running: Running) -> None:
     story.stage("merged", f"{short(merged)} is Ready: the spec sheet says stage1")
 
 
-def _told(story: Story, running: Running) -> None:
+def _history(story: Story, running: Running) -> None:
     entries = history(running.platform, ORDER)
-    told = [
-        f"{found} by {entry.who.partition(' <')[0]}"
+    stage_changes = [
+        f"{field} by {entry.who.partition(' <')[0]}"
         for entry in entries
-        for found in entry.fields
-        if not entry.first and found.path == "stage"
+        for field in entry.fields
+        if not entry.first and field.path == "stage"
     ]
-    expect(len(told) == 2, f"two changes of the stage: {told}")  # noqa: PLR2004 - of this story
-    story.stage("history", "; ".join(reversed(told)))
+    expect(len(stage_changes) == 2, f"two changes of the stage: {stage_changes}")  # noqa: PLR2004 - of this story
+    story.stage("history", "; ".join(reversed(stage_changes)))

@@ -42,7 +42,7 @@ class ExpectationError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoStage:
     """One stage of the demo that held."""
 
     name: str
@@ -56,12 +56,12 @@ class Story:
     def __init__(self, folder: Path, say: Callable[[str], object]) -> None:
         self.folder, self._say = folder, say
         self._begin_s = self._mark_s = time.monotonic()
-        self.stages: list[Stage] = []
+        self.stages: list[DemoStage] = []
 
     def stage(self, name: str, proof: str) -> None:
         """Print one line: what was done, how long it took, what it proved."""
         now_s = time.monotonic()
-        stage = Stage(name, proof, now_s - self._mark_s)
+        stage = DemoStage(name, proof, now_s - self._mark_s)
         self._say(f"  {name:<12} {stage.duration_s:6.2f} s   {proof}")
         self._mark_s = now_s
         self.stages.append(stage)
@@ -77,7 +77,7 @@ class Story:
         return time.monotonic() - self._begin_s
 
 
-def expect(holds: object, what: str) -> None:
+def expect(holds: object, expectation: str) -> None:
     """
     Go on if it holds.
 
@@ -85,13 +85,13 @@ def expect(holds: object, what: str) -> None:
         ExpectationError: It does not.
     """
     if not holds:
-        raise ExpectationError(f"expected: {what}")
+        raise ExpectationError(f"expected: {expectation}")
 
 
 def wait(
-    what: str,
+    goal: str,
     look: Callable[[], T],
-    done: Callable[[T], bool],
+    is_done: Callable[[T], bool],
     *,
     timeout_s: float = PATIENCE_S,
 ) -> T:
@@ -101,13 +101,13 @@ def wait(
     Raises:
         IncompleteError: `timeout_s` passed; the message says `what` did not happen.
     """
-    return until(SystemClock(), look, done, timeout_s=timeout_s, what=what)
+    return until(SystemClock(), look, is_done, timeout_s=timeout_s, goal=goal)
 
 
 def expect_sheet(running: Running, stage: str) -> None:
     """Expect the composed ConfigMap to say this stage."""
-    found = dig(running.platform.cluster.get(SPEC_SHEET) or {}, "data")
-    expect(found == {"stage": stage, "team": TEAM}, f"the spec sheet says {stage}, not {found}")
+    data = dig(running.platform.cluster.get(SPEC_SHEET) or {}, "data")
+    expect(data == {"stage": stage, "team": TEAM}, f"the spec sheet says {stage}, not {data}")
 
 
 def git(running: Running, folder: Path, *arguments: str) -> str:
@@ -131,7 +131,7 @@ def git(running: Running, folder: Path, *arguments: str) -> str:
         **{f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(settings)},
         **{f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(settings.values())},
     }
-    done = subprocess.run(  # noqa: S603 - fixed arguments
+    process = subprocess.run(  # noqa: S603 - fixed arguments
         ["git", *arguments],  # noqa: S607 - git from PATH
         cwd=folder,
         env=environment,
@@ -140,6 +140,6 @@ def git(running: Running, folder: Path, *arguments: str) -> str:
         check=False,
         timeout=60,
     )
-    if done.returncode:
-        raise ExpectationError(f"git {arguments[0]}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    if process.returncode:
+        raise ExpectationError(f"git {arguments[0]}: {process.stderr.strip()}")
+    return process.stdout.strip()

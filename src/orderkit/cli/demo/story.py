@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.demo import change_story
 from orderkit.cli.demo.narration import (
     BAY,
@@ -28,12 +28,12 @@ from orderkit.cli.demo.narration import (
     git,
     wait,
 )
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end import destroying
-from orderkit.flows.order import listing, ordering, tracing
+from orderkit.flows.order import listing, placing, tracing
 
 
 def tell(story: Story) -> None:
@@ -44,7 +44,9 @@ def tell(story: Story) -> None:
         OrderkitError: An expectation did not hold; nothing is left running.
     """
     story.headline("Orderkit demo: an embedded platform on free loopback ports")
-    request = RunRequest(story.folder / "state", reference_pack(), Ports(0, 0, 0, 0), (TEAM,))
+    request = EmbeddedRunRequest(
+        story.folder / "state", reference_pack(), Ports(0, 0, 0, 0), (TEAM,)
+    )
 
     def bootstrapped(step: str, summary: str) -> None:
         story.stage(step, summary)
@@ -61,12 +63,12 @@ def tell(story: Story) -> None:
 
 
 def _order(story: Story, running: Running) -> None:
-    wanted = ordering.OrderRequest(
+    request = placing.OrderRequest(
         "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=PATIENCE_S
     )
-    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
-    expect(done.created, f"{ORDER} is new")
-    story.stage("order", f"template.yaml interpreted, {ORDER} is {done.report.state.phase}")
+    ordered = placing.order(running.platform, request, on_step=lambda *_: None)
+    expect(ordered.created, f"{ORDER} is new")
+    story.stage("order", f"template.yaml interpreted, {ORDER} is {ordered.report.state.phase}")
 
 
 def _clone(story: Story, running: Running) -> Path:
@@ -105,24 +107,24 @@ def _repair(story: Story, running: Running) -> None:
     new = wait(
         "the deleted ConfigMap coming back",
         lambda: cluster.get(SPEC_SHEET),
-        lambda found: _uid(found) not in ("", old),
+        lambda manifest: _uid(manifest) not in ("", old),
     )
     expect_sheet(running, "stage1")
     story.stage("repair", f"deleted by hand, back as {_uid(new)[:8]} with the same data")
 
 
 def _repeat(story: Story, running: Running) -> None:
-    wanted = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
-    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
-    expect(not done.created, "the same order again is no new one")
+    request = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
+    ordered = placing.order(running.platform, request, on_step=lambda *_: None)
+    expect(not ordered.created, "the same order again is no new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")
 
 
 def _end(story: Story, running: Running) -> None:
     platform = running.platform
-    wanted = destroying.EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
-    ended = destroying.destroy(platform, wanted, on_step=lambda *_: None)
+    request = destroying.EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
+    ended = destroying.destroy(platform, request, on_step=lambda *_: None)
     for key in (XGARAGE, BAY, SPEC_SHEET, application_key(ORDER)):
         expect(platform.cluster.get(key) is None, f"{key} is gone")
     expect(listing.list_orders(platform) == [], "no order is left in the ledger")

@@ -1,10 +1,10 @@
 """
-Prepare a bootstrap: the platform's ports, the pack, and stand-ins for what does not run yet.
+Prepare a bootstrap: the platform's ports, the pack, and stand-ins for missing services.
 
-A platform that comes up may have neither Orderkit's service nor a portal. Where they do not
-answer, the service runs in this process for the time of the bootstrap, and a small catalog
-stands for the portal's, so that the probe order can take the very path of people's orders; the
-bootstrap says that templates are not registered.
+A new platform may have neither Orderkit's service nor a portal. If they do not answer, the service
+runs in this process during the bootstrap, and a small catalog replaces the portal's, so that the
+probe order takes the same path as other orders. The bootstrap then reports that templates are not
+registered.
 
 Called by ``orderkit bootstrap`` and ``orderkit platform check``.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import (
     SECRET_HEADER,
     SERVICE_PROXY,
@@ -28,9 +28,9 @@ from orderkit.cli.connecting import (
     token,
 )
 from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
-from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeWanted, RepositoryAccess
+from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeRequest, RepositoryAccess
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Catalog
@@ -41,7 +41,7 @@ _ANSWER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BootstrapOptions:
     """What the command line asks for."""
 
     platform_file: str | None
@@ -53,29 +53,30 @@ class Wanted:
 
 
 @contextlib.contextmanager
-def prepared(wanted: Wanted) -> Iterator[tuple[Platform, BootstrapRequest]]:
+def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapRequest]]:
     """
     Connect, read the pack, and run stand-ins as long as the caller needs them.
 
     Raises:
         NotFoundError, InvalidInputError: platform.yaml, a file it names, or the pack.
     """
-    settings = load_settings(wanted.platform_file)
-    pack = Path(wanted.pack_folder) if wanted.pack_folder else reference_pack()
+    settings = load_settings(options.platform_file)
+    pack = Path(options.pack_folder) if options.pack_folder else reference_pack()
     files = read_folder(pack)
     with contextlib.ExitStack() as undo:
         platform, problem = _platform(settings, undo)
-        probe = ProbeWanted(settings.probe.kit, settings.probe.values) if wanted.probe else None
+        probe = ProbeRequest(settings.probe.kit, settings.probe.values) if options.probe else None
         yield (
             platform,
             BootstrapRequest(
                 files,
                 values_of(settings, pack_commit(pack, files)),
-                wanted.requester,
-                timeout_s=wanted.timeout_s,
+                options.requester,
+                timeout_s=options.timeout_s,
                 installation=settings.installation,
                 access=_access(settings),
-                replace_pack=wanted.replace_pack or settings.installation.target is Target.EMBEDDED,
+                replace_pack=options.replace_pack
+                or settings.installation.target is PlatformTarget.EMBEDDED,
                 probe=probe,
                 portal_problem=problem,
             ),
@@ -114,24 +115,23 @@ def _text(path: Path, field: str) -> str:
 def _platform(settings: PlatformSettings, undo: contextlib.ExitStack) -> tuple[Platform, str]:
     """Connect; return the platform, and why its portal cannot be asked (empty: it can)."""
     nobody = secrets.token_hex(16)
-    portal = _portal_to(settings, settings.service.url, _secret(settings.service))
+    portal = _portal(settings)
     platform = connect_with(settings, BackstageCatalog(settings.portal.url, token=nobody), portal)
     catalog, problem = _catalog(settings)
     platform = replace(platform, catalog=catalog or _catalog_stand_in(platform, undo))
-    if not _serves(portal):
-        service = _service_stand_in(platform, undo)
-        platform = replace(platform, portal=_portal_to(settings, *service))
+    if settings.service_registers and not _serves(portal):
+        platform = replace(platform, service_registers=False)
     return platform, problem
 
 
 def _catalog(settings: PlatformSettings) -> tuple[Catalog | None, str]:
     """Return the portal's catalog, or None and why it cannot be asked."""
     try:
-        found = BackstageCatalog(settings.portal.url, token=token(settings.portal))
-        found.locations()
+        catalog = BackstageCatalog(settings.portal.url, token=token(settings.portal))
+        catalog.locations()
     except OrderkitError as error:
         return None, str(error)
-    return found, ""
+    return catalog, ""
 
 
 def _catalog_stand_in(platform: Platform, undo: contextlib.ExitStack) -> Catalog:
@@ -166,23 +166,8 @@ def _secret(endpoint: Endpoint) -> str:
         return secrets.token_hex(16)
 
 
-def _portal_to(settings: PlatformSettings, service_url: str, secret: str) -> BackstagePortal:
-    target = ProxyTarget(service_url, {SECRET_HEADER: secret})
+def _portal(settings: PlatformSettings) -> BackstagePortal:
+    target = ProxyTarget(settings.service.url, {SECRET_HEADER: _secret(settings.service)})
     return BackstagePortal(
         settings.portal.url, token=_secret(settings.portal), proxies={SERVICE_PROXY: target}
     )
-
-
-def _service_stand_in(platform: Platform, undo: contextlib.ExitStack) -> tuple[str, str]:
-    """Run Orderkit's service in this process; return its address and its secret."""
-    from orderkit.adapters.embedded import serving
-    from orderkit.web.callers import Access
-    from orderkit.web.operations import ServiceOptions
-    from orderkit.web.service import service_app
-
-    secret = secrets.token_hex(16)
-    options = ServiceOptions(access=Access(secret=secret, header=SECRET_HEADER), audit=None)
-    server = serving.HttpServer(service_app(platform, options), serving.bind("service", 0))
-    server.start()
-    undo.callback(server.stop)
-    return server.url, secret

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalWanted, Ports
+from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalOptions, Ports
 from orderkit.adapters.embedded.serving import HttpServer
-from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
@@ -32,7 +32,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
+class EmbeddedRunRequest:
     """Where and with what to run."""
 
     state: Path
@@ -40,12 +40,14 @@ class RunRequest:
     ports: Ports
     teams: tuple[str, ...]
     forge_behaviour: str = "1.26"
-    portal: PortalWanted = field(default_factory=PortalWanted)
+    portal: PortalOptions = field(default_factory=PortalOptions)
     values: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
-def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Iterator[Running]:
+def running(
+    run_request: EmbeddedRunRequest, *, on_step: Callable[[str, str], None]
+) -> Iterator[Running]:
     """
     Start everything, bootstrap, hand out, stop everything.
 
@@ -53,23 +55,23 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         PortInUseError: A port is taken. RefusedError, ConflictError: the state folder.
         InvalidInputError: The pack is broken. IncompleteError: a layer is not healthy in time.
     """
-    files = read_folder(wanted.pack)
-    commit = pack_commit(wanted.pack, files)
+    files = read_folder(run_request.pack)
+    commit = pack_commit(run_request.pack, files)
     embedded = EmbeddedPlatform(
-        wanted.state,
-        pack=wanted.pack,
-        ports=wanted.ports,
-        teams=wanted.teams,
-        forge_behaviour=wanted.forge_behaviour,
-        portal=wanted.portal,
-        values=wanted.values,
+        run_request.state,
+        pack=run_request.pack,
+        ports=run_request.ports,
+        teams=run_request.teams,
+        forge_behaviour=run_request.forge_behaviour,
+        portal=run_request.portal,
+        values=run_request.values,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
         settings = embedded.start()
         on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
         platform = connect(settings)
-        audit = AuditLog(wanted.state / AUDIT_FILE)
+        audit = AuditLog(run_request.state / AUDIT_FILE)
         options = service_options(settings, audit=audit)
         service = HttpServer(service_app(platform, options), embedded.service_socket)
         service.start()

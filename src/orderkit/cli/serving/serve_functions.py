@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.stationfolder import FOLDER
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.station_folder import FOLDER
 from orderkit.core.errors import NotFoundError, UsageError
 
 
@@ -58,7 +58,7 @@ class FunctionOptions:
             return None
         if not self.certificates:
             raise UsageError(
-                "no certificates: callers could not be told from strangers",
+                "no certificates, so any caller would be accepted",
                 hint="give --tls-certs-dir (Crossplane sets TLS_SERVER_CERTS_DIR), or --insecure",
             )
         return Path(self.certificates)
@@ -79,19 +79,21 @@ def serve(options: FunctionOptions) -> None:
             hint="install them with: pip install 'orderkit[functions]'",
         )
     from orderkit.adapters.functions import function_server
-    from orderkit.adapters.functions.workers import Limits
+    from orderkit.adapters.processes.station_workers import CallLimits
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    wanted = function_server.FunctionServerWanted(
+    server_options = function_server.FunctionServerOptions(
         stations=options.folder,
         address=options.address,
         certificates=options.certificates_folder,
-        limits=Limits(options.at_once, options.answer_s, options.memory_mib << 20),
+        limits=CallLimits(options.at_once, options.answer_s, options.memory_mib << 20),
         message_max_bytes=options.message_mib << 20,
     )
-    how = "mutual TLS" if wanted.certificates else "WITHOUT TLS"
+    how = "mutual TLS" if server_options.certificates else "WITHOUT TLS"
     host = options.address.rpartition(":")[0]
     function_server.serve(
-        wanted,
-        ready=lambda port: click.echo(f"stations of {wanted.stations}: {host}:{port}, {how}"),
+        server_options,
+        ready=lambda port: click.echo(
+            f"stations of {server_options.stations}: {host}:{port}, {how}"
+        ),
     )

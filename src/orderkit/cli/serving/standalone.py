@@ -67,29 +67,32 @@ def check_listening(host: str, tls: Tls | None, *, behind_tls: bool) -> None:
     if not (loopback or tls or behind_tls):
         raise RefusedError(
             f"{host}: tokens would travel over plain HTTP",
-            hint="give --certificate and --key, or --behind-tls where an ingress speaks TLS",
+            hint="give --certificate and --key, or --behind-tls if an ingress terminates TLS",
         )
 
 
 @contextlib.contextmanager
-def serving(wanted: ServeRequest) -> Iterator[str]:
+def serving(serve_request: ServeRequest) -> Iterator[str]:
     """
     Serve until the block ends; yield the address.
 
     Raises:
         PortInUseError: The port is taken. NotFoundError: no platform, or a credential is missing.
     """
-    settings = load_settings(wanted.platform_file)
+    settings = load_settings(serve_request.platform_file)
     try:
-        audit = AuditLog(wanted.audit)
+        audit = AuditLog(serve_request.audit)
     except OSError as error:
         raise NotFoundError(
-            f"{wanted.audit} cannot be written: {error.strerror}", hint="choose another --audit-log"
+            f"{serve_request.audit} cannot be written: {error.strerror}",
+            hint="choose another --audit-log",
         ) from error
     app = service_app(connect(settings), service_options(settings, audit=audit))
-    server = HttpServer(app, bind("service", wanted.port, host=wanted.host), wanted.tls)
+    server = HttpServer(
+        app, bind("service", serve_request.port, host=serve_request.host), serve_request.tls
+    )
     server.start()
     try:
-        yield f"{server.scheme}://{wanted.host}:{server.port}"
+        yield f"{server.scheme}://{serve_request.host}:{server.port}"
     finally:
         server.stop()

@@ -1,4 +1,4 @@
-"""How changes of living orders look, for people or as one JSON object."""
+"""Show changes of live orders, for people or as one JSON object."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from orderkit.cli.views import plan_views
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.change import Changed
-from orderkit.flows.change.form_entry import Entered
+from orderkit.flows.change.form_entry import FormEntry
 from orderkit.flows.order.order_history import HistoryEntry
 from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
 
 
-def entered(text: str, *, whole: bool) -> Entered:
+def entered(text: str, *, whole_form: bool) -> FormEntry:
     """
     Read the values of a form, one JSON object.
 
@@ -35,7 +35,7 @@ def entered(text: str, *, whole: bool) -> Entered:
             "is no JSON object",
             hint='for example --values \'{"stage": "stage2"}\'',
         )
-    return Entered(values, whole)
+    return FormEntry(values, whole_form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class PhaseProgress:
     def __init__(self, progress: Progress) -> None:
         self._progress, self._last = progress, ""
 
-    def committed(self, done: Changed) -> None:
+    def committed(self, outcome: Changed) -> None:
         """Say that the change is in Git."""
-        again = " before" if done.repeated else ""
-        self._progress("committed", f"{short(done.commit or '')}{again}")
+        again = " before" if outcome.repeated else ""
+        self._progress("committed", f"{short(outcome.commit or '')}{again}")
 
     def __call__(self, state: OrderState) -> None:
         if state.phase != self._last:
@@ -64,57 +64,57 @@ class PhaseProgress:
 
 
 def show_changed(result: Finished, as_json: bool) -> None:
-    """Show what a change came to."""
-    done, state = result.change, result.state
+    """Show the outcome of a change."""
+    change, state = result.change, result.state
     if as_json:
         delivered = {
             "phase": state.phase if state else None,
             "ready": state.ready if state else None,
             "revision": state.revision if state else None,
         }
-        emit_json("orderkit.change/v1", {**done.to_json(), **delivered})
+        emit_json("orderkit.change/v1", {**change.to_json(), **delivered})
         return
-    click.echo(f"{done.order}: {_headline(done)}")
-    if done.diff:
-        click.echo(done.diff.rstrip("\n"))
-    if done.foretold is not None:
-        plan_views.show_within(done.foretold.plan, done.foretold.why_not)
-    for warning in done.warnings:
+    click.echo(f"{change.order}: {_headline(change)}")
+    if change.diff:
+        click.echo(change.diff.rstrip("\n"))
+    if change.change_plan is not None:
+        plan_views.show_within(change.change_plan.plan, change.change_plan.why_not)
+    for warning in change.warnings:
         click.echo(f"  mind        {warning}")
-    if done.pull is not None and done.state != "committed":
-        click.echo(f"  review      {done.pull.web_url}")
-        click.echo("  then        merge it there; that delivers it, closing it drops it")
-    if done.commit is not None and done.state == "committed":
+    if change.pull is not None and change.state != "committed":
+        click.echo(f"  review      {change.pull.web_url}")
+        click.echo("  then        merge it there to deliver it, or close it to drop it")
+    if change.commit is not None and change.state == "committed":
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
-        click.echo(f"  commit      {short(done.commit)}{ready}")
-    for pull in done.others:
+        click.echo(f"  commit      {short(change.commit)}{ready}")
+    for pull in change.other_pulls:
         click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'by hand'})")
 
 
-def _headline(done: Changed) -> str:
-    told = ", ".join(map(str, done.edits))
+def _headline(change: Changed) -> str:
+    edits = ", ".join(map(str, change.edits))
     words = {
-        "unchanged": "unchanged: it has these values already",
-        "planned": f"would change {told}, {_way(done)}; nothing was written",
-        "committed": f"changed {told}" if told else "changed",
-        "proposed": f"proposed {told}" if told else "proposed",
-    }[done.state]
-    return f"{words} (done before by {done.operation})" if done.repeated else words
+        "unchanged": "unchanged, it has these values already",
+        "planned": f"would change {edits}, {_route_text(change)}; nothing was written",
+        "committed": f"changed {edits}" if edits else "changed",
+        "proposed": f"proposed {edits}" if edits else "proposed",
+    }[change.state]
+    return f"{words} (done before by {change.operation})" if change.repeated else words
 
 
-def _way(done: Changed) -> str:
-    return "by a pull request" if done.how.value == "review" else "committed at once"
+def _route_text(change: Changed) -> str:
+    return "by a pull request" if change.how.value == "review" else "committed directly"
 
 
 def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None:
     """Show what happened to an order, newest first."""
     if as_json:
-        told = {"order": order, "entries": [entry.to_json() for entry in entries]}
-        emit_json("orderkit.history/v1", told)
+        report = {"order": order, "entries": [entry.to_json() for entry in entries]}
+        emit_json("orderkit.history/v1", report)
         return
     for entry in entries:
         click.echo(f"{short(entry.commit.id)}  {entry.commit.when}  {entry.who}{_by_hand(entry)}")
-        for line in _deeds(entry):
+        for line in _entry_lines(entry):
             click.echo(f"          {line}")
 
 
@@ -122,14 +122,14 @@ def _by_hand(entry: HistoryEntry) -> str:
     return "" if entry.commit.operation else " (by hand)"
 
 
-def _deeds(entry: HistoryEntry) -> list[str]:
+def _entry_lines(entry: HistoryEntry) -> list[str]:
     if entry.unreadable:
         lines = [f"unreadable: {entry.unreadable}"]
     elif entry.first:
         lines = ["ordered", *(f"{f.path} {f.new_shown}" for f in entry.fields)]
     else:
-        lines = [str(found) for found in entry.fields] or [f"no field: {entry.commit.summary}"]
-    reason, operation = entry.said(REASON_TRAILER), entry.said(OPERATION_TRAILER)
+        lines = [str(field) for field in entry.fields] or [f"no field: {entry.commit.summary}"]
+    reason, operation = entry.trailer(REASON_TRAILER), entry.trailer(OPERATION_TRAILER)
     lines += [f"because {reason}"] if reason else []
     lines += [f"operation {operation}"] if operation else []
     return lines

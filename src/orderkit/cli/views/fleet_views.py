@@ -13,8 +13,8 @@ from orderkit.core.order.change import shown
 from orderkit.core.plan import Action
 from orderkit.core.plan.fleet_json import fleet_json
 from orderkit.core.plan.fleet_markdown import fleet_markdown
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, Verdict, counted
-from orderkit.core.plan.folding import Fold, folds, only
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
+from orderkit.core.plan.folding import Fold, folds, of_categories
 
 _COLORS = {
     Action.ADDED: "green",
@@ -43,24 +43,24 @@ def _lines(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
     yield f"{', '.join(fleet.kits)}: {fleet.summary}", ""
     yield f"  from        {fleet.base.title}", ""
     yield f"  to          {fleet.candidate.title}", ""
-    found = folds(fleet)
-    for fold in only(found, "fault"):
+    all_folds = folds(fleet)
+    for fold in of_categories(all_folds, "fault"):
         yield f"  refused     {fold.title}: {_orders(fold)}", "red"
-    for fold in only(found, "danger"):
+    for fold in of_categories(all_folds, "danger"):
         yield f"  mind        {fold.title} ({fold.code}): {_orders(fold)}", "red"
     for change in fleet.defaults:
         step = f"{change.path} {shown(change.old)} → {shown(change.new)}"
         keep = f"{counted(change.orders)} keep the old value; only new orders get the new one"
         yield f"  default     {step}: {keep}", "yellow"
-    yield from _changes(only(found, "resource", "field", "status"), screen)
+    yield from _changes(of_categories(all_folds, "resource", "field", "status"), screen)
     yield from _unread(fleet, screen)
-    unread = {each.order for each in fleet.of(Verdict.UNKNOWN)}
-    for fold in only(found, "unknown"):
+    unread = {order_plan.order for order_plan in fleet.of(OrderVerdict.UNKNOWN)}
+    for fold in of_categories(all_folds, "unknown"):
         if not unread.issuperset(fold.orders):
             yield f"  not known   {fold.title}: {_orders(fold)}", "yellow"
     if (costs := fleet.costs) is not None:
         yield from _costs(costs, screen)
-    for text in fleet.told:
+    for text in fleet.notes:
         yield f"  note        {text}", ""
     yield f"  in          {fleet.read_s:.1f} s reading, {fleet.planned_s:.1f} s planning", ""
 
@@ -69,11 +69,11 @@ def _costs(costs: FleetCosts, screen: Screen) -> Iterator[Line]:
     yield f"  costs       {costs.summary}", ""
     if costs.unpriced:
         yield f"  not priced  {', '.join(costs.unpriced)}", "yellow"
-    told = costs.unread if screen.full else costs.unread[:_UNREAD_MAX]
-    yield from ((f"  not known   costs: {text}", "yellow") for text in told)
-    if len(costs.unread) > len(told):
-        more = len(costs.unread) - len(told)
-        yield f"  not known   costs: {more:,} more amounts (--full names them)", "yellow"
+    unread_shown = costs.unread if screen.full else costs.unread[:_UNREAD_MAX]
+    yield from ((f"  not known   costs: {text}", "yellow") for text in unread_shown)
+    if len(costs.unread) > len(unread_shown):
+        count_hidden = len(costs.unread) - len(unread_shown)
+        yield f"  not known   costs: {count_hidden:,} more amounts (--full names them)", "yellow"
     table = costs.sums.table
     yield f"  prices      {table.name}: {table.source}, {table.date}", ""
 
@@ -82,31 +82,31 @@ def _orders(fold: Fold) -> str:
     return f"{counted(fold.count)} ({fold.examples()})"
 
 
-def _changes(found: tuple[Fold, ...], screen: Screen) -> Iterator[Line]:
-    told = found if screen.full else found[:_FOLDS_MAX]
-    for fold in told:
-        where = {"field": "spec.", "status": "status."}.get(fold.what, "")
+def _changes(change_folds: tuple[Fold, ...], screen: Screen) -> Iterator[Line]:
+    folds_shown = change_folds if screen.full else change_folds[:_FOLDS_MAX]
+    for fold in folds_shown:
+        path_prefix = {"field": "spec.", "status": "status."}.get(fold.category, "")
         color = _COLORS[fold.action] if fold.action else ""
         sign = fold.action.sign if fold.action else "~"
-        if fold.what != "resource":
-            yield f"  ~ {where}{fold.fields[0]}   {_orders(fold)}", color
+        if fold.category != "resource":
+            yield f"  ~ {path_prefix}{fold.fields[0]}   {_orders(fold)}", color
             continue
         yield f"  {sign} {fold.title}   {_orders(fold)}", color
         fields = fold.fields if screen.full else fold.fields[:_FIELDS_MAX]
         yield from ((f"      {field}", "") for field in fields)
         if len(fold.fields) > len(fields):
             yield f"      and {len(fold.fields) - len(fields)} more fields (--full shows them)", ""
-    if len(found) > len(told):
-        yield f"  and {len(found) - len(told)} more changes (--full shows them)", ""
+    if len(change_folds) > len(folds_shown):
+        yield f"  and {len(change_folds) - len(folds_shown)} more changes (--full shows them)", ""
 
 
 def _unread(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
-    missing = fleet.of(Verdict.UNKNOWN)
-    told = missing if screen.full else missing[:_UNREAD_MAX]
-    for each in told:
-        yield f"  no plan     {each.order}: {each.why_not}", "red"
-    if len(missing) > len(told):
+    missing = fleet.of(OrderVerdict.UNKNOWN)
+    plans_shown = missing if screen.full else missing[:_UNREAD_MAX]
+    for order_plan in plans_shown:
+        yield f"  no plan     {order_plan.order}: {order_plan.why_not}", "red"
+    if len(missing) > len(plans_shown):
         yield (
-            f"  no plan     of {len(missing) - len(told):,} more orders (--full names them)",
+            f"  no plan     of {len(missing) - len(plans_shown):,} more orders (--full names them)",
             "red",
         )

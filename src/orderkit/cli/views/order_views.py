@@ -1,5 +1,5 @@
 """
-How results look: one function a result, as text for people or as one JSON object.
+Show results about orders: one function per result, as text or as one JSON object.
 
 The JSON shapes are stable: fields are added, never renamed, while the ``schema`` stays.
 """
@@ -19,9 +19,9 @@ from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
 from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.order.order_events import OrderEvent
-from orderkit.flows.order.ordering import Ordered
+from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
-from orderkit.flows.order.tracing import Node, Trace
+from orderkit.flows.order.tracing import Trace, TraceNode
 
 
 def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[str, str]:
@@ -31,19 +31,19 @@ def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[
     Raises:
         UsageError: One has no ``=``, or a field is given twice.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         field, separator, value = text.partition("=")
         if not separator or not field:
             raise UsageError(f"'{text}' is not FIELD=VALUE", hint=f"for example {example}")
-        if field in found:
-            raise UsageError(f"{field} is given twice: '{found[field]}' and '{value}'")
-        found[field] = value
-    return found
+        if field in values:
+            raise UsageError(f"{field} is given twice: '{values[field]}' and '{value}'")
+        values[field] = value
+    return values
 
 
 def show_ordered(result: Ordered, as_json: bool) -> None:
-    """Show what an order came to."""
+    """Show the outcome of an order."""
     report = result.report.to_json()
     if as_json:
         emit_json(
@@ -53,12 +53,12 @@ def show_ordered(result: Ordered, as_json: bool) -> None:
         return
     state = result.report.state
     words = "ordered" if result.created else "exists already with these values"
-    click.echo(f"{result.order} {words}: {state.phase}{_because(state.reason)}")
+    click.echo(f"{result.order} {words}: {state.phase}{_reason_text(state.reason)}")
     click.echo(f"  repository  {result.report.repository_url} at {short(result.commit)}")
     click.echo(f"  look        orderkit trace {result.order}")
 
 
-def _because(reason: str) -> str:
+def _reason_text(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
@@ -104,10 +104,12 @@ def show_trace(result: Trace, as_json: bool) -> None:
     """Show an order's tree."""
     failing = result.failing
     if as_json:
-        found = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
+        failing_json = (
+            {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
+        )
         emit_json(
             "orderkit.trace/v1",
-            {**result.report.to_json(), "tree": result.root.to_json(), "failing": found},
+            {**result.report.to_json(), "tree": result.root.to_json(), "failing": failing_json},
         )
         return
     rows = list(_rows(result.root, "", ""))
@@ -118,9 +120,9 @@ def show_trace(result: Trace, as_json: bool) -> None:
         click.echo(f"what to do: {result.report.state.advice}")
 
 
-def _rows(node: Node, own: str, below: str) -> Iterator[Row]:
+def _rows(node: TraceNode, prefix: str, below: str) -> Iterator[Row]:
     """Yield a node and its children as lines of a drawn tree."""
-    yield f"{own}{node.key}", node.synced, node.ready, node.reason
+    yield f"{prefix}{node.key}", node.synced, node.ready, node.reason
     for number, child in enumerate(node.children, start=1):
         last = number == len(node.children)
         yield from _rows(
@@ -129,7 +131,7 @@ def _rows(node: Node, own: str, below: str) -> Iterator[Row]:
 
 
 def show_registered(result: Registered, as_json: bool) -> None:
-    """Show what registering came to."""
+    """Show the outcome of registering."""
     if as_json:
         emit_json("orderkit.register/v1", result.to_json())
         return
@@ -138,7 +140,7 @@ def show_registered(result: Registered, as_json: bool) -> None:
 
 
 def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
-    """Show what was taken over, or would be."""
+    """Show the outcome of adopting."""
     if as_json:
         emit_json("orderkit.adopt/v1", {**result.to_json(), "dryRun": dry_run})
         return
@@ -147,15 +149,15 @@ def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
         words = "would be an order" if dry_run else "is an order now"
     entry = result.entry
     click.echo(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
-    for path in result.written:
+    for path in result.files_written:
         click.echo(f"  {'would add' if dry_run else 'added':9}  {path}")
 
 
 def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
-    """Show what the cluster said."""
+    """Show the cluster's events."""
     if as_json:
-        told = [event.to_json() for event in events]
-        emit_json("orderkit.events/v1", {"order": order, "events": told})
+        events_json = [event.to_json() for event in events]
+        emit_json("orderkit.events/v1", {"order": order, "events": events_json})
         return
     for event in events:
         often = f" ({event.count} times)" if event.count > 1 else ""
@@ -190,7 +192,7 @@ def show_ended(result: Ended, as_json: bool) -> None:
 
 
 def show_rendered_pack(
-    values: PlatformValues, paths: list[PurePosixPath], out: str, as_json: bool
+    values: PlatformValues, paths: list[PurePosixPath], out_folder: str, as_json: bool
 ) -> None:
     """Show what `orderkit platform render` wrote."""
     if as_json:
@@ -198,11 +200,11 @@ def show_rendered_pack(
             "profile": str(values.profile),
             "packCommit": values.pack_commit,
             "forge": values.forge_url,
-            "out": out,
+            "out": out_folder,
             "files": [str(path) for path in paths],
         }
         emit_json("orderkit.platform-render/v1", rendered)
         return
-    click.echo(f"{len(paths)} files of pack {short(values.pack_commit)} in {out}")
+    click.echo(f"{len(paths)} files of pack {short(values.pack_commit)} in {out_folder}")
     click.echo(f"  profile  {values.profile}")
     click.echo(f"  forge    {values.forge_url}")

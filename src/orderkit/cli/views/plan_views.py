@@ -60,14 +60,14 @@ class Screen:
     def of(cls, *, full: bool = False, color: str = "auto") -> Screen:
         """Look at the terminal, if there is one."""
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        chosen = {"always": True, "never": False}.get(color, colored())
-        return cls(full, max(width, _WIDTH_MIN) if width else None, chosen)
+        is_colored = {"always": True, "never": False}.get(color, colored())
+        return cls(full, max(width, _WIDTH_MIN) if width else None, is_colored)
 
     def echo(self, lines: Iterable[Line]) -> None:
         """Print lines, each in its colour, within the width."""
         for line, color in lines:
-            for part in self._fitted(line):
-                click.echo(click.style(part, fg=color) if color else part, color=self.color)
+            for fitted in self._fitted(line):
+                click.echo(click.style(fitted, fg=color) if color else fitted, color=self.color)
 
     def _fitted(self, line: str) -> list[str]:
         if self.width is None or len(line) <= self.width:
@@ -137,7 +137,10 @@ def check_drawable(file: Path) -> None:
     """
     if file.suffix not in {".svg", ".mmd", ".md"}:
         raise InvalidInputError(
-            "--graph", str(file), "has no ending we can draw", hint="plan.svg, plan.mmd or plan.md"
+            "--graph",
+            str(file),
+            "has no known picture format",
+            hint="plan.svg, plan.mmd or plan.md",
         )
 
 
@@ -170,17 +173,19 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
 
 def _costs(costs: Costs, screen: Screen) -> Iterator[Line]:
     yield f"  costs       {costs.sums}", ""
-    told = list(changed_lines(costs))
+    cost_lines = list(changed_lines(costs))
     if screen.full:
-        told = [(None, line) for line in costs.after.lines]
-    for old, new in told:
+        cost_lines = [(None, line) for line in costs.after.lines]
+    for old, new in cost_lines:
         line = new or old
         if line is None:
             continue
-        sums = " → ".join(each.reckoned for each in (old, new) if each)
-        gone = " (no more)" if new is None else ""
-        more = "".join(f"; {each}" for each in ("up to" * line.up_to, line.assumes) if each)
-        yield f"      {line.path or 'order'}: {line.title} {sums}{gone}{more}", ""
+        sums = " → ".join(cost_line.reckoned for cost_line in (old, new) if cost_line)
+        gone_note = " (no more)" if new is None else ""
+        remarks = "".join(
+            f"; {remark}" for remark in ("up to" * line.up_to, line.assumes) if remark
+        )
+        yield f"      {line.path or 'order'}: {line.title} {sums}{gone_note}{remarks}", ""
     if costs.after.unpriced:
         yield f"  not priced  {', '.join(costs.after.unpriced)}", "yellow"
     yield from ((f"  not known   costs: {text}", "yellow") for text in costs.after.unread)
@@ -189,11 +194,11 @@ def _costs(costs: Costs, screen: Screen) -> Iterator[Line]:
 
 
 def _folded(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[list[ResourceChange]]:
-    """Yield what is told at once: neighbours to which the same happens, if there are many."""
+    """Yield groups of neighbouring changes that are equal, to be shown as one."""
     for _, run in groupby(changes, key=_sameness):
         equal = list(run)
         if len(equal) < _EQUAL_MIN or screen.full:
-            yield from ([each] for each in equal)
+            yield from ([change] for change in equal)
         else:
             yield equal
 
@@ -209,7 +214,7 @@ def _resources(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[Li
         yield f"  {first.action.sign} {key_text(first.manifest)}   {first.path}", color
     else:
         yield f"  {first.action.sign} {len(changes)} of kind {first.manifest['kind']}", color
-        yield "      " + ", ".join(each.path for each in changes), ""
+        yield "      " + ", ".join(change.path for change in changes), ""
     if screen.full and first.action in {Action.ADDED, Action.REMOVED}:
         text = dump(shown_manifest(first.manifest)).removeprefix("---\n")
         yield from ((f"      {line}", "") for line in text.splitlines())
@@ -218,11 +223,11 @@ def _resources(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[Li
 
 
 def _fields(fields: Sequence[FieldDifference], screen: Screen) -> Iterator[Line]:
-    told = fields if screen.full else fields[:_FIELDS_MAX]
-    for field in told:
+    fields_shown = fields if screen.full else fields[:_FIELDS_MAX]
+    for field in fields_shown:
         yield f"      {_field(field, screen, prefix=6)}", ""
-    if len(fields) > len(told):
-        yield f"      and {len(fields) - len(told)} more fields (--full shows them)", ""
+    if len(fields) > len(fields_shown):
+        yield f"      and {len(fields) - len(fields_shown)} more fields (--full shows them)", ""
 
 
 def _field(field: FieldDifference, screen: Screen, *, prefix: int = 2) -> str:
@@ -232,6 +237,6 @@ def _field(field: FieldDifference, screen: Screen, *, prefix: int = 2) -> str:
     room = (screen.width or len(text) + prefix) - prefix
     if len(text) <= room:
         return text
-    each = max(8, (room - len(field.path) - 4) // 2)
-    old, new = shown_pair(field.old, field.new, limit=each)
+    limit_each = max(8, (room - len(field.path) - 4) // 2)
+    old, new = shown_pair(field.old, field.new, limit=limit_each)
     return f"{field.path} {old} → {new}"

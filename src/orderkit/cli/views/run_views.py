@@ -1,4 +1,4 @@
-"""How a run looks: its steps while they run, what a dry run would call, outputs, files."""
+"""Show a run: its steps, the calls of a dry run, outputs, files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATES = {"done": "ran", "planned": "would be called", "skipped": "skipped", "f
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunDestination:
     """How it was run, and where its files went."""
 
     dry_run: bool
@@ -36,23 +36,27 @@ class Steps:
         self._progress(event.step, f"{_STATES[event.state]}: {event.summary}")
 
 
-def show_run(result: TaskResult, events: list[StepEvent], place: Place, as_json: bool) -> None:
+def show_run(
+    result: TaskResult, events: list[StepEvent], destination: RunDestination, as_json: bool
+) -> None:
     """Show what a run came to: outputs, links and texts; of a dry run each step's inputs."""
     if as_json:
-        emit_json("orderkit.run/v1", _object(result, events, place))
+        emit_json("orderkit.run/v1", _object(result, events, destination))
         return
-    if place.dry_run:
+    if destination.dry_run:
         for event in events:
             _show_step(event)
     for line in result.log:
         click.echo(line, err=True)
     _show_outputs(result.outputs)
-    _show_files(result, place)
+    _show_files(result, destination)
 
 
-def _object(result: TaskResult, events: list[StepEvent], place: Place) -> dict[str, Any]:
+def _object(
+    result: TaskResult, events: list[StepEvent], destination: RunDestination
+) -> dict[str, Any]:
     return {
-        "dryRun": place.dry_run,
+        "dryRun": destination.dry_run,
         "steps": [
             {
                 "id": event.step,
@@ -74,7 +78,7 @@ def _object(result: TaskResult, events: list[StepEvent], place: Place) -> dict[s
             }
             for path, file in sorted(result.workspace.items())
         ],
-        "out": place.folder,
+        "out": destination.folder,
     }
 
 
@@ -97,17 +101,17 @@ def _show_outputs(outputs: Mapping[str, Any]) -> None:
         click.echo(content if isinstance(content, str) else json.dumps(content))
     for name, value in outputs.items():
         if name not in {"links", "text"}:
-            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            click.echo(f"{name}: {shown}")
+            text_shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            click.echo(f"{name}: {text_shown}")
 
 
 def _maps(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _show_files(result: TaskResult, place: Place) -> None:
-    if place.folder:
-        click.echo(f"{len(result.workspace)} files written to {place.folder}", err=True)
+def _show_files(result: TaskResult, destination: RunDestination) -> None:
+    if destination.folder:
+        click.echo(f"{len(result.workspace)} files written to {destination.folder}", err=True)
     elif result.workspace:
         click.echo(
             f"{len(result.workspace)} files in the workspace; --out DIR keeps them", err=True

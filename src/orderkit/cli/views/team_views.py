@@ -17,7 +17,7 @@ def show_team_added(result: TeamAdded, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.team/v1", {"team": result.team, "created": result.created})
         return
-    click.echo(f"team {result.team} {'may order now' if result.created else 'was there already'}")
+    click.echo(f"team {result.team} {'is added' if result.created else 'existed already'}")
 
 
 def show_team_changed(result: TeamAdded, as_json: bool) -> None:
@@ -25,8 +25,8 @@ def show_team_changed(result: TeamAdded, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
         return
-    words = "is changed" if result.created else "was like that already"
-    click.echo(f"team {result.team} {words}: {_limits(result.file.limits.told())}")
+    words = "is changed" if result.created else "is unchanged"
+    click.echo(f"team {result.team} {words}: {_limits(result.file.limits.texts())}")
 
 
 def show_teams(teams: Iterable[str], as_json: bool) -> None:
@@ -41,16 +41,16 @@ def show_teams(teams: Iterable[str], as_json: bool) -> None:
 
 def show_team(result: TeamReport, as_json: bool) -> None:
     """Show one team."""
-    found = result.to_json()
+    report = result.to_json()
     if as_json:
-        emit_json("orderkit.team-report/v1", found)
+        emit_json("orderkit.team-report/v1", report)
         return
-    members = found["members"]
-    click.echo(f"team {found['team']}: {len(result.orders)} orders")
+    members = report["members"]
+    click.echo(f"team {report['team']}: {len(result.orders)} orders")
     click.echo(f"  members     {'as the forge says' if members is None else _words(members)}")
-    click.echo(f"  may order   {_words(found['kits'])}")
-    click.echo(f"  namespaces  {_words(found['namespaces'])}")
-    click.echo(f"  limits      {_limits(result.file.limits.told())}")
+    click.echo(f"  may order   {_words(report['kits'])}")
+    click.echo(f"  namespaces  {_words(report['namespaces'])}")
+    click.echo(f"  limits      {_limits(result.file.limits.texts())}")
     click.echo(f"  orders      {_words(result.orders)}")
 
 
@@ -59,15 +59,15 @@ def show_team_removed(result: TeamRemoved, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.team-removed/v1", {"team": result.team, "changed": result.changed})
         return
-    words = "is off the platform" if result.changed else "was off the platform already"
+    words = "is removed" if result.changed else "was removed already"
     click.echo(f"team {result.team} {words}; its organisation stays")
 
 
-def _words(found: Iterable[str]) -> str:
-    names = list(found)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
+def _words(texts: Iterable[str]) -> str:
+    names = list(texts)
+    rest_note = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{rest_note}" if names else "none"
 
 
-def _limits(told: Iterable[str]) -> str:
-    return ", ".join(told) or "no limits"
+def _limits(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "no limits"

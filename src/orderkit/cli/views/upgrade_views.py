@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,6 +10,7 @@ import click
 
 from orderkit.cli.output import emit_json
 from orderkit.core.order.order_state import short
+from orderkit.core.unified_diff import unified_diff
 from orderkit.flows.install.upgrading import FileDifference, Upgraded, UpgradePlan, Wave
 
 _ACTIONS = {(False, True): "new", (True, False): "removed", (True, True): "changed"}
@@ -23,7 +23,7 @@ def show_plan(plan: UpgradePlan, *, as_json: bool) -> None:
         emit_json("orderkit.platform-upgrade-plan/v1", {"from": plan.commit, "waves": waves})
         return
     if not plan.differing:
-        click.echo(f"nothing to do: the platform is as it should be at {short(plan.commit)}")
+        click.echo(f"nothing to do: the platform is up to date at {short(plan.commit)}")
         return
     for number, wave in enumerate(plan.differing, 1):
         waits = " and waits until it is ready" if wave.layer and wave.layer.folder else ""
@@ -41,7 +41,7 @@ def show_upgraded(done: Upgraded, *, as_json: bool) -> None:
         emit_json("orderkit.platform-upgrade/v1", told)
         return
     if not done.commits:
-        click.echo("nothing to do: every layer is as it should be and ready")
+        click.echo("nothing to do: every layer is up to date and ready")
         return
     click.echo(f"upgraded ({done.operation})")
     for name, commit in done.commits.items():
@@ -75,20 +75,9 @@ def _action(one: FileDifference) -> str:
 
 
 def _diff(one: FileDifference) -> str:
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for line in difflib.unified_diff(
-            _lines(one.before),
-            _lines(one.after),
-            _name("a", one, one.before),
-            _name("b", one, one.after),
-        )
-    )
+    old, new = _name("a", one, one.before), _name("b", one, one.after)
+    return unified_diff(one.before, one.after, old, new)
 
 
 def _name(side: str, one: FileDifference, data: bytes | None) -> str:
     return "/dev/null" if data is None else f"{side}/{PurePosixPath(one.path)}"
-
-
-def _lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode(errors="replace").splitlines(keepends=True)

@@ -1,1 +1,1 @@
-"""Argo CD: what its Applications say, the order of a sync, and how it judges health."""
+"""Argo CD: the state of Applications, the order of a sync, and health checks."""

@@ -1,5 +1,5 @@
 """
-Read from an Argo CD Application why it is not delivered, and what a person can do about it.
+Find out why an Argo CD Application is not delivered, and what a person can do about it.
 
 No single field tells. A ComparisonError leaves health Healthy and the revision a branch name; a
 forbidden kind is no condition, its reason stands at the resource; while an operation retries an
@@ -28,7 +28,7 @@ from orderkit.core.objects.kube_objects import (
 )
 
 _UNREADABLE = ("InvalidSpecError", "ComparisonError", "UnknownError", "DeletionError")
-"""While one of these holds, the other fields are of no worth."""
+"""While one of these conditions is set, the other fields mean nothing."""
 _DISTURBING = ("SyncError", "SharedResourceWarning", "RepeatedResourceWarning")
 _WAITS = re.compile(
     r"waiting for (?P<what>healthy state of|completion of hook|deletion of)"
@@ -48,13 +48,13 @@ class Hindrance:
 
     reason: str
     advice: str = ""
-    """What a person can do; empty where waiting is enough."""
+    """What a person can do; empty if waiting is enough."""
     failing: bool = False
-    """Something is wrong; else it is under way."""
+    """The delivery failed; otherwise it is in progress."""
     since: str = ""
-    """When it began, RFC 3339, as far as Argo CD tells."""
+    """When it began, RFC 3339, if Argo CD reports it."""
     waits_for: ObjectKey | None = None
-    """The object on which the operation waits."""
+    """The object that the operation waits for."""
 
 
 def hindrance(application: Manifest, commit: str | None = None) -> Hindrance | None:
@@ -78,7 +78,7 @@ def hindrance(application: Manifest, commit: str | None = None) -> Hindrance | N
 
 
 def delivers_nothing(application: Manifest) -> bool:
-    """Say whether Argo CD found no object at all at the commit it is Synced with."""
+    """Say whether Argo CD found no objects at the commit it is Synced to."""
     status = dig(application, "status", "sync", "status")
     return status == "Synced" and not dig(application, "status", "resources")
 
@@ -92,12 +92,12 @@ def pinned(application: Manifest) -> str:
 
 
 def automated(application: Manifest) -> bool:
-    """Say whether the running operation was begun by auto-sync, not by somebody."""
+    """Say whether auto-sync started the running operation, not a person."""
     return bool(dig(_state(application), "operation", "initiatedBy", "automated"))
 
 
 def short(revision: str) -> str:
-    """Cut a commit id for people; a branch name stays whole."""
+    """Shorten a commit id for people; a branch name stays whole."""
     return revision[:8] if _COMMIT.fullmatch(revision) else revision
 
 
@@ -110,13 +110,13 @@ def _revision(application: Manifest) -> str:
 
 
 def _conditions(application: Manifest, types: Iterable[str]) -> Hindrance | None:
-    found = dig(application, "status", "conditions", default=()) or ()
+    conditions = dig(application, "status", "conditions", default=()) or ()
     if dig(application, "status", "sync", "status") == "Synced" and "SyncError" in types:
         return None  # left over from before, or a warning about what did not hinder
-    for wanted in types:
-        for entry in found:
-            if entry.get("type") == wanted:
-                message = str(entry.get("message") or wanted)
+    for type_ in types:
+        for entry in conditions:
+            if entry.get("type") == type_:
+                message = str(entry.get("message") or type_)
                 since = str(entry.get("lastTransitionTime") or "")
                 return Hindrance(plain(message), advice_for(message), failing=True, since=since)
     return None
@@ -145,51 +145,53 @@ def _unread(application: Manifest) -> Hindrance | None:
 
 
 def _operation(application: Manifest, commit: str | None) -> Hindrance | None:
-    """Judge the operation that runs now."""
+    """Judge the running operation."""
     state = _state(application)
     phase = state.get("phase")
-    begun = str(state.get("startedAt") or "")
+    started_at = str(state.get("startedAt") or "")
     if phase == "Terminating":
-        return Hindrance(f"Argo CD ends its sync of {short(pinned(application))}", since=begun)
+        return Hindrance(f"Argo CD ends its sync of {short(pinned(application))}", since=started_at)
     if phase != "Running":
-        asked = "operation" in application
-        seen = short(_revision(application))
-        return Hindrance(f"Argo CD is applying {seen}") if asked else None
-    wanted = commit or _revision(application)
-    applied = pinned(application) or wanted
+        is_requested = "operation" in application
+        compared_revision = short(_revision(application))
+        return Hindrance(f"Argo CD is applying {compared_revision}") if is_requested else None
+    target_revision = commit or _revision(application)
+    applied = pinned(application) or target_revision
     if state.get("retryCount"):
-        return _retrying(application, applied, wanted)
+        return _retrying(application, applied, target_revision)
     waits = _waits_for(application)
     if waits is not None:
-        return _waiting(application, waits, applied, wanted)
-    return Hindrance(f"Argo CD is applying {short(applied)}", since=begun)
+        return _waiting(application, waits, applied, target_revision)
+    return Hindrance(f"Argo CD is applying {short(applied)}", since=started_at)
 
 
-def _retrying(application: Manifest, applied: str, wanted: str) -> Hindrance:
-    """An operation that failed and will be repeated: it keeps newer commits out."""
+def _retrying(application: Manifest, applied: str, target_revision: str) -> Hindrance:
+    """A failed operation that Argo CD retries: it blocks newer commits."""
     state = _state(application)
     why, advice = _why_failed(application)
     limit = dig(state, "operation", "retry", "limit", default=0)
     tries = "without limit" if limit < 0 else f"of {limit}"
     reason = f"{why} (retry {state['retryCount']} {tries} of {short(applied)})"
-    if applied != wanted:
-        reason += f"; {short(wanted)} has to wait"
+    if applied != target_revision:
+        reason += f"; {short(target_revision)} has to wait"
         advice = f"let the newer commit through: {_ending(application)}"
     since = str(state.get("startedAt") or "")
     return Hindrance(reason, advice, failing=True, since=since)
 
 
-def _waiting(application: Manifest, waits: ObjectKey, applied: str, wanted: str) -> Hindrance:
-    """An operation that waits on an object, without limit."""
+def _waiting(
+    application: Manifest, waits: ObjectKey, applied: str, target_revision: str
+) -> Hindrance:
+    """An operation that waits for an object, without a time limit."""
     state = _state(application)
     since = str(state.get("startedAt") or "")
-    found = _WAITS.match(str(state.get("message") or ""))
-    until = _UNTIL[found["what"]] if found else ""
-    more = f" and {found['more']} more" if found and found["more"] else ""
-    reason = f"the sync of {short(applied)} waits for {waits}{more} {until}".strip()
+    match = _WAITS.match(str(state.get("message") or ""))
+    until = _UNTIL[match["what"]] if match else ""
+    and_more = f" and {match['more']} more" if match and match["more"] else ""
+    reason = f"the sync of {short(applied)} waits for {waits}{and_more} {until}".strip()
     advice = f"Argo CD waits without limit: see why {waits} does not get ready"
-    if applied != wanted:
-        reason += f"; {short(wanted)} has to wait"
+    if applied != target_revision:
+        reason += f"; {short(target_revision)} has to wait"
         advice = f"let the newer commit through: {_ending(application)}"
     return Hindrance(f"{reason}, since {since}", advice, since=since, waits_for=waits)
 
@@ -202,25 +204,25 @@ def _waits_for(application: Manifest) -> ObjectKey | None:
     (observed): so the operation's own list must have it as running.
     """
     state = _state(application)
-    found = _WAITS.match(str(state.get("message") or ""))
-    if state.get("phase") != "Running" or not found:
+    match = _WAITS.match(str(state.get("message") or ""))
+    if state.get("phase") != "Running" or not match:
         return None
     for entry in _results(state):
-        named = (entry.get("group") or "", entry.get("kind"), entry.get("name"))
-        if named == (found["group"], found["kind"], found["name"]):
+        waits_for_object = (entry.get("group") or "", entry.get("kind"), entry.get("name"))
+        if waits_for_object == (match["group"], match["kind"], match["name"]):
             return _key(application, entry)
     return None
 
 
 def _behind(application: Manifest, commit: str | None) -> Hindrance | None:
-    seen = _revision(application)
-    if commit and seen != commit:
-        return Hindrance(f"Git is at {short(commit)}, Argo CD has seen {short(seen)}")
+    compared_revision = _revision(application)
+    if commit and compared_revision != commit:
+        return Hindrance(f"Git is at {short(commit)}, Argo CD has seen {short(compared_revision)}")
     return None
 
 
 def _gave_up(application: Manifest) -> Hindrance | None:
-    """Judge the last operation: a commit whose sync failed is never tried again by itself."""
+    """Judge the last operation: Argo CD never retries a failed commit by itself."""
     state = _state(application)
     if state.get("phase") not in ("Failed", "Error"):
         return None
@@ -242,18 +244,18 @@ def _gave_up(application: Manifest) -> Hindrance | None:
 
 
 def _difference(application: Manifest) -> Hindrance | None:
-    seen = short(_revision(application))
+    compared_revision = short(_revision(application))
     if dig(application, "status", "sync", "status") == "Synced":
         return None
     policy = dig(application, "spec", "syncPolicy", "automated")
     if policy is None or policy.get("enabled") is False:
-        reason = f"the cluster differs from {seen}, and auto-sync is off"
+        reason = f"the cluster differs from {compared_revision}, and auto-sync is off"
         return Hindrance(reason, f"sync it by hand: {_again(application)}", failing=True)
-    return Hindrance(f"the cluster differs from {seen}")
+    return Hindrance(f"the cluster differs from {compared_revision}")
 
 
 def _why_failed(application: Manifest) -> tuple[str, str]:
-    """Return the first reason of a failed operation, from the resource it befell, with advice."""
+    """Return the first failure of an operation with its resource, and advice."""
     state = _state(application)
     for entry in _results(state):
         if entry.get("status") == "SyncFailed" or entry.get("hookPhase") in ("Failed", "Error"):
@@ -276,13 +278,13 @@ def _key(application: Manifest, entry: dict[str, Any]) -> ObjectKey:
     """
     kind = Kind(entry.get("group") or "", entry.get("version", ""), entry.get("kind", ""))
     name, namespace = entry.get("name", ""), entry.get("namespace") or ""
-    for known in dig(application, "status", "resources", default=()) or ():
-        if (known.get("group") or "", known.get("kind"), known.get("name")) == (
+    for resource in dig(application, "status", "resources", default=()) or ():
+        if (resource.get("group") or "", resource.get("kind"), resource.get("name")) == (
             kind.group,
             kind.kind,
             name,
-        ) and known.get("namespace", "") in ("", namespace):
-            namespace = known.get("namespace", "")
+        ) and resource.get("namespace", "") in ("", namespace):
+            namespace = resource.get("namespace", "")
     return ObjectKey(kind, name, namespace)
 
 
@@ -299,5 +301,5 @@ def _again(application: Manifest) -> str:
 
 def _patching(application: Manifest, patch: str) -> str:
     name = metadata(application).get("name", "")
-    place = metadata(application).get("namespace", ARGOCD_NAMESPACE)
-    return f"kubectl -n {place} patch application {name} --type merge -p '{patch}'"
+    namespace = metadata(application).get("namespace", ARGOCD_NAMESPACE)
+    return f"kubectl -n {namespace} patch application {name} --type merge -p '{patch}'"

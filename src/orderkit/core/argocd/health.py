@@ -1,5 +1,5 @@
 """
-The health of one object as a real Argo CD would judge it with the checks of a pack.
+The health of an object as Argo CD would judge it with a pack's health checks.
 
 Pure. ``core.argocd.health_lua`` says the same in Lua; one table of cases holds for both, so whoever
 changes one changes the other. Judged are Applications, Crossplane's packages, definitions and
@@ -23,7 +23,7 @@ from orderkit.core.objects.kube_objects import APPLICATION, Kind, Manifest, cond
 
 
 class HealthStatus(StrEnum):
-    """Argo CD's words, best first."""
+    """Argo CD's health states, best first."""
 
     HEALTHY = "Healthy"
     SUSPENDED = "Suspended"
@@ -71,12 +71,12 @@ def health_of(manifest: Manifest, *, composite: bool = False) -> Health | None:
 
 
 def worst(verdicts: Iterable[Health]) -> Health:
-    """Return the worst verdict, the first of equals; healthy when there is none."""
-    found = HEALTHY
+    """Return the worst verdict, the first of equal ones; healthy if there is none."""
+    worst_verdict = HEALTHY
     for verdict in verdicts:
-        if _SEVERITY[verdict.status] > _SEVERITY[found.status]:
-            found = verdict
-    return found
+        if _SEVERITY[verdict.status] > _SEVERITY[worst_verdict.status]:
+            worst_verdict = verdict
+    return worst_verdict
 
 
 def _check_for(kind: Kind) -> Callable[[Manifest], Health] | None:
@@ -101,7 +101,7 @@ def _application(manifest: Manifest) -> Health:
 
 
 def _unapplied(layer: Manifest) -> Health | None:
-    """Say what a layer lacks before its own health counts; None when it was applied."""
+    """Return what a layer waits for before its own health counts; None once it is applied."""
     sync = dig(layer, "status", "sync", default={})
     operation = dig(layer, "status", "operationState", default={})
     if sync.get("status") in (None, "Unknown"):
@@ -123,22 +123,26 @@ def _differing(sync: dict[str, Any], operation: dict[str, Any]) -> Health | None
 
 
 def _definition(manifest: Manifest) -> Health:
-    """Established at this generation; a stale Established lies (the CRD is still the old one)."""
-    found = condition(manifest, "Established")
-    if found is None:
+    """Established at this generation; an older Established belongs to the previous CRD."""
+    established = condition(manifest, "Established")
+    if established is None:
         return _progressing("condition Established is not there yet")
-    if not _is_observed(manifest, found):
+    if not _is_observed(manifest, established):
         return _progressing("condition Established is of an older generation")
-    return _told(found)
+    return _told(established)
 
 
 def _revision(manifest: Manifest) -> Health:
-    found = condition(manifest, "ValidPipeline")
-    return _told(found) if found else _progressing("condition ValidPipeline is not there yet")
+    valid_pipeline = condition(manifest, "ValidPipeline")
+    return (
+        _told(valid_pipeline)
+        if valid_pipeline
+        else _progressing("condition ValidPipeline is not there yet")
+    )
 
 
 def _package(manifest: Manifest) -> Health:
-    """Installed, healthy, and the package that is wanted; nothing tells that it never will be."""
+    """Installed and healthy with the desired package; a permanent failure is not recognisable."""
     paused = _paused(manifest)
     if paused is not None:
         return paused
@@ -153,14 +157,18 @@ def _package(manifest: Manifest) -> Health:
 
 
 def _lacking(package: Manifest, type_: str) -> Health | None:
-    found = condition(package, type_)
-    if found is None:
+    package_condition = condition(package, type_)
+    if package_condition is None:
         return _progressing(f"condition {type_} is not there yet")
-    if not _is_observed(package, found):
+    if not _is_observed(package, package_condition):
         return _progressing(f"condition {type_} is of an older generation")
-    if found.get("reason") == "InactivePackageRevision":
-        return Health(HealthStatus.SUSPENDED, str(found.get("message", "")))
-    return None if found.get("status") == "True" else _progressing(found.get("message", ""))
+    if package_condition.get("reason") == "InactivePackageRevision":
+        return Health(HealthStatus.SUSPENDED, str(package_condition.get("message", "")))
+    return (
+        None
+        if package_condition.get("status") == "True"
+        else _progressing(package_condition.get("message", ""))
+    )
 
 
 def _reconciled(manifest: Manifest) -> Health:
@@ -177,13 +185,15 @@ def _reconciled(manifest: Manifest) -> Health:
     if synced and synced.get("status") == "False" and _is_observed(manifest, synced):
         return Health(HealthStatus.DEGRADED, str(synced.get("message", "")))
     for type_ in ("Synced", "Ready"):
-        found = condition(manifest, type_)
-        if found is None:
+        reconcile_condition = condition(manifest, type_)
+        if reconcile_condition is None:
             return _progressing(f"condition {type_} is not there yet")
-        if found.get("status") != "True" or not _is_observed(manifest, found):
-            return _progressing(found.get("message", ""))
-    begun = condition(manifest, "Responsive")
-    if begun is not None and not _is_observed(manifest, begun):
+        if reconcile_condition.get("status") != "True" or not _is_observed(
+            manifest, reconcile_condition
+        ):
+            return _progressing(reconcile_condition.get("message", ""))
+    responsive = condition(manifest, "Responsive")
+    if responsive is not None and not _is_observed(manifest, responsive):
         return _progressing("a round with the newest values has not begun yet")
     return HEALTHY
 
@@ -195,23 +205,23 @@ def _paused(manifest: Manifest) -> Health | None:
     return Health(HealthStatus.SUSPENDED, str(synced.get("message", "")))
 
 
-def _told(found: dict[str, Any]) -> Health:
-    """Take a condition at its word."""
-    if found.get("status") == "True":
+def _told(condition_: dict[str, Any]) -> Health:
+    """Return the health that a condition states."""
+    if condition_.get("status") == "True":
         return HEALTHY
-    failed = found.get("status") == "False"
+    failed = condition_.get("status") == "False"
     status = HealthStatus.DEGRADED if failed else HealthStatus.PROGRESSING
-    return Health(status, str(found.get("message", "")))
+    return Health(status, str(condition_.get("message", "")))
 
 
 def _progressing(message: object) -> Health:
     return Health(HealthStatus.PROGRESSING, str(message))
 
 
-def _is_observed(manifest: Manifest, found: dict[str, Any]) -> bool:
-    """Say whether a condition speaks of the current generation; without the field it does."""
+def _is_observed(manifest: Manifest, condition_: dict[str, Any]) -> bool:
+    """Say whether a condition is of the current generation; without the field it counts as such."""
     generation = metadata(manifest).get("generation")
-    return found.get("observedGeneration", generation) == generation
+    return condition_.get("observedGeneration", generation) == generation
 
 
 _CHECKS: dict[tuple[str, str], Callable[[Manifest], Health]] = {

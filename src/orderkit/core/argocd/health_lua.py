@@ -1,5 +1,5 @@
 """
-The health checks that Argo CD runs on what a pack delivers, as Lua.
+The health checks that Argo CD runs for a pack's objects, in Lua.
 
 Argo CD runs a check without Lua's libraries for text and numbers and gives it the object as
 ``obj``. One that is being deleted never gets here: Argo CD says Progressing itself. A layer's
@@ -8,7 +8,7 @@ everything that may come right by itself is Progressing. An order's check is for
 pipeline that fails is Degraded at once.
 
 ``core.argocd.health`` judges the same way for the embedded platform; one table of cases holds for
-both. Used by ``core.generate.health_checks``.
+both. Used by ``core.argocd.health_checks``.
 """
 
 from __future__ import annotations

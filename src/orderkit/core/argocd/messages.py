@@ -1,5 +1,5 @@
 """
-Argo CD's messages in words for people, and what to do about each.
+Translate Argo CD's messages into plain words, with advice for each.
 
 A message goes through several programs on its way (``Failed to load target state: failed to
 generate manifest for source 1 of 1: rpc error: code = Unknown desc = …``); what those add is
@@ -25,7 +25,7 @@ _RETRYING = re.compile(r"\. Retrying attempt #\d+ at [^.]+\.$|\s*\(retried \d+ t
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A message we know, its words (a template of `re.Match.expand`), and advice."""
+    """A known message, its plain words (a template for `re.Match.expand`), and advice."""
 
     pattern: re.Pattern[str]
     words: str
@@ -142,27 +142,29 @@ _KNOWN = (
 
 
 def plain(message: str) -> str:
-    """Return a message of Argo CD in words for people, on one line."""
+    """Return a message of Argo CD in plain words, on one line."""
     bare = _bare(message)
-    known = _find(bare)
-    found = known.pattern.search(bare) if known and known.words else None
-    told = found.expand(known.words) if known and found else bare
-    return " ".join(told.split())
+    known_message = _find(bare)
+    match = known_message.pattern.search(bare) if known_message and known_message.words else None
+    plain_text = match.expand(known_message.words) if known_message and match else bare
+    return " ".join(plain_text.split())
 
 
 def advice_for(message: str) -> str:
-    """Return what to do about a message; empty if it is not known."""
-    known = _find(_bare(message))
-    return known.advice if known else ""
+    """Return the advice for a message; empty if the message is unknown."""
+    known_message = _find(_bare(message))
+    return known_message.advice if known_message else ""
 
 
 def _bare(message: str) -> str:
-    """Take off what other programs put around a message."""
+    """Remove the prefixes that other programs add to a message."""
     text = _RETRYING.sub("", message.strip())
-    while found := _WRAPPINGS.match(text):
-        text = text[found.end() :]
+    while match := _WRAPPINGS.match(text):
+        text = text[match.end() :]
     return text.strip()
 
 
 def _find(bare: str) -> _Known | None:
-    return next((known for known in _KNOWN if known.pattern.search(bare)), None)
+    return next(
+        (known_message for known_message in _KNOWN if known_message.pattern.search(bare)), None
+    )

@@ -1,9 +1,9 @@
 """
-The order of a sync as Argo CD has it: wave, kind, name; backwards for what is pruned.
+The order of an Argo CD sync: wave, kind, name; reversed for pruned objects.
 
 Pure: it sees manifests and says what comes when. It neither applies nor waits; that is
 ``adapters.embedded.delivery.sync``. Checks of packs may use it to show the order of a layer.
-Phases other than Sync (hooks) do not exist here.
+Phases other than Sync (hooks) are not supported.
 
 Rules, read from Argo CD 3.2: lower waves first, default 0; inside a wave the kinds of `KIND_ORDER`,
 then every other kind, each by name; a Namespace moves before the first object that lives in it
@@ -67,13 +67,13 @@ KIND_ORDER = (
     "Ingress",
     "APIService",
 )
-"""Kinds that come before all others, in this order."""
+"""Kinds that are applied before all others, in this order."""
 
 _RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SyncStep:
     """One object of a sync: applied, or pruned."""
 
     key: ObjectKey
@@ -84,12 +84,12 @@ class Step:
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """Where it belongs before dependencies are looked at."""
+        """Its position before dependencies are considered."""
         return self.wave, _RANK.get(self.key.kind.kind, len(KIND_ORDER)), self.key.name
 
 
 def wave_of(manifest: Manifest) -> int:
-    """Return the sync wave; 0 when there is none or it is no number."""
+    """Return the sync wave; 0 if it is missing or not a number."""
     text = str(annotations_of(manifest).get(SYNC_WAVE, "0"))
     try:
         return int(text)
@@ -103,7 +103,7 @@ def sync_options(manifest: Manifest) -> frozenset[str]:
     return frozenset(option.strip() for option in text.split(",") if option.strip())
 
 
-def apply_step(manifest: Manifest) -> Step:
+def apply_step(manifest: Manifest) -> SyncStep:
     """
     Make the step that applies `manifest`.
 
@@ -111,20 +111,22 @@ def apply_step(manifest: Manifest) -> Step:
         ValueError: It is no Kubernetes object.
     """
     key = ObjectKey.of(manifest)
-    return Step(key, wave_of(manifest), creates=_creates(key, manifest))
+    return SyncStep(key, wave_of(manifest), creates=_creates(key, manifest))
 
 
-def prune_step(live: Manifest) -> Step:
+def prune_step(live: Manifest) -> SyncStep:
     """
     Make the step that deletes `live`.
 
     Raises:
         ValueError: It is no Kubernetes object.
     """
-    return Step(ObjectKey.of(live), wave_of(live), prune=True)
+    return SyncStep(ObjectKey.of(live), wave_of(live), prune=True)
 
 
-def sync_order(steps: Iterable[Step], *, prune_last: Iterable[ObjectKey] = ()) -> list[Step]:
+def sync_order(
+    steps: Iterable[SyncStep], *, prune_last: Iterable[ObjectKey] = ()
+) -> list[SyncStep]:
     """
     Return the steps in the order Argo CD takes them, with the waves it gives them.
 
@@ -138,18 +140,18 @@ def sync_order(steps: Iterable[Step], *, prune_last: Iterable[ObjectKey] = ()) -
     return _pull_forward(ordered, _kind_needed)
 
 
-def waves(steps: Iterable[Step]) -> list[list[Step]]:
+def waves(steps: Iterable[SyncStep]) -> list[list[SyncStep]]:
     """Group ordered steps into waves; each waits for the health of the one before."""
     return [list(group) for _, group in groupby(steps, key=lambda step: step.wave)]
 
 
 def deletion_waves(live: Iterable[Manifest]) -> list[list[Manifest]]:
-    """Group live objects as the end of an Application takes them: highest wave first."""
+    """Group live objects in the order of an Application's deletion: highest wave first."""
     ordered = sorted(live, key=lambda manifest: (-wave_of(manifest), ObjectKey.of(manifest)))
     return [list(group) for _, group in groupby(ordered, key=wave_of)]
 
 
-def _by_rank_and_key(step: Step) -> tuple[tuple[int, int, str], ObjectKey, bool]:
+def _by_rank_and_key(step: SyncStep) -> tuple[tuple[int, int, str], ObjectKey, bool]:
     return step.rank, step.key, step.prune
 
 
@@ -165,7 +167,7 @@ def _creates(key: ObjectKey, manifest: Manifest) -> Hashable:
     return None
 
 
-def _swap_prune_waves(steps: list[Step], prune_last: set[ObjectKey]) -> list[Step]:
+def _swap_prune_waves(steps: list[SyncStep], prune_last: set[ObjectKey]) -> list[SyncStep]:
     prune_waves = sorted({step.wave for step in steps if step.prune})
     swapped = dict(zip(prune_waves, reversed(prune_waves), strict=True))
     turned = [replace(step, wave=swapped[step.wave]) if step.prune else step for step in steps]
@@ -176,31 +178,33 @@ def _swap_prune_waves(steps: list[Step], prune_last: set[ObjectKey]) -> list[Ste
     ]
 
 
-def _namespace_needed(step: Step) -> Hashable:
+def _namespace_needed(step: SyncStep) -> Hashable:
     return ("namespace", step.key.namespace) if step.key.namespace else None
 
 
-def _kind_needed(step: Step) -> Hashable:
+def _kind_needed(step: SyncStep) -> Hashable:
     kind: Kind = step.key.kind
     return "kind", kind.group, kind.kind
 
 
-def _pull_forward(steps: Sequence[Step], needed: Callable[[Step], Hashable]) -> list[Step]:
+def _pull_forward(
+    steps: Sequence[SyncStep], users_of: Callable[[SyncStep], Hashable]
+) -> list[SyncStep]:
     """Move each creator before the first step that needs it, into that step's wave."""
-    ordered: list[Step] = []
+    ordered: list[SyncStep] = []
     for step in steps:
-        place = _first_user(ordered, step, needed) if step.creates is not None else None
-        if place is None:
+        position = _first_user(ordered, step, users_of) if step.creates is not None else None
+        if position is None:
             ordered.append(step)
         else:
-            ordered.insert(place, replace(step, wave=ordered[place].wave))
+            ordered.insert(position, replace(step, wave=ordered[position].wave))
     return ordered
 
 
 def _first_user(
-    ordered: Sequence[Step], creator: Step, needed: Callable[[Step], Hashable]
+    ordered: Sequence[SyncStep], creator: SyncStep, users_of: Callable[[SyncStep], Hashable]
 ) -> int | None:
-    for place, step in enumerate(ordered):
-        if not step.prune and step.creates is None and needed(step) == creator.creates:
-            return place
+    for position, step in enumerate(ordered):
+        if not step.prune and step.creates is None and users_of(step) == creator.creates:
+            return position
     return None

@@ -1,10 +1,10 @@
 """
-Judge a kit: its files, its XRD and Composition, and what its pipeline does when it runs.
+Check a kit: its files, its XRD and Composition, and what its pipeline does when it runs.
 
-`check_kit` gives findings with file, line, rule and advice; the rules are one table
-(``rules.Rule``). Stations run here, in process. Not done here: reading the pack's folder, the
-second process that proves stations deterministic (``flows.kit.check_kits``), the API server's
-verdict on composed resources.
+`check_kit` returns findings with file, line, rule and advice; the rules are in one table
+(``rules.Rule``). Stations run in this process. Done elsewhere: reading the pack's folder, and the
+second process that proves stations deterministic (``flows.kit.check_kits``). Not done: the API
+server's verdict on composed resources.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from orderkit.core.check.kit_yaml_rules import (
     check_visible,
 )
 from orderkit.core.check.rights_rules import check_rights
-from orderkit.core.check.rules import Coded, Rule
+from orderkit.core.check.rules import Coded, KitRule
 from orderkit.core.check.station_source import check_station_sources
-from orderkit.core.check.subject import PackFacts, Subject
+from orderkit.core.check.subject import KitUnderCheck, PackFacts
 from orderkit.core.check.trial_orders import orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
 from orderkit.core.check.xrd_rules import check_definition, check_readable
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.core.schema.validate.located_findings import Located
 
 __all__ = [
     "DEFAULT_STYLE",
     "Checked",
+    "KitRule",
+    "KitUnderCheck",
     "PackFacts",
-    "Rule",
-    "Subject",
     "check_kit",
     "try_kit",
 ]
@@ -43,56 +43,56 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in one kit, sorted by file and line, and the runs it was found in."""
+    """The findings of one kit, sorted by file and line, and the runs that led to them."""
 
     kit: str
     findings: tuple[Located, ...]
     runs: tuple[Run, ...]
 
 
-def check_kit(subject: Subject, *, style: str = DEFAULT_STYLE) -> Checked:
+def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
     """
-    Judge one kit by every rule that can be judged within one process.
+    Check one kit by every rule that needs only one process.
 
     Args:
         style: A yamllint configuration.
 
     Raises:
-        ValueError: `style` is none.
+        ValueError: `style` is not a valid configuration.
     """
-    found = [*check_kit_yaml(subject), *check_definition(subject), *check_compositions(subject)]
-    found += [entry for entry in subject.pack.unreadable if _is_ours(subject, entry)]
+    findings = [*check_kit_yaml(subject), *check_definition(subject), *check_compositions(subject)]
+    findings += [entry for entry in subject.pack.unreadable if _is_ours(subject, entry)]
     runs: list[Run] = []
     kit = subject.kit
     if kit is None:
-        explained = any(is_error(entry) for entry in found)
-        found += () if explained else check_readable(subject)
+        explained = any(is_error(entry) for entry in findings)
+        findings += () if explained else check_readable(subject)
     else:
-        found += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
-        found += [*check_changes(subject, kit), *check_visible(subject, kit)]
+        findings += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
+        findings += [*check_changes(subject, kit), *check_visible(subject, kit)]
         orders = orders_of(subject, kit)
-        runs = runs_of(subject, orders.tried)
-        found += orders.findings
-        found += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
-    found += [*check_station_sources(subject), *check_style(subject, style)]
-    found.sort(key=_order)
-    return Checked(subject.name, tuple(dict.fromkeys(found)), tuple(runs))
+        runs = runs_of(subject, orders.orders)
+        findings += orders.findings
+        findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
+    findings += [*check_station_sources(subject), *check_style(subject, style)]
+    findings.sort(key=_order)
+    return Checked(subject.name, tuple(dict.fromkeys(findings)), tuple(runs))
 
 
-def try_kit(subject: Subject) -> tuple[Run, ...]:
-    """Run the kit's pipeline for its examples without judging; empty if it cannot be read."""
+def try_kit(subject: KitUnderCheck) -> tuple[Run, ...]:
+    """Run the kit's pipeline for its examples without checks; empty if it is unreadable."""
     if subject.kit is None:
         return ()
-    return tuple(runs_of(subject, orders_of(subject, subject.kit).tried, twice=False))
+    return tuple(runs_of(subject, orders_of(subject, subject.kit).orders, twice=False))
 
 
 def is_error(entry: Located) -> bool:
     """Say whether a finding fails the check."""
     rule = getattr(entry.about, "reason", None)
-    return isinstance(rule, Coded) and rule.severity is Severity.ERROR
+    return isinstance(rule, Coded) and rule.severity is FindingSeverity.ERROR
 
 
-def _is_ours(subject: Subject, entry: Located) -> bool:
+def _is_ours(subject: KitUnderCheck, entry: Located) -> bool:
     return str(entry.file).startswith(f"{subject.room}/")
 
 

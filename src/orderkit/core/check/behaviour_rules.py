@@ -1,8 +1,8 @@
 """
-Rules about what a kit's pipeline does, judged on its runs.
+Rules about what a kit's pipeline does, checked on its runs.
 
-The worst faults of a Composition show in no file: what is wanted too early, dropped in a
-hiccup, never ready, different each time. Called by ``core.check``.
+The worst faults of a Composition show in no file: resources that are composed too early, dropped
+during a short outage, never ready, or different each time. Called by ``core.check``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Subject, found
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck, finding_at
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.composed import Composed
@@ -28,23 +28,25 @@ _CLUSTER_SCOPED = "cannot apply cluster scoped"
 _LABEL_NAMES = {("", "Namespace"), ("", "Service")}
 
 
-def check_behaviour(subject: Subject, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
-    """Judge all runs; a fault that several runs show is told once."""
-    told: set[tuple[Rule, str]] = set()
+def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
+    """Check all runs; a fault of several runs is reported once."""
+    reported: set[tuple[KitRule, str]] = set()
     validator = Validator(kit.xrd)
     full = {run.doc.name for run in runs if run.simulation.final.resources}
     for run in runs:
-        for rule, message, what in _judged(subject, run, validator, full):
-            if (rule, what) not in told:
-                told.add((rule, what))
-                yield found(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
+        for rule, message, key in _judged(subject, run, validator, full):
+            if (rule, key) not in reported:
+                reported.add((rule, key))
+                yield finding_at(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
 
 
-Told = tuple[Rule, str, str]
-"""Rule, message, and what makes it the same as another run's."""
+Verdict = tuple[KitRule, str, str]
+"""Rule, message, and the key by which the same fault of another run is recognised."""
 
 
-def _judged(subject: Subject, run: Run, validator: Validator, full: set[str]) -> Iterator[Told]:
+def _judged(
+    subject: KitUnderCheck, run: Run, validator: Validator, full: set[str]
+) -> Iterator[Verdict]:
     yield from _calls(run)
     if run.simulation.error:
         yield _failure(run)
@@ -53,7 +55,7 @@ def _judged(subject: Subject, run: Run, validator: Validator, full: set[str]) ->
         for rule, message in judge(run):
             yield rule, message, message
     yield from _scopes(subject, run)
-    yield from _nothing(run, full)
+    yield from _composes_something(run, full)
     if run.simulation.settled:
         for judge in _SETTLED_JUDGES:
             for rule, message in judge(run):
@@ -61,85 +63,89 @@ def _judged(subject: Subject, run: Run, validator: Validator, full: set[str]) ->
         yield from _status(run, validator)
 
 
-def _failure(run: Run) -> Told:
+def _failure(run: Run) -> Verdict:
     error = run.simulation.error
     if _CLUSTER_SCOPED in error:
-        return Rule.CLUSTER_SCOPED, error, error
+        return KitRule.CLUSTER_SCOPED, error, error
     missing = sorted({name for call in run.calls for name in call.unanswered})
     if missing:
-        told = f"nothing in gitops/ answers requirement {', '.join(missing)}: {error}"
-        return Rule.NEEDS_FACTS, told, error
-    return Rule.PIPELINE_FAILS, error, error
+        message = f"nothing in gitops/ satisfies requirement {', '.join(missing)}: {error}"
+        return KitRule.NEEDS_FACTS, message, error
+    return KitRule.PIPELINE_FAILS, error, error
 
 
-def _calls(run: Run) -> Iterator[Told]:
-    """Judge single answers of stations: they tell more than the pipeline's result."""
+def _calls(run: Run) -> Iterator[Verdict]:
+    """Check the responses of single stations: they show more than the pipeline's result."""
     for call in run.calls:
         fatal = any(result.severity == 1 for result in call.response.results)
-        lost = call.given - set(call.response.desired.resources)
-        if lost and not fatal:
-            told = f"station '{call.who}' leaves out {_names(lost)}"
-            yield Rule.DROPS_EARLIER_STEPS, told, told
+        dropped = call.earlier_resources - set(call.response.desired.resources)
+        if dropped and not fatal:
+            message = f"station '{call.who}' omits {_names(dropped)}"
+            yield KitRule.DROPS_EARLIER_STEPS, message, message
         for condition in call.response.conditions:
             if condition.type in SYSTEM_TYPES:
-                told = f"station '{call.who}' sets condition {condition.type}"
-                yield Rule.SYSTEM_CONDITION, told, told
+                message = f"station '{call.who}' sets condition {condition.type}"
+                yield KitRule.SYSTEM_CONDITION, message, message
         for name, desired in call.response.desired.resources.items():
             if desired.resource.get("status"):
-                told = f"'{name}' is given a status by station '{call.who}'"
-                yield Rule.COMPOSED_STATUS, told, told
+                message = f"station '{call.who}' sets a status on '{name}'"
+                yield KitRule.COMPOSED_STATUS, message, message
 
 
-def _conditions(run: Run) -> Iterator[tuple[Rule, str]]:
+def _conditions(run: Run) -> Iterator[tuple[KitRule, str]]:
     kept = {condition.type for condition in run.simulation.final.conditions}
     before = {c.type for composed in run.simulation.rounds for c in composed.conditions}
     for type_ in sorted(before - kept):
-        yield Rule.CONDITION_VANISHES, f"condition {type_} is no longer returned in the end"
+        yield KitRule.CONDITION_VANISHES, f"condition {type_} is not returned in the last round"
 
 
-def _settles(run: Run) -> Iterator[tuple[Rule, str]]:
+def _settles(run: Run) -> Iterator[tuple[KitRule, str]]:
     if not run.simulation.settled:
-        one, two = run.simulation.rounds[-2:]
-        what = "the status changes" if one.status != two.status else "the resources change"
+        earlier, later = run.simulation.rounds[-2:]
+        changing = (
+            "the status changes" if earlier.status != later.status else "the resources change"
+        )
         rounds = len(run.simulation.rounds)
-        yield Rule.NEVER_SETTLES, f"after {rounds} rounds {what} still"
+        yield KitRule.NEVER_SETTLES, f"{changing} still after {rounds} rounds"
 
 
-def _same(run: Run) -> Iterator[tuple[Rule, str]]:
-    one, two = run.simulation, run.again
-    if one.settled and two.settled and one != two:
+def _deterministic(run: Run) -> Iterator[tuple[KitRule, str]]:
+    first, second = run.simulation, run.again
+    if first.settled and second.settled and first != second:
         differing = [
             name
-            for name in sorted(one.observed.keys() | two.observed.keys())
-            if one.observed.get(name) != two.observed.get(name)
+            for name in sorted(first.observed.keys() | second.observed.keys())
+            if first.observed.get(name) != second.observed.get(name)
         ]
-        what = _names(differing) if differing else "the status"
-        yield Rule.NOT_DETERMINISTIC, f"{what} differs in a second run"
+        difference = _names(differing) if differing else "the status"
+        yield KitRule.NOT_DETERMINISTIC, f"{difference} differs in a second run"
 
 
-def _gates(run: Run) -> Iterator[tuple[Rule, str]]:
-    """Find what is wanted in the same round as its Namespace or CRD, or before."""
+def _gated(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Find resources composed no later than the round that composes their Namespace or CRD."""
     observed: set[str] = set()
     for composed in run.simulation.rounds:
-        wanted = {name: desired.manifest for name, desired in composed.resources.items()}
-        new = {name: m for name, m in wanted.items() if name not in observed}
+        manifests = {name: desired.manifest for name, desired in composed.resources.items()}
+        new = {name: m for name, m in manifests.items() if name not in observed}
         homes = {m["metadata"]["name"]: n for n, m in new.items() if Kind.of(m) == NAMESPACE}
         kinds = {kind: n for n, m in new.items() if (kind := _defines(m)) is not None}
-        for name, manifest in wanted.items():
+        for name, manifest in manifests.items():
             home = metadata(manifest).get("namespace")
             if home in homes:
-                told = f"'{name}' is wanted in Namespace {home} before '{homes[home]}' is observed"
-                yield Rule.GATE_NAMESPACE, told
-            own = Kind.of(manifest)
-            definition = kinds.get((own.group, own.kind))
+                message = (
+                    f"'{name}' is composed in Namespace {home} before '{homes[home]}' is observed"
+                )
+                yield KitRule.GATE_NAMESPACE, message
+            own_kind = Kind.of(manifest)
+            definition = kinds.get((own_kind.group, own_kind.kind))
             if definition is not None:
-                told = f"'{name}' is wanted before '{definition}', its CRD, is observed"
-                yield Rule.GATE_DEFINITION, told
-        observed = set(wanted)
+                message = f"'{name}' is composed before '{definition}', its CRD, is observed"
+                yield KitRule.GATE_DEFINITION, message
+        observed = set(manifests)
 
 
 def _defines(manifest: Manifest) -> tuple[str, str] | None:
-    """Return group and kind that a composed CRD or XRD brings."""
+    """Return group and kind that a composed CRD or XRD defines."""
     kind = Kind.of(manifest)
     if (kind.group, kind.kind) not in {(CRD.group, CRD.kind), (XRD.group, XRD.kind)}:
         return None
@@ -147,15 +153,15 @@ def _defines(manifest: Manifest) -> tuple[str, str] | None:
     return str(dig(spec, "group")), str(dig(spec, "names", "kind"))
 
 
-def _names_fit(run: Run) -> Iterator[tuple[Rule, str]]:
+def _names_fit(run: Run) -> Iterator[tuple[KitRule, str]]:
     for name, manifest in run.simulation.observed.items():
         kind = Kind.of(manifest)
         if (kind.group, kind.kind) in _LABEL_NAMES and len(manifest["metadata"]["name"]) > NAME_MAX:
-            called = manifest["metadata"]["name"]
-            yield Rule.COMPOSED_NAME, f"'{name}' is a {kind.kind} called {called}"
+            object_name = manifest["metadata"]["name"]
+            yield KitRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} named {object_name}"
 
 
-def _scopes(subject: Subject, run: Run) -> Iterator[Told]:
+def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
     if metadata(run.simulation.xr).get("namespace"):
         return
     for name, manifest in run.simulation.observed.items():
@@ -164,52 +170,52 @@ def _scopes(subject: Subject, run: Run) -> Iterator[Told]:
         if (built_in or subject.pack.xr_scopes.get(kind)) and not metadata(manifest).get(
             "namespace"
         ):
-            told = f"'{name}' is a {kind.kind} without a namespace"
-            yield Rule.NO_NAMESPACE, told, told
+            message = f"'{name}' is a {kind.kind} without a namespace"
+            yield KitRule.NO_NAMESPACE, message, message
 
 
-def _nothing(run: Run, full: set[str]) -> Iterator[Told]:
+def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:
     if run.simulation.final.resources or not run.simulation.settled:
         return
     if run.order.varied and run.doc.name in full:
-        told = "the pipeline wants nothing at all, and refuses nothing"
-        yield Rule.EARLY_RETURN, told, told
+        message = "the pipeline composes nothing, and does not refuse the order"
+        yield KitRule.EARLY_RETURN, message, message
     else:
-        yield Rule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
+        yield KitRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
 
 
-def _ready(run: Run) -> Iterator[tuple[Rule, str]]:
+def _ready(run: Run) -> Iterator[tuple[KitRule, str]]:
     if run.simulation.ready:
         return
     unready = run.simulation.final.unready
     kinds = [str(Kind.of(run.simulation.observed[name])) for name in unready]
-    shown = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
-    what = first_and_more(shown) if shown else "the station says so"
-    yield Rule.NEVER_READY, f"not ready in the end: {what}"
+    unready_names = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
+    cause = first_and_more(unready_names) if unready_names else "a station says so"
+    yield KitRule.NEVER_READY, f"not ready at the end: {cause}"
 
 
-def _without_facts(run: Run) -> Iterator[tuple[Rule, str]]:
-    """Take away what the pipeline requires: nothing that exists may be dropped for it."""
+def _without_facts(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Remove all required resources: the pipeline must not drop existing resources then."""
     if not run.simulation.requirements:
         return
     after = run.once(run.simulation.observed, facts=False)
-    lost = _lost(run, after)
-    if lost:
-        told = f"{_names(lost)} would be deleted when what the pipeline requires is not found"
-        yield Rule.EARLY_RETURN, told
+    dropped = _deleted_names(run, after)
+    if dropped:
+        message = f"{_names(dropped)} would be deleted when the required resources are not found"
+        yield KitRule.EARLY_RETURN, message
 
 
-def _when_unready(run: Run) -> Iterator[tuple[Rule, str]]:
-    """Make everything unready: what exists must still be wanted."""
+def _when_unready(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Make everything unready: existing resources must still be composed."""
     observed = {name: _unready(m) for name, m in run.simulation.observed.items()}
     after = run.once(observed)
-    lost = _lost(run, after)
-    if lost:
-        told = f"{_names(lost)} would be deleted when another resource is not ready for a moment"
-        yield Rule.DROPS_WHEN_UNREADY, told
+    dropped = _deleted_names(run, after)
+    if dropped:
+        message = f"{_names(dropped)} would be deleted while another resource is not ready"
+        yield KitRule.DROPS_WHEN_UNREADY, message
 
 
-def _lost(run: Run, after: Composed) -> set[str]:
+def _deleted_names(run: Run, after: Composed) -> set[str]:
     return set() if after.error else run.simulation.observed.keys() - after.resources.keys()
 
 
@@ -221,16 +227,16 @@ def _unready(manifest: Manifest) -> Manifest:
     return {**manifest, "status": {**manifest["status"], "conditions": flipped}}
 
 
-def _status(run: Run, validator: Validator) -> Iterator[Told]:
+def _status(run: Run, validator: Validator) -> Iterator[Verdict]:
     for finding in validator.check(run.simulation.xr).findings:
         if finding.path.startswith("status"):
-            yield Rule.STATUS_FIELD, f"{finding}", str(finding)
+            yield KitRule.STATUS_FIELD, f"{finding}", str(finding)
 
 
 def _names(names: Collection[str]) -> str:
     return first_and_more([f"'{name}'" for name in names])
 
 
-_Judge = Callable[[Run], Iterator[tuple[Rule, str]]]
-_JUDGES: tuple[_Judge, ...] = (_conditions, _settles, _gates, _names_fit)
-_SETTLED_JUDGES: tuple[_Judge, ...] = (_same, _ready, _without_facts, _when_unready)
+_Judge = Callable[[Run], Iterator[tuple[KitRule, str]]]
+_JUDGES: tuple[_Judge, ...] = (_conditions, _settles, _gated, _names_fit)
+_SETTLED_JUDGES: tuple[_Judge, ...] = (_deterministic, _ready, _without_facts, _when_unready)

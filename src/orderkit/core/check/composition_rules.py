@@ -1,5 +1,5 @@
 """
-Rules about a Composition as it is written. Nobody else checks them before orders fail.
+Rules about a Composition's text. Nothing else checks them before orders fail.
 
 Called by ``core.check``.
 """
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Doc, Subject, found, misshapen, steps_in
-from orderkit.core.crossplane.composed import Step
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen, steps_in
+from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from orderkit.core.crossplane.station import INPUT
 from orderkit.core.errors import OrderkitError
@@ -31,14 +31,14 @@ _MOVING = {"latest", "main", "master", "stable", "edge", "nightly"}
 _KEEP = {"Prune=false", "Delete=false"}
 
 
-def check_compositions(subject: Subject) -> Iterator[Located]:
-    """Judge the kit's Compositions, and which of them orders get."""
+def check_compositions(subject: KitUnderCheck) -> Iterator[Located]:
+    """Check the kit's Compositions, and which of them orders get."""
     definition = subject.definition
     if definition is None or misshapen(definition.manifest):
         return
     if not subject.compositions:
-        told = f"no Composition is for {dig(definition.manifest, 'spec', 'names', 'kind')}"
-        yield subject.in_file(Rule.COMPOSITION_MISSING, definition.path, told)
+        message = f"no Composition for {dig(definition.manifest, 'spec', 'names', 'kind')}"
+        yield subject.in_file(KitRule.COMPOSITION_MISSING, definition.path, message)
         return
     yield from _choice(subject, definition)
     for doc in subject.compositions:
@@ -49,13 +49,13 @@ def check_compositions(subject: Subject) -> Iterator[Located]:
     yield from _protection(definition)
 
 
-def runnable(subject: Subject, doc: Doc) -> bool:
+def runnable(subject: KitUnderCheck, doc: Doc) -> bool:
     """Say whether every step of a Composition can run in this process."""
     steps = steps_in(doc) or ()
     return bool(steps) and all(_runs(subject, step) for step in steps)
 
 
-def _runs(subject: Subject, step: Step) -> bool:
+def _runs(subject: KitUnderCheck, step: PipelineStep) -> bool:
     packages = subject.pack.packages
     if step.function not in packages or not runs_here(step.function, packages):
         return False
@@ -65,101 +65,110 @@ def _runs(subject: Subject, step: Step) -> bool:
     return station is not None and not hasattr(station, "error") and _names_station(step)
 
 
-def _names_station(step: Step) -> bool:
+def _names_station(step: PipelineStep) -> bool:
     header = (step.input.get("apiVersion"), step.input.get("kind"))
     return header == (INPUT.api_version, INPUT.kind) and isinstance(step.input.get("name"), str)
 
 
-def _choice(subject: Subject, definition: Doc) -> Iterator[Located]:
-    """Say if orders get a Composition that is not there, or a random one."""
+def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
+    """Find orders that would get a missing or a random Composition."""
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):
-        wanted = dig(spec, key, "name")
-        if wanted is not None:
-            if wanted not in names:
-                told = f"{key} names '{wanted}', which the pack does not have"
-                hint = nearest(str(wanted), dict.fromkeys(sorted(names)))
-                yield found(
-                    Rule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", told, hint=hint
+        named_composition = dig(spec, key, "name")
+        if named_composition is not None:
+            if named_composition not in names:
+                message = f"{key} names '{named_composition}', which is not in the pack"
+                hint = nearest(str(named_composition), dict.fromkeys(sorted(names)))
+                yield finding_at(
+                    KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
                 )
             return
     if len(names) > 1:
-        told = f"{len(names)} Compositions match ({', '.join(sorted(names))}): one is picked at "
-        yield found(Rule.COMPOSITION_CHOICE, definition, "spec", told + "random")
+        message = (
+            f"{len(names)} Compositions match ({', '.join(sorted(names))}): Crossplane picks one "
+            "at "
+        )
+        yield finding_at(KitRule.COMPOSITION_CHOICE, definition, "spec", message + "random")
 
 
-def _type(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _type(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     definition = subject.definition
     if definition is None:
         return
     try:
         kind = xr_kind(definition.manifest)
     except (OrderkitError, KeyError, TypeError):
-        return  # told by the rules about the XRD
+        return  # reported by the rules about the XRD
     ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
-    for key, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        if dig(ref, key) != wanted:
-            told = f"compositeTypeRef.{key} is {dig(ref, key)!r}, not {wanted!r}"
-            hint = f"write {key}: {wanted}, as {definition_path(subject.name)} says"
+    for key, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        if dig(ref, key) != expected:
+            message = f"compositeTypeRef.{key} is {dig(ref, key)!r}, not {expected!r}"
+            hint = f"write {key}: {expected}, as {definition_path(subject.name)} says"
             path = f"spec.compositeTypeRef.{key}"
-            yield found(Rule.COMPOSITION_TYPE, doc, path, told, hint=hint)
+            yield finding_at(KitRule.COMPOSITION_TYPE, doc, path, message, hint=hint)
 
 
 def _mode(doc: Doc) -> Iterator[Located]:
     spec = dig(doc.manifest, "spec", default={})
     mode = dig(spec, "mode", default="Pipeline")
     if mode != "Pipeline":
-        told = f"mode {mode} was removed in Crossplane 2"
-        yield found(Rule.COMPOSITION_MODE, doc, "spec.mode", told)
+        message = f"mode {mode} was removed in Crossplane 2"
+        yield finding_at(KitRule.COMPOSITION_MODE, doc, "spec.mode", message)
     for key in _REMOVED:
         if dig(spec, key) is not None:
-            told = f"spec.{key} was removed from Compositions"
-            yield found(Rule.COMPOSITION_MODE, doc, f"spec.{key}", told)
+            message = f"spec.{key} was removed from Compositions"
+            yield finding_at(KitRule.COMPOSITION_MODE, doc, f"spec.{key}", message)
 
 
 def _protection(doc: Doc) -> Iterator[Located]:
     key = "argocd.argoproj.io/sync-options"
     options = str(dig(doc.manifest, "metadata", "annotations", key, default=""))
     if not {option.strip() for option in options.split(",")} >= _KEEP:
-        told = f"{doc.manifest['kind']} {doc.name} can be pruned"
-        yield found(Rule.XRD_PRUNABLE, doc, "metadata.annotations", told)
+        message = f"{doc.manifest['kind']} {doc.name} can be pruned"
+        yield finding_at(KitRule.XRD_PRUNABLE, doc, "metadata.annotations", message)
 
 
-def _pipeline(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     steps = steps_in(doc)
     if steps is None:
-        yield found(
-            Rule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is no list of steps"
+        yield finding_at(
+            KitRule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is not a list of steps"
         )
         return
     if not 1 <= len(steps) <= _STEPS_MAX:
-        yield found(Rule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps")
+        yield finding_at(
+            KitRule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps"
+        )
         return
     names = [step.name for step in steps]
     for index, step in enumerate(steps):
         at = f"spec.pipeline[{index}]"
         if not step.name or step.name in names[:index]:
-            told = f"step name {step.name!r} is given twice" if step.name else "a step has no name"
-            yield found(Rule.COMPOSITION_STEPS, doc, f"{at}.step", told)
+            message = (
+                f"step name {step.name!r} is used twice" if step.name else "a step has no name"
+            )
+            yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
         yield from _function(subject, doc, step, at)
     if steps[-1].function != AUTO_READY_FUNCTION:
         last = f"spec.pipeline[{len(steps) - 1}]"
-        told = f"the last step, '{steps[-1].name}', is {steps[-1].function}"
-        yield found(Rule.AUTO_READY_LAST, doc, last, told)
+        message = f"the last step, '{steps[-1].name}', runs {steps[-1].function}"
+        yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
 
 
-def _function(subject: Subject, doc: Doc, step: Step, at: str) -> Iterator[Located]:
-    known = subject.pack.functions
-    if step.function not in known:
-        told = f"step '{step.name}': no Function '{step.function}' in the pack"
-        hint = f"{nearest(step.function, known)} Or declare it in gitops/functions"
-        yield found(Rule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", told, hint=hint)
+def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
+    functions = subject.pack.functions
+    if step.function not in functions:
+        message = f"step '{step.name}': no Function '{step.function}' in the pack"
+        hint = f"{nearest(step.function, functions)} Or declare it in gitops/functions"
+        yield finding_at(
+            KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
+        )
         return
-    yield from _package(known[step.function])
+    yield from _package(functions[step.function])
     if not runs_here(step.function, subject.pack.packages):
-        told = f"step '{step.name}' is {step.function}"
-        yield found(Rule.FOREIGN_STEP, doc, f"{at}.functionRef.name", told)
+        message = f"step '{step.name}' runs {step.function}"
+        yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
     elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)
 
@@ -169,26 +178,26 @@ def _package(doc: Doc) -> Iterator[Located]:
     read = _PACKAGE.match(package)
     tag, digest = (read["tag"], read["digest"]) if read else (None, None)
     if read is None or not (tag or digest):
-        told = f"{doc.name}: package '{package}' is no full image name"
-        yield found(Rule.FUNCTION_PACKAGE, doc, "spec.package", told)
+        message = f"{doc.name}: package '{package}' is not a full image name"
+        yield finding_at(KitRule.FUNCTION_PACKAGE, doc, "spec.package", message)
     elif tag in _MOVING and not digest:
-        told = f"{doc.name}: tag '{tag}' is another image tomorrow"
-        yield found(Rule.FUNCTION_MOVING, doc, "spec.package", told)
+        message = f"{doc.name}: tag '{tag}' is a moving tag"
+        yield finding_at(KitRule.FUNCTION_MOVING, doc, "spec.package", message)
 
 
-def _station(subject: Subject, doc: Doc, step: Step, at: str) -> Iterator[Located]:
+def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
     name = str(step.input.get("name"))
     if not _names_station(step):
-        told = f"step '{step.name}' has no input of kind {INPUT.kind} with a name"
-        yield found(Rule.STATION_INPUT, doc, f"{at}.input", told)
+        message = f"step '{step.name}' has no input of kind {INPUT.kind} with a name"
+        yield finding_at(KitRule.STATION_INPUT, doc, f"{at}.input", message)
         return
     stations = subject.pack.stations
     if name not in stations:
-        told = f"step '{step.name}' names station '{name}', which the pack lacks"
+        message = f"step '{step.name}' names station '{name}', which is not in the pack"
         hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
-        yield found(Rule.STATION_MISSING, doc, f"{at}.input.name", told, hint=hint)
+        yield finding_at(KitRule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
         return
     error = getattr(stations[name], "error", None)
     if error is not None:
-        told = f"station '{name}' cannot be loaded: {error}"
-        yield found(Rule.STATION_BROKEN, doc, f"{at}.input.name", told)
+        message = f"station '{name}' cannot be loaded: {error}"
+        yield finding_at(KitRule.STATION_BROKEN, doc, f"{at}.input.name", message)

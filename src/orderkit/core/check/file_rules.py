@@ -1,5 +1,5 @@
 """
-Rules about a kit's files: generated ones are as they should be, YAML is as yamllint wants it.
+Rules about a kit's files: generated files are up to date, and YAML passes yamllint.
 
 Called by ``core.check``.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Subject
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck
 from orderkit.core.errors import OrderkitError
 from orderkit.core.generate.kit_files import is_hand_written, leftovers, projected
 from orderkit.core.kit.generated_mark import is_generated
@@ -27,38 +27,40 @@ rules:
   comments: {min-spaces-from-content: 1}
   truthy: {check-keys: false}
 """
-"""What counts where the pack has no .yamllint of its own."""
+"""The configuration for packs without a .yamllint file."""
 _YAML = {".yaml", ".yml"}
 _ROOMS = ("templates", "day2", "gitops/apis")
 
 
-def check_generated(subject: Subject, kit: Kit) -> Iterator[Located]:
-    """Compare the generated files with what their sources give."""
+def check_generated(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
+    """Compare the generated files with what their sources generate."""
     try:
-        wanted = projected(kit)
+        expected_files = projected(kit)
     except OrderkitError as error:
-        yield subject.in_kit(Rule.KIT_SCHEMA, "spec", str(error), hint=error.hint)
+        yield subject.in_kit(KitRule.KIT_SCHEMA, "spec", str(error), hint=error.hint)
         return
     files = subject.pack.files
-    for path, data in sorted(wanted.items()):
+    for path, data in sorted(expected_files.items()):
         if path not in files:
-            yield subject.in_file(Rule.DRIFT, path, "is missing")
+            yield subject.in_file(KitRule.DRIFT, path, "is missing")
         elif is_hand_written(files, path, data):
-            yield subject.in_file(Rule.HAND_WRITTEN, path, "is written by hand")
+            yield subject.in_file(KitRule.HAND_WRITTEN, path, "is written by hand")
         elif files[path] != data:
             line = _first_difference(files[path], data)
-            yield subject.in_file(Rule.DRIFT, path, "differs from its sources", line=line)
-    for path in leftovers(files, subject.name, wanted):
-        yield subject.in_file(Rule.DRIFT, path, "was generated once and is not any more")
+            yield subject.in_file(KitRule.DRIFT, path, "differs from its sources", line=line)
+    for path in leftovers(files, subject.name, expected_files):
+        yield subject.in_file(
+            KitRule.DRIFT, path, "was generated before and is no longer generated"
+        )
 
 
-def check_pack_files(files: Files, wanted: Files) -> Iterator[Located]:
-    """Compare what is generated from all kits together; the pack's own files."""
-    for path, data in sorted(wanted.items()):
+def check_pack_files(files: Files, expected_files: Files) -> Iterator[Located]:
+    """Compare the pack's files that are generated from all kits together."""
+    for path, data in sorted(expected_files.items()):
         if files.get(path) != data:
-            told = "differs from its sources" if path in files else "is missing"
-            rule = Rule.DRIFT
-            about = Finding("", rule, told, hint=rule.advice, severity=rule.severity)
+            message = "differs from its sources" if path in files else "is missing"
+            rule = KitRule.DRIFT
+            about = Finding("", rule, message, hint=rule.advice, severity=rule.severity)
             yield Located(path, None, None, "the pack", about)
 
 
@@ -68,17 +70,17 @@ def _first_difference(before: bytes, after: bytes) -> int:
     return next((n for n, (a, b) in enumerate(pairs, 1) if a != b), min(len(old), len(new)) + 1)
 
 
-def check_style(subject: Subject, style: str) -> Iterator[Located]:
+def check_style(subject: KitUnderCheck, style: str) -> Iterator[Located]:
     """
-    Run yamllint over the YAML of the kit's rooms that people write.
+    Run yamllint over the hand-written YAML files of the kit.
 
-    Skeletons are YAML only once rendered; what is generated has the generator's style.
+    Skeletons are skipped, because they are YAML only once rendered; so are generated files.
 
     Args:
         style: A yamllint configuration.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a valid configuration.
     """
     from yamllint import linter  # lazy: only this check needs it
     from yamllint.config import YamlLintConfig, YamlLintConfigError
@@ -96,9 +98,9 @@ def check_style(subject: Subject, style: str) -> Iterator[Located]:
             continue
         for problem in linter.run(data.decode(errors="replace"), config, str(path)):
             warns = problem.level == "warning"
-            rule = Rule.YAML_STYLE_WARNING if warns else Rule.YAML_STYLE
-            told = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
-            about = Finding("", rule, told, hint=rule.advice, severity=rule.severity)
+            rule = KitRule.YAML_STYLE_WARNING if warns else KitRule.YAML_STYLE
+            message = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
+            about = Finding("", rule, message, hint=rule.advice, severity=rule.severity)
             kit = f"kit {subject.name}"
             yield Located(path, problem.line, problem.column, kit, about)
 

@@ -1,27 +1,27 @@
 """
-What comes out of a scenario, as the files of its ``expected/`` folder, and how they differ.
+The outcome of a scenario as the files of its ``expected/`` folder, and how two outcomes differ.
 
-YAML that Orderkit writes is compared as data, so a comment or another layout in it is no
-difference; rendered files are compared byte by byte. Of composed resources the owner reference
-and Crossplane's own label and annotation are left out: they are the same for every kit.
+YAML that Orderkit writes is compared as data, so comments and layout do not count; rendered files
+are compared byte by byte. The owner reference and Crossplane's own label and annotation of composed
+resources are omitted: they are the same for every kit.
 
 Called by ``flows.kit.test_kits``.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.check.scenario import Stage
+from orderkit.core.check.scenario import RefusalStage
 from orderkit.core.crossplane.composed import Composed
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
 from orderkit.core.crossplane.simulation import Simulation
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml import yaml11
 
 FILES = PurePosixPath("files")
@@ -37,19 +37,19 @@ Golden = Mapping[PurePosixPath, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Where a scenario was refused, and in which words."""
+class ScenarioRefusal:
+    """The stage that refused a scenario, and its message."""
 
-    stage: Stage
+    stage: RefusalStage
     message: str
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a scenario came to: a refusal, or files and a run of the pipeline."""
+class ScenarioOutcome:
+    """The outcome of a scenario: a refusal, or files and a run of the pipeline."""
 
-    refusal: Refusal | None = None
+    refusal: ScenarioRefusal | None = None
     files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
     simulation: Simulation | None = None
     not_run: str = ""
@@ -58,41 +58,41 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One file of ``expected/`` that is not what came out."""
+    """One file of ``expected/`` that differs from the outcome."""
 
     path: PurePosixPath
     before: bytes | None
     after: bytes | None
 
     def diff(self) -> str:
-        """Return a unified diff, from what is expected to what came out."""
+        """Return a unified diff from the expected to the actual file."""
         old = f"expected/{self.path}" if self.before is not None else "(nothing expected)"
         new = "what came out" if self.after is not None else "(nothing came out)"
-        return "".join(difflib.unified_diff(_lines(self.before), _lines(self.after), old, new))
+        return unified_diff(self.before, self.after, old, new)
 
 
-def golden(outcome: Outcome) -> dict[PurePosixPath, bytes]:
+def golden(outcome: ScenarioOutcome) -> dict[PurePosixPath, bytes]:
     """Return the files that record an outcome. Deterministic."""
     if outcome.refusal is not None:
         hint = f"hint: {outcome.refusal.hint}\n" if outcome.refusal.hint else ""
         return {ERROR: f"{outcome.refusal.message}\n{hint}".encode()}
-    found = {FILES / path: data for path, data in outcome.files.items()}
+    files = {FILES / path: data for path, data in outcome.files.items()}
     if outcome.simulation is None:
-        return {**found, OUTCOME: _yaml({"notRun": outcome.not_run})}
+        return {**files, OUTCOME: _yaml({"notRun": outcome.not_run})}
     composed = outcome.simulation.final
     resources = {
-        name: {"ready": desired.ready, "object": _own(desired.manifest)}
+        name: {"ready": desired.ready, "object": _without_crossplane_metadata(desired.manifest)}
         for name, desired in composed.resources.items()
     }
     return {
-        **found,
+        **files,
         RESOURCES: _yaml(resources),
-        OUTCOME: _yaml(dict(_told(composed, outcome.simulation))),
+        OUTCOME: _yaml(dict(_outcome_entries(composed, outcome.simulation))),
     }
 
 
 def differences(expected: Golden, came: Golden) -> tuple[Difference, ...]:
-    """Return what differs, sorted by path."""
+    """Return the differing files, sorted by path."""
     return tuple(
         Difference(path, expected.get(path), came.get(path))
         for path in sorted({*expected, *came})
@@ -116,10 +116,10 @@ def _yaml(value: dict[str, Any]) -> bytes:
     return f"{_HEAD}{yaml11.dump(value)}".encode()
 
 
-def _told(composed: Composed, simulation: Simulation) -> Iterator[tuple[str, Any]]:
+def _outcome_entries(composed: Composed, simulation: Simulation) -> Iterator[tuple[str, Any]]:
     ready = composed.ready_condition
-    told = {"status": ready.status, "reason": ready.reason, "message": ready.message}
-    yield "ready", {key: value for key, value in told.items() if value}
+    condition = {"status": ready.status, "reason": ready.reason, "message": ready.message}
+    yield "ready", {key: value for key, value in condition.items() if value}
     yield "status", dict(composed.status)
     if composed.conditions:
         yield (
@@ -134,14 +134,14 @@ def _told(composed: Composed, simulation: Simulation) -> Iterator[tuple[str, Any
             "events",
             [{"type": e.type, "reason": e.reason, "message": e.message} for e in composed.events],
         )
-    deleted = sorted({name for one in simulation.rounds for name in one.deletions})
+    deleted = sorted({name for round_ in simulation.rounds for name in round_.deletions})
     if deleted:
         yield "deleted", deleted
     if len(simulation.appearance) > 1:
         yield "appear", [list(names) for names in simulation.appearance]
 
 
-def _own(manifest: Manifest) -> Manifest:
+def _without_crossplane_metadata(manifest: Manifest) -> Manifest:
     """Return the object without what Crossplane adds to every composed resource."""
     meta = dict(manifest["metadata"])
     meta.pop("ownerReferences", None)
@@ -151,10 +151,3 @@ def _own(manifest: Manifest) -> Manifest:
         if kept:
             meta[key] = kept
     return {**manifest, "metadata": meta}
-
-
-def _lines(data: bytes | None) -> list[str]:
-    lines = (data or b"").decode(errors="replace").splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n\\ No newline at end of file\n"
-    return lines

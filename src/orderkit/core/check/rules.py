@@ -1,8 +1,8 @@
 """
-The rules of ``orderkit kit check``: code, weight, what it says, what to do. One table.
+The rules of ``orderkit kit check`` in one table: code, severity, meaning, advice.
 
-Codes are stable: scripts and dashboards may use them. ``docs/kit-check.md`` is written from
-this table; a rule of a finding is a member of `Rule`.
+Codes are stable: scripts and dashboards may use them. ``docs/kit-check.md`` is generated from this
+table; the rule of a finding is a member of `KitRule`.
 """
 
 from __future__ import annotations
@@ -10,131 +10,131 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 
-_E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+_E, _W, _N = FindingSeverity.ERROR, FindingSeverity.WARNING, FindingSeverity.NOTE
 
 
 class Coded(StrEnum):
     """A table of rules: the code is the value."""
 
-    severity: Severity
+    severity: FindingSeverity
     says: str
     advice: str
 
-    def __new__(cls, code: str, severity: Severity, says: str, advice: str) -> Self:
+    def __new__(cls, code: str, severity: FindingSeverity, says: str, advice: str) -> Self:
         member = str.__new__(cls, code)
         member._value_ = code
         member.severity, member.says, member.advice = severity, says, advice
         return member
 
 
-class Rule(Coded):
+class KitRule(Coded):
     """Rules about a kit as it is."""
 
     # files
     UNREADABLE = (
         "unreadable",
         _E,
-        "A file of the kit cannot be read as YAML of Kubernetes objects.",
-        "mend the file",
+        "A file of the kit is not readable as YAML with Kubernetes objects.",
+        "correct the file",
     )
     YAML_STYLE = (
         "yaml-style",
         _E,
-        "yamllint finds an error in a YAML file of the kit.",
-        "mend it, or change the rule in the pack's .yamllint",
+        "yamllint reports an error in a YAML file of the kit.",
+        "correct it, or change the rule in the pack's .yamllint",
     )
     YAML_STYLE_WARNING = (
         "yaml-style-warning",
         _W,
-        "yamllint finds something doubtful in a YAML file of the kit.",
-        "mend it, or change the rule in the pack's .yamllint",
+        "yamllint reports a warning for a YAML file of the kit.",
+        "correct it, or change the rule in the pack's .yamllint",
     )
     DRIFT = (
         "drift",
         _E,
-        "A generated file is not what its sources give.",
+        "A generated file differs from what its sources generate.",
         "run 'orderkit kit generate' and commit the result",
     )
     HAND_WRITTEN = (
         "hand-written",
         _N,
-        "A file that could be generated was written by hand; its form is checked as it is.",
-        "bring what it says into kit.yaml, delete it and run 'orderkit kit generate'",
+        "A file that could be generated was written by hand; it is checked as it is.",
+        "move its content into kit.yaml, delete it and run 'orderkit kit generate'",
     )
 
     # kit.yaml and the form
     KIT_SCHEMA = (
         "kit-schema",
         _E,
-        "kit.yaml does not fit its schema.",
+        "kit.yaml does not match its schema.",
         "see docs/schemas/kit.schema.json",
     )
     KIT_FIELD = (
         "kit-field",
         _E,
-        "kit.yaml names a field that the XRD lacks.",
-        "name a property below spec, dotted",
+        "kit.yaml names a field that the XRD does not have.",
+        "name a property below spec, with dots between the levels",
     )
     KIT_CONSISTENCY = (
         "kit-consistency",
         _E,
-        "Something in kit.yaml cannot work with this XRD.",
-        "see what the message names",
+        "An entry of kit.yaml cannot work with this XRD.",
+        "correct what the message names",
     )
     CHANGE_FIELDS = (
         "change-fields",
         _E,
-        "A change names no field that a form could show.",
+        "A change names no field that a form can show.",
         "name fields of the XRD that are not hidden",
     )
     CHANGE_NAMES = (
         "change-names",
         _E,
         "A change may touch a field that names the order or its team.",
-        "orders cannot be renamed: take the field out, or order anew",
+        "orders cannot be renamed: remove the field from the change, or place a new order",
     )
     CHANGE_DIRECTION = (
         "change-direction",
         _E,
-        "A change goes a direction that its field does not have.",
-        "grow and step need numbers or enums (grow: lists too)",
+        "A change has a direction that its field does not support.",
+        "grow and step need numbers or enums; grow also works for lists",
     )
     CHANGE_CONFLICT = (
         "change-conflict",
         _E,
-        "A field that never changes is in another change too.",
-        "take it out of one of them",
+        "A field that never changes is also part of another change.",
+        "remove it from one of them",
     )
     FORM_FIELD_UNKNOWN = (
         "form-field-unknown",
         _E,
-        "The form asks for something the XRD lacks: it is offered and ignored.",
-        "add the field to the XRD, or take it out of the form",
+        "The form asks for a field that the XRD does not have: the answer is ignored.",
+        "add the field to the XRD, or remove it from the form",
     )
     FORM_FIELD_MISSING = (
         "form-field-missing",
         _E,
         "The form never asks for a field that the XRD requires.",
-        "add it to the form, hide it with a platform's value, or give it a default",
+        "add it to the form, hide it with a value of the platform, or give it a default",
     )
     MANY_FIELDS = (
         "many-fields",
         _W,
         "The form shows more than five fields.",
-        "give defaults, or hide what the platform knows",
+        "set defaults, or hide fields that the platform knows",
     )
     EXAMPLE = (
         "example",
         _E,
-        "An example of the kit gives an XR that the XRD refuses.",
-        "give values that the form would accept",
+        "An example of the kit produces an XR that the XRD refuses.",
+        "use values that the form accepts",
     )
     NO_EXAMPLE = (
         "no-example",
         _W,
-        "No order could be made up to try the pipeline with, and kit.yaml has no example.",
+        "kit.yaml has no example, and no valid order could be generated to test the pipeline.",
         "add spec.examples to kit.yaml",
     )
 
@@ -142,32 +142,32 @@ class Rule(Coded):
     XRD_REFUSED = (
         "xrd-refused",
         _E,
-        "The API server would refuse the XRD's CRD; Crossplane says so in an event only.",
-        "mend the schema",
+        "The API server would refuse the XRD's CRD; Crossplane reports that only in an event.",
+        "correct the schema",
     )
     XRD_RULE = (
         "xrd-rule",
         _E,
         "A CEL rule of the XRD does not compile.",
-        "mend the rule",
+        "correct the rule",
     )
     XRD_FORM = (
         "xrd-form",
         _E,
-        "The XRD has something that a form cannot ask for, or reads differently.",
-        "see what the message names",
+        "The XRD has a construct that a form cannot ask for, or interprets differently.",
+        "correct what the message names",
     )
     XRD_CUT = (
         "xrd-cut",
         _E,
-        "Crossplane drops this part of the schema in silence.",
-        "say it where Crossplane keeps it",
+        "Crossplane silently drops this part of the schema.",
+        "move it to where Crossplane keeps it",
     )
     XRD_SCOPE = (
         "xrd-scope",
         _W,
-        "The XRD does not write its scope; tools that read the file take it for a legacy one.",
-        "write spec.scope: Namespaced or Cluster",
+        "The XRD does not set its scope; tools that read the file take it for a legacy XRD.",
+        "set spec.scope to Namespaced or Cluster",
     )
     XRD_LEGACY = (
         "xrd-legacy",
@@ -179,28 +179,28 @@ class Rule(Coded):
         "xrd-unmeant",
         _W,
         (
-            "The XRD says something that is accepted and hardly meant: a default that never "
-            "applies, an object that keeps nothing, a column of a field that is not there."
+            "The XRD has a valid construct that is probably a mistake: a default that never "
+            "applies, an object that keeps nothing, a column of a field that does not exist."
         ),
-        "see what the message names",
+        "correct what the message names",
     )
     XRD_REMARK = (
         "xrd-remark",
         _N,
-        "Something in the XRD reaches no cluster, or is left to a default.",
-        "see what the message names",
+        "A part of the XRD reaches no cluster, or relies on a default.",
+        "correct what the message names",
     )
     XRD_PRUNABLE = (
         "xrd-prunable",
         _W,
-        "Argo CD may delete the XRD or the Composition, and with an XRD all its orders.",
+        "Argo CD may delete the XRD or the Composition; deleting an XRD deletes all its orders.",
         "annotate it with argocd.argoproj.io/sync-options: Prune=false,Delete=false",
     )
     NAME_LENGTH = (
         "name-length",
         _E,
         "An order's name can become longer than 63 characters.",
-        "bound the fields that name it with maxLength or a bounded pattern",
+        "limit the naming fields with maxLength or a bounded pattern",
     )
 
     # the Composition
@@ -213,53 +213,54 @@ class Rule(Coded):
     COMPOSITION_TYPE = (
         "composition-type",
         _E,
-        "The Composition's compositeTypeRef is not the XRD's referenceable version.",
-        "write the XRD's kind, and group and name of its referenceable version",
+        "The Composition's compositeTypeRef does not name the XRD's referenceable version.",
+        "use the XRD's kind, group and referenceable version",
     )
     COMPOSITION_CHOICE = (
         "composition-choice",
         _E,
-        "The XRD does not say which Composition an order gets, or names one that is not there.",
+        "The XRD does not say which Composition orders get, or names one that does not exist.",
         "set spec.defaultCompositionRef to a Composition of this kit",
     )
     COMPOSITION_MODE = (
         "composition-mode",
         _E,
-        "The Composition is none of a pipeline; other modes and fields were removed.",
+        "The Composition has no pipeline; Crossplane removed other modes and fields.",
         "write mode: Pipeline and spec.pipeline",
     )
     COMPOSITION_STEPS = (
         "composition-steps",
         _E,
-        "Step names are missing or there twice, or there are no steps, or more than 99.",
-        "give every step a name of its own",
+        "Step names are missing or repeated, or there are no steps or more than 99.",
+        "give every step a unique name",
     )
     FUNCTION_UNDECLARED = (
         "function-undeclared",
         _E,
-        "A step names a function that the pack does not deliver. Crossplane does not check it.",
+        "A step names a function that the pack does not deliver. Crossplane does not check this.",
         "declare the Function in gitops/functions",
     )
     FUNCTION_PACKAGE = (
         "function-package",
         _E,
-        "A function's package has no registry host, or neither tag nor digest.",
+        "A function's package lacks a registry host, or both tag and digest.",
         "write <registry>/<name>:<version>",
     )
     FUNCTION_MOVING = (
         "function-moving",
         _W,
-        "A function's package has a tag that moves.",
+        "A function's package has a moving tag.",
         "pin a version or a digest",
     )
     FOREIGN_STEP = (
         "foreign-step",
         _N,
         (
-            "A step's function runs in a cluster only: embedded platforms refuse it, plans pass it "
-            "by and claim nothing of it, and the pipeline is not tried here."
+            "A step's function runs only in a cluster: embedded platforms refuse it, plans skip "
+            "it, "
+            "and this check does not run the pipeline."
         ),
-        "write a station, or give plans the function's process (docs/plans.md)",
+        "write a station, or run the function as a process for plans (docs/plans.md)",
     )
     STATION_INPUT = (
         "station-input",
@@ -270,31 +271,31 @@ class Rule(Coded):
     STATION_MISSING = (
         "station-missing",
         _E,
-        "A step names a station that the pack lacks.",
+        "A step names a station that the pack does not have.",
         "add stations/<name>/station.py",
     )
     STATION_BROKEN = (
         "station-broken",
         _E,
         "A station cannot be imported.",
-        "mend stations/<name>/station.py",
+        "correct stations/<name>/station.py",
     )
     STATION_IMPORTS = (
         "station-imports",
         _W,
-        "A station imports a module for I/O, time or chance: its answers may differ each time.",
-        "take facts from required resources; derive values from the XR",
+        "A station imports a module for I/O, time or randomness: its answers may vary.",
+        "read facts from required resources, and derive values from the XR",
     )
     STATION_DELETION = (
         "station-deletion",
         _W,
-        "A station looks at deletionTimestamp; functions never run for an XR being deleted.",
-        "take the branch out",
+        "A station reads deletionTimestamp; functions never run for an XR being deleted.",
+        "remove the branch",
     )
     AUTO_READY_LAST = (
         "auto-ready-last",
         _E,
-        "function-auto-ready is not the last step: nobody judges what comes after it.",
+        "function-auto-ready is not the last step: resources of later steps are not judged.",
         "end the pipeline with a step of function-auto-ready",
     )
 
@@ -303,34 +304,34 @@ class Rule(Coded):
         "pipeline-fails",
         _E,
         "The pipeline fails for an order that the XRD accepts.",
-        "mend the station, or refuse such orders in the XRD",
+        "correct the station, or refuse such orders in the XRD",
     )
     NEEDS_FACTS = (
         "needs-facts",
         _W,
         (
-            "The pipeline refuses an order because something it requires is not delivered by "
-            "the pack; it was not tried further."
+            "The pipeline refuses an order because the pack does not deliver an object it "
+            "requires; the check stopped there."
         ),
-        "deliver the object in gitops/config, or let the station go on without it",
+        "deliver the object in gitops/config, or let the station continue without it",
     )
     NEVER_SETTLES = (
         "never-settles",
         _E,
-        "The pipeline never comes to rest: the XR is reconciled until its circuit breaker opens.",
-        "no counter, time or random value in status; never want what was just seen to be gone",
+        "The pipeline never settles: Crossplane reconciles the XR until its circuit breaker opens.",
+        "write no counter, time or random value into the status; do not compose resources in turns",
     )
     NOT_DETERMINISTIC = (
         "not-deterministic",
         _E,
-        "The same order gives another result when the pipeline runs again.",
-        "sort what comes from sets; no clock, no random value, no global state",
+        "A second run of the pipeline gives another result for the same order.",
+        "sort values that come from sets; use no clock, random value or global state",
     )
     NEVER_READY = (
         "never-ready",
         _E,
-        "The XR never gets Ready although everything it composes is as it should be.",
-        "call response.set_ready for kinds that function-auto-ready never judges",
+        "The XR never becomes Ready although all composed resources are healthy.",
+        "call response.set_ready for kinds that function-auto-ready does not judge",
     )
     COMPOSES_NOTHING = (
         "composes-nothing",
@@ -348,7 +349,7 @@ class Rule(Coded):
         "composes-unused",
         _W,
         "kit.yaml names a composed kind that no example composes.",
-        "take it out of spec.composes, or add an example that composes it",
+        "remove it from spec.composes, or add an example that composes it",
     )
     REQUIRES_UNDECLARED = (
         "requires-undeclared",
@@ -360,37 +361,37 @@ class Rule(Coded):
         "requires-unused",
         _W,
         "kit.yaml names a required kind that no example requires.",
-        "take it out of spec.requires, or add an example that requires it",
+        "remove it from spec.requires, or add an example that requires it",
     )
     RIGHTS = (
         "rights",
         _E,
-        "Crossplane has no right to compose or read a kind: every round fails as forbidden.",
+        "Crossplane has no right to compose or read a kind: every reconcile fails as forbidden.",
         "grant it in a ClusterRole labelled rbac.crossplane.io/aggregate-to-crossplane",
     )
     RIGHTS_ESCALATION = (
         "rights-escalation",
         _W,
         (
-            "Roles and bindings can be composed only with the verbs bind or escalate, or with the "
-            "granted rights themselves."
+            "Composing roles and bindings needs the verbs bind or escalate, or the granted rights "
+            "themselves."
         ),
-        "add bind and escalate to the rule, if you mean it",
+        "add bind and escalate to the rule if that is intended",
     )
     GATE_NAMESPACE = (
         "gate-namespace",
         _E,
         (
-            "Something is wanted inside a Namespace before that Namespace is observed: Crossplane "
-            "gives up whole rounds, for seconds to minutes."
+            "A resource is composed inside a Namespace before that Namespace is observed: "
+            "Crossplane aborts whole reconciles, for seconds to minutes."
         ),
-        "want the Namespace alone until request.observed_resource(...) has it",
+        "compose only the Namespace until request.observed_resource(...) returns it",
     )
     GATE_DEFINITION = (
         "gate-definition",
         _E,
-        "An object is wanted before its CRD is observed: Crossplane gives up the whole round.",
-        "want the CRD alone until request.observed_resource(...) has it",
+        "An object is composed before its CRD is observed: Crossplane aborts the reconcile.",
+        "compose only the CRD until request.observed_resource(...) returns it",
     )
     NO_NAMESPACE = (
         "no-namespace",
@@ -402,28 +403,28 @@ class Rule(Coded):
         "cluster-scoped",
         _E,
         "A namespaced XR composes a cluster-scoped kind, which Crossplane refuses.",
-        "make the XRD's scope Cluster, or wrap the object",
+        "change the XRD's scope to Cluster, or wrap the object",
     )
     EARLY_RETURN = (
         "early-return",
         _E,
         (
-            "The pipeline leaves out resources when a fact or a field is missing: that deletes "
-            "them, and the XR says Ready."
+            "The pipeline omits resources when a fact or a field is missing: that deletes them, "
+            "and the XR reports Ready."
         ),
-        "refuse with response.fatal, or render from the last known facts in observed status",
+        "refuse with response.fatal, or use the last known facts from the observed status",
     )
     DROPS_WHEN_UNREADY = (
         "drops-when-unready",
         _E,
-        "A resource is left out as soon as another one is not ready: a hiccup deletes it.",
-        "once a resource is observed, want it always",
+        "A resource is omitted while another one is not ready: a short outage deletes it.",
+        "once a resource is observed, always compose it",
     )
     DROPS_EARLIER_STEPS = (
         "drops-earlier-steps",
         _E,
-        "A step leaves out what the steps before it wanted: that deletes it.",
-        "begin with StationResponse.to(request)",
+        "A step omits resources that earlier steps composed: that deletes them.",
+        "start from StationResponse.to(request)",
     )
     STATUS_FIELD = (
         "status-field",
@@ -434,39 +435,39 @@ class Rule(Coded):
     COMPOSED_STATUS = (
         "composed-status",
         _W,
-        "A composed resource is given a status, which has no effect.",
-        "leave it out",
+        "A composed resource has a status, which has no effect.",
+        "remove it",
     )
     COMPOSED_NAME = (
         "composed-name",
         _E,
         "A composed Namespace or Service has a name longer than 63 characters.",
-        "cut it, or leave the name to Crossplane",
+        "truncate it, or let Crossplane choose the name",
     )
     SYSTEM_CONDITION = (
         "system-condition",
         _W,
-        "A station sets a condition that belongs to Crossplane; it is ignored.",
-        "give the condition a type of its own, or set readiness of resources",
+        "A station sets a condition that Crossplane owns; it is ignored.",
+        "use another condition type, or set the readiness of resources",
     )
     CONDITION_VANISHES = (
         "condition-vanishes",
         _W,
-        "A station stops returning one of its conditions, which then stays for ever.",
+        "A station stops returning one of its conditions, which then stays forever.",
         "return every condition in every call",
     )
     FACT_SOURCE = (
         "fact-source",
         _W,
         (
-            "A station reads a kind that is neither an EnvironmentConfig nor an XR of the pack: it "
-            "needs rights, and Crossplane up to 2.3 sees its changes only at the next tick."
+            "A station reads a kind that is neither an EnvironmentConfig nor an XR of the pack: "
+            "that needs rights, and Crossplane up to 2.3 notices changes only at the next poll."
         ),
-        "keep facts of the platform in an EnvironmentConfig",
+        "keep platform facts in an EnvironmentConfig",
     )
     ENVIRONMENT_VERSION = (
         "environment-version",
         _E,
-        "EnvironmentConfig is served as v1beta1 alone.",
-        "write apiextensions.crossplane.io/v1beta1",
+        "EnvironmentConfig is served only as v1beta1.",
+        "use apiextensions.crossplane.io/v1beta1",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orderkit.core.check.rules import Coded, Rule
+from orderkit.core.check.rules import Coded, KitRule
 from orderkit.core.check.since_rules import SinceRule
 
 
@@ -19,7 +19,7 @@ def descriptions() -> dict[str, str]:
 
 def rules() -> tuple[Coded, ...]:
     """Return every rule, in the order of the table."""
-    return (*Rule, *SinceRule)
+    return (*KitRule, *SinceRule)
 
 
 def markdown(table: Iterable[Coded]) -> str:

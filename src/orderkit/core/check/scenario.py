@@ -1,7 +1,7 @@
 """
-A scenario of a kit: why it exists, what goes in, and whether it must be refused.
+A scenario of a kit: its reason, its input, and whether it must be refused.
 
-``tests/kits/<kit>/<case>/scenario.yaml`` holds one; what must come out lies beside it in
+``tests/kits/<kit>/<case>/scenario.yaml`` holds one; the expected outcome is next to it in
 ``expected/`` (``core.check.golden``). Called by ``flows.kit.test_kits``.
 """
 
@@ -19,8 +19,8 @@ from orderkit.core.yaml import yaml11
 Run = Literal["settle", "once"]
 
 
-class Stage(StrEnum):
-    """Where a scenario may be refused, in the order in which it goes through them."""
+class RefusalStage(StrEnum):
+    """The stages that may refuse a scenario, in their order."""
 
     FORM = "form"
     FILES = "files"
@@ -42,30 +42,30 @@ SCENARIO_SCHEMA: dict[str, Any] = {
         "run": {"enum": ["settle", "once"]},
         "statuses": {"type": "object", "additionalProperties": {"type": "object"}},
         "required": {"type": "array", "items": _OBJECT},
-        "refused": {"enum": [stage.value for stage in Stage]},
+        "refused": {"enum": [stage.value for stage in RefusalStage]},
     },
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What goes in. Exactly one of `values` and `xr` is there."""
+    """The input of a scenario. Exactly one of `values` and `xr` is set."""
 
     reason: str
     values: Mapping[str, Any] | None = None
-    """The form's answers."""
+    """Answers of the form."""
     xr: Manifest | None = None
-    """An XR as it stands in Git; apiVersion, kind and name may be left out."""
+    """An XR as in Git; apiVersion, kind and name may be omitted."""
     status: Mapping[str, Any] = field(default_factory=dict)
-    """What the XR's status holds before."""
+    """The XR's status before the run."""
     observed: Mapping[str, Manifest] = field(default_factory=dict)
-    """Composed resources that exist before, by logical name."""
+    """Composed resources that exist before the run, by logical name."""
     run: Run = "settle"
     statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Status that composed resources show once they exist, by logical name."""
+    """Status that composed resources get once they exist, by logical name."""
     required: Sequence[Manifest] = ()
-    """Other objects of the cluster, for stations that ask for some."""
-    refused: Stage | None = None
+    """Other objects of the cluster that stations may require."""
+    refused: RefusalStage | None = None
 
 
 def read_scenario(data: bytes, *, name: str) -> Scenario:
@@ -73,31 +73,33 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
     Read scenario.yaml; `name` is what messages call it.
 
     Raises:
-        InvalidInputError: It is broken, gives no reason, or not exactly one of values and xr.
+        InvalidInputError: It is malformed, has no reason, or not exactly one of values and xr.
     """
-    found = yaml11.load(data, name=name, schema=SCENARIO_SCHEMA)
-    if ("values" in found) == ("xr" in found):
+    entries = yaml11.load(data, name=name, schema=SCENARIO_SCHEMA)
+    if ("values" in entries) == ("xr" in entries):
         raise InvalidInputError(
             name,
-            sorted(found),
+            sorted(entries),
             "must have either values or xr",
-            hint="values: answers of the form; xr: an XR as it stands in Git",
+            hint="values: answers of the form; xr: an XR as in Git",
         )
-    observed = found.get("observed", {})
-    objects = [*observed.values(), *found.get("required", ())]
+    observed = entries.get("observed", {})
+    objects = [*observed.values(), *entries.get("required", ())]
     for manifest in objects:
         try:
             Kind.of(manifest)
         except ValueError as error:
-            raise InvalidInputError(name, manifest, f"is no object: {error}") from error
+            raise InvalidInputError(
+                name, manifest, f"is not a Kubernetes object: {error}"
+            ) from error
     return Scenario(
-        reason=found["reason"],
-        values=found.get("values"),
-        xr=found.get("xr"),
-        status=found.get("status", {}),
+        reason=entries["reason"],
+        values=entries.get("values"),
+        xr=entries.get("xr"),
+        status=entries.get("status", {}),
         observed=observed,
-        run=found.get("run", "once" if observed else "settle"),
-        statuses=found.get("statuses", {}),
-        required=tuple(found.get("required", ())),
-        refused=Stage(found["refused"]) if "refused" in found else None,
+        run=entries.get("run", "once" if observed else "settle"),
+        statuses=entries.get("statuses", {}),
+        required=tuple(entries.get("required", ())),
+        refused=RefusalStage(entries["refused"]) if "refused" in entries else None,
     )

@@ -1,7 +1,8 @@
 """
-Compare two schemas of one field: which values that were allowed are not any more.
+Compare two schemas of one field: which formerly allowed values are refused now.
 
-Says what cannot be decided (patterns, rules) as changed. Called by ``core.check.since``.
+Patterns and rules cannot be compared: any change of them is reported. Called by
+``core.check.since``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from orderkit.core.check.since_rules import SinceRule
 
 Schema = Mapping[str, Any]
-Told = tuple[SinceRule, str, str]
+Tightening = tuple[SinceRule, str, str]
 """Rule, path in the schema, sentence."""
 
 _LEAST = ("minimum", "minLength", "minItems", "minProperties")
@@ -23,30 +24,30 @@ _RULES = "x-kubernetes-validations"
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
-def tightened(old: Schema, new: Schema, path: str, name: str = "") -> Iterator[Told]:
+def tightened(old: Schema, new: Schema, path: str, name: str = "") -> Iterator[Tightening]:
     """
-    Yield how `new` allows less than `old`, fields inside first by name.
+    Yield how `new` allows less than `old`.
 
     Args:
-        path: Where `new` stands in its document.
+        path: Path of `new` in its document.
         name: What messages call the field.
     """
-    called = name or "spec"
+    title = name or "spec"
     if _types(old) != _types(new):
-        told = f"{called} was {_shown(_types(old))} and is {_shown(_types(new))}"
-        yield SinceRule.TYPE, f"{path}.type", told
+        message = f"{title} was {_shown(_types(old))} and is {_shown(_types(new))}"
+        yield SinceRule.TYPE, f"{path}.type", message
         return
-    yield from _values(old, new, path, called)
-    yield from _bounds(old, new, path, called)
-    yield from _openness(old, new, path, called)
-    yield from _rules(old, new, path, called)
+    yield from _values(old, new, path, title)
+    yield from _bounds(old, new, path, title)
+    yield from _openness(old, new, path, title)
+    yield from _rules(old, new, path, title)
     if old.get("default") != new.get("default"):
-        told = f"the default of {called} was {old.get('default')!r} and is {new.get('default')!r}"
-        yield SinceRule.DEFAULT, f"{path}.default", told
+        message = f"the default of {title} was {old.get('default')!r} and is {new.get('default')!r}"
+        yield SinceRule.DEFAULT, f"{path}.default", message
     yield from _properties(old, new, path, name)
     for key in ("items", "additionalProperties"):
         if isinstance(old.get(key), Mapping) and isinstance(new.get(key), Mapping):
-            yield from tightened(old[key], new[key], f"{path}.{key}", f"{called}[]")
+            yield from tightened(old[key], new[key], f"{path}.{key}", f"{title}[]")
 
 
 def _types(schema: Schema) -> tuple[str, bool]:
@@ -57,65 +58,67 @@ def _shown(types: tuple[str, bool]) -> str:
     return "an integer or a string" if types[1] else types[0] or "anything"
 
 
-def _values(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
+def _values(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tightening]:
     if new.get("enum"):
         before = old.get("enum") or []
-        lost = [value for value in before if value not in new["enum"]]
-        if lost or not before:
-            told = f"{called} may no longer be {', '.join(map(str, lost))}"
-            told = told if lost else f"{called} took any value, and takes only an enum now"
-            yield SinceRule.ENUM, f"{path}.enum", told
+        lost_values = [value for value in before if value not in new["enum"]]
+        if lost_values or not before:
+            message = f"{title} may no longer be {', '.join(map(str, lost_values))}"
+            message = (
+                message if lost_values else f"{title} took any value and is limited to an enum now"
+            )
+            yield SinceRule.ENUM, f"{path}.enum", message
     for key in ("pattern", "format"):
         if new.get(key) and new.get(key) != old.get(key):
-            told = f"{key} of {called} was {old.get(key)!r} and is {new[key]!r}"
-            yield SinceRule.PATTERN, f"{path}.{key}", told
+            message = f"{key} of {title} was {old.get(key)!r} and is {new[key]!r}"
+            yield SinceRule.PATTERN, f"{path}.{key}", message
 
 
-def _bounds(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
+def _bounds(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tightening]:
     for key in (*_LEAST, *_MOST):
         if key in new and (key not in old or _is_narrower(key, old[key], new[key])):
-            was = f"was {old[key]}" if key in old else "was not there"
-            told = f"{key} of {called} {was} and is {new[key]}"
-            yield SinceRule.BOUNDS, f"{path}.{key}", told
+            was = f"was {old[key]}" if key in old else "was not set"
+            message = f"{key} of {title} {was} and is {new[key]}"
+            yield SinceRule.BOUNDS, f"{path}.{key}", message
     for key in ("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"):
         if new.get(key) and not old.get(key):
-            yield SinceRule.BOUNDS, f"{path}.{key}", f"{key} of {called} is new"
+            yield SinceRule.BOUNDS, f"{path}.{key}", f"{key} of {title} is new"
     step, before = new.get("multipleOf"), old.get("multipleOf")
     if step and (not before or before % step):
-        yield SinceRule.BOUNDS, f"{path}.multipleOf", f"{called} must be a multiple of {step} now"
+        yield SinceRule.BOUNDS, f"{path}.multipleOf", f"{title} must be a multiple of {step} now"
 
 
 def _is_narrower(key: str, before: float, after: float) -> bool:
     return after > before if key in _LEAST else after < before
 
 
-def _openness(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
+def _openness(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tightening]:
     for key in (_OPEN, "nullable"):
         if old.get(key) and not new.get(key):
-            yield SinceRule.CLOSED, path, f"{called} no longer has {key}"
+            yield SinceRule.CLOSED, path, f"{title} no longer has {key}"
     if old.get("additionalProperties") and not new.get("additionalProperties"):
-        yield SinceRule.CLOSED, path, f"{called} no longer takes keys of one's own"
+        yield SinceRule.CLOSED, path, f"{title} no longer takes additional keys"
     for key in _LOGIC:
         if new.get(key) and new.get(key) != old.get(key):
-            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {called} is new or another one"
+            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {title} is new or changed"
     for key in _LISTS:
         if new.get(key) != old.get(key):
-            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {called} changed"
+            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {title} changed"
 
 
-def _rules(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
-    known = {_text(rule) for rule in old.get(_RULES) or ()}
+def _rules(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tightening]:
+    old_rules = {_text(rule) for rule in old.get(_RULES) or ()}
     for index, rule in enumerate(new.get(_RULES) or ()):
         text = _text(rule)
-        if text not in known and "oldSelf" not in text:
-            yield SinceRule.CEL, f"{path}.{_RULES}[{index}]", f"{called}: rule '{text}'"
+        if text not in old_rules and "oldSelf" not in text:
+            yield SinceRule.CEL, f"{path}.{_RULES}[{index}]", f"{title}: rule '{text}'"
 
 
 def _text(rule: object) -> str:
     return str(rule.get("rule") or "") if isinstance(rule, Mapping) else ""
 
 
-def _properties(old: Schema, new: Schema, path: str, name: str) -> Iterator[Told]:
+def _properties(old: Schema, new: Schema, path: str, name: str) -> Iterator[Tightening]:
     before, after = old.get("properties") or {}, new.get("properties") or {}
     is_open = bool(new.get(_OPEN) or new.get("additionalProperties"))
     for field, schema in before.items():
@@ -123,7 +126,7 @@ def _properties(old: Schema, new: Schema, path: str, name: str) -> Iterator[Told
         if field in after:
             yield from tightened(schema, after[field], f"{path}.properties.{field}", inner)
         elif not is_open:
-            yield SinceRule.FIELD_GONE, f"{path}.properties", f"{inner} is gone"
+            yield SinceRule.FIELD_GONE, f"{path}.properties", f"{inner} was removed"
     for field in new.get("required") or ():
         inner = f"{name}.{field}" if name else field
         missing = "default" not in (after.get(field) or {})

@@ -1,8 +1,8 @@
 """
-Compare a kit with what it was: would living orders break, move, or lose what they hold?
+Compare a kit with an earlier version: would live orders break, move, or lose data?
 
-Names and schemas are compared as they are written; composed resources by running the orders of
-before through both pipelines. Called by ``flows.kit.check_kits``.
+Names and schemas are compared as text; composed resources by running earlier orders through both
+pipelines. Called by ``flows.kit.check_kits``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.core.check.rules import Coded
 from orderkit.core.check.schema_tightening import tightened
 from orderkit.core.check.since_rules import SinceRule
-from orderkit.core.check.subject import Doc, Subject, found, misshapen
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen
 from orderkit.core.check.trial_orders import Order, orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
 from orderkit.core.kit.model import Kit
@@ -32,15 +32,15 @@ _REFUSING = {
     SinceRule.REQUIRED,
     SinceRule.CLOSED,
 }
-"""Rules that say already why an order is refused."""
+"""Rules that explain already why an order is refused."""
 _COMPOSITE_REF = ("spec", "compositeTypeRef")
 
 
-def check_since(old: Subject, new: Subject) -> tuple[Located, ...]:
+def check_since(old: KitUnderCheck, new: KitUnderCheck) -> tuple[Located, ...]:
     """
-    Judge what became of a kit, sorted by file and line.
+    Return what changed in a kit, sorted by file and line.
 
-    Where the kit of before cannot be read, only what can be compared is.
+    If the earlier kit is unreadable, only its readable parts are compared.
     """
     entries = [*_definitions(old, new), *_compositions(old, new)]
     explained = any(getattr(entry.about, "reason", None) in _REFUSING for entry in entries)
@@ -53,13 +53,13 @@ def check_since(old: Subject, new: Subject) -> tuple[Located, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def kit_is_gone(old: Subject, ref: str) -> Located:
-    """Tell that a kit of before is not in the pack any more."""
-    told = f"kit '{old.name}' was in the pack at {ref}"
-    return old.in_file(SinceRule.KIT, PurePosixPath("pack.yaml"), told)
+def kit_is_gone(old: KitUnderCheck, ref: str) -> Located:
+    """Return the finding for a kit that is no longer in the pack."""
+    message = f"kit '{old.name}' was in the pack at {ref}"
+    return old.in_file(SinceRule.KIT, PurePosixPath("pack.yaml"), message)
 
 
-def _definitions(old: Subject, new: Subject) -> Iterator[Located]:
+def _definitions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
     before, after = old.definition, new.definition
     if before is None or after is None:
         return
@@ -74,16 +74,16 @@ def _identity(before: Manifest, after: Doc) -> Iterator[Located]:
     for steps in identity:
         was, now = dig(before, *steps), dig(after.manifest, *steps)
         if was != now:
-            yield found(SinceRule.IDENTITY, after, ".".join(steps), f"was {was} and is {now}")
+            yield finding_at(SinceRule.IDENTITY, after, ".".join(steps), f"was {was} and is {now}")
     names = ("singular", "listKind", "shortNames", "categories")
     for name in names:
         was, now = dig(before, "spec", "names", name), dig(after.manifest, "spec", "names", name)
         if was != now:
-            told = f"{name} was {was} and is {now}"
-            yield found(SinceRule.NAMES, after, f"spec.names.{name}", told)
+            message = f"{name} was {was} and is {now}"
+            yield finding_at(SinceRule.NAMES, after, f"spec.names.{name}", message)
     if scope_of(before) != scope_of(after.manifest):
-        told = f"was {scope_of(before)} and is {scope_of(after.manifest)}"
-        yield found(SinceRule.SCOPE, after, "spec.scope", told)
+        message = f"was {scope_of(before)} and is {scope_of(after.manifest)}"
+        yield finding_at(SinceRule.SCOPE, after, "spec.scope", message)
 
 
 def _versions(before: Manifest, after: Doc) -> Iterator[Located]:
@@ -92,17 +92,17 @@ def _versions(before: Manifest, after: Doc) -> Iterator[Located]:
         name = version["name"]
         if name not in now or (version.get("served") and not now[name][1].get("served")):
             if version.get("served"):
-                yield found(
+                yield finding_at(
                     SinceRule.VERSION, after, "spec.versions", f"{name} is no longer served"
                 )
             continue
         index, current = now[name]
         if version.get("referenceable") and not current.get("referenceable"):
             path = f"spec.versions[{index}].referenceable"
-            yield found(SinceRule.REFERENCEABLE, after, path, f"{name} was referenceable")
+            yield finding_at(SinceRule.REFERENCEABLE, after, path, f"{name} was referenceable")
         at = f"spec.versions[{index}].schema.openAPIV3Schema.properties.spec"
-        for rule, path, told in tightened(_spec(version), _spec(current), at):
-            yield found(rule, after, path, told)
+        for rule, path, message in tightened(_spec(version), _spec(current), at):
+            yield finding_at(rule, after, path, message)
 
 
 def _list(xrd: Manifest) -> list[dict[str, Any]]:
@@ -115,72 +115,78 @@ def _spec(version: Mapping[str, Any]) -> Mapping[str, Any]:
     return found_spec if isinstance(found_spec, Mapping) else {}
 
 
-def _compositions(old: Subject, new: Subject) -> Iterator[Located]:
+def _compositions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
     now = {doc.name: doc for doc in new.compositions}
     for doc in old.compositions:
         current = now.get(doc.name)
         if current is None:
-            place = new.definition
-            if place is not None:
-                told = f"Composition {doc.name} is gone"
-                yield found(SinceRule.COMPOSITION, place, "spec.defaultCompositionRef", told)
+            definition = new.definition
+            if definition is not None:
+                message = f"Composition {doc.name} was removed"
+                yield finding_at(
+                    SinceRule.COMPOSITION, definition, "spec.defaultCompositionRef", message
+                )
         elif dig(doc.manifest, *_COMPOSITE_REF) != dig(current.manifest, *_COMPOSITE_REF):
-            told = f"Composition {doc.name} is for another type now"
-            yield found(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", told)
+            message = f"Composition {doc.name} now has another compositeTypeRef"
+            yield finding_at(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", message)
 
 
-def _naming(new: Subject, old: Kit, now: Kit) -> Iterator[Located]:
+def _naming(new: KitUnderCheck, old: Kit, now: Kit) -> Iterator[Located]:
     for key, was, name in (
         ("nameFrom", old.name_from, now.name_from),
         ("xrName", old.xr_name, now.xr_name),
     ):
         if was != name:
-            told = f"{key} was {_text(was)} and is {_text(name)}"
-            yield new.in_kit(SinceRule.ORDER_NAME, f"spec.{key}", told)
+            message = f"{key} was {_text(was)} and is {_text(name)}"
+            yield new.in_kit(SinceRule.ORDER_NAME, f"spec.{key}", message)
     if old.team_from != now.team_from:
-        told = f"teamFrom was {_text(old.team_from)} and is {_text(now.team_from)}"
-        yield new.in_kit(SinceRule.TEAM, "spec.teamFrom", told)
+        message = f"teamFrom was {_text(old.team_from)} and is {_text(now.team_from)}"
+        yield new.in_kit(SinceRule.TEAM, "spec.teamFrom", message)
     fields = set(old.spec_schema.get("properties") or {})
     for field in sorted(fields & set(now.spec_schema.get("properties") or {})):
         if old.parameter(field) != now.parameter(field):
-            told = f"{field} was '{old.parameter(field)}' and is '{now.parameter(field)}'"
-            yield new.in_kit(SinceRule.PARAMETER, "spec.aliases", told)
+            message = f"{field} was '{old.parameter(field)}' and is '{now.parameter(field)}'"
+            yield new.in_kit(SinceRule.PARAMETER, "spec.aliases", message)
 
 
 def _text(value: object) -> str:
     return ", ".join(value) if isinstance(value, tuple) and value else str(value or "not set")
 
 
-def _orders(old: Subject, new: Subject, before: Kit, now: Kit) -> tuple[list[Located], list[Order]]:
-    """Return which orders of before the new XRD refuses, and the others as it takes them."""
+def _orders(
+    old: KitUnderCheck, new: KitUnderCheck, before: Kit, now: Kit
+) -> tuple[list[Located], list[Order]]:
+    """Return the earlier orders that the new XRD refuses, and the others with new defaults."""
     refused: list[Located] = []
     accepted: list[Order] = []
     definition = new.definition
     if before.kind != now.kind or definition is None:
         return refused, accepted
     validator = Validator(now.xrd)
-    for order in orders_of(old, before).tried:
+    for order in orders_of(old, before).orders:
         report = validator.check(order.xr)
         if report.valid:
             accepted.append(Order(order.label, report.result, varied=order.varied))
         else:
-            told = f"{order.label}: {report.findings[0]}"
-            refused.append(found(SinceRule.ORDER_REFUSED, definition, "spec.versions", told))
+            message = f"{order.label}: {report.findings[0]}"
+            refused.append(
+                finding_at(SinceRule.ORDER_REFUSED, definition, "spec.versions", message)
+            )
     return refused, accepted
 
 
-def _resources(old: Subject, new: Subject, orders: list[Order]) -> Iterator[Located]:
-    """Run the orders of before through both pipelines."""
+def _resources(old: KitUnderCheck, new: KitUnderCheck, orders: list[Order]) -> Iterator[Located]:
+    """Run the earlier orders through both pipelines."""
     runs = {run.key: run for run in runs_of(old, orders, twice=False)}
     told_already: set[tuple[Coded, str]] = set()
     for run in runs_of(new, orders, twice=False):
         earlier = runs.get(run.key)
         if earlier is None or not (earlier.simulation.settled and run.simulation.settled):
             continue
-        for rule, told in _moved(earlier, run):
-            if (rule, told) not in told_already:
-                told_already.add((rule, told))
-                yield found(rule, run.doc, "spec.pipeline", f"{run.order.label}: {told}")
+        for rule, message in _moved(earlier, run):
+            if (rule, message) not in told_already:
+                told_already.add((rule, message))
+                yield finding_at(rule, run.doc, "spec.pipeline", f"{run.order.label}: {message}")
 
 
 def _moved(earlier: Run, run: Run) -> Iterator[tuple[Coded, str]]:
@@ -188,10 +194,13 @@ def _moved(earlier: Run, run: Run) -> Iterator[tuple[Coded, str]]:
         now = run.simulation.observed.get(name)
         if now is None:
             kind = Kind.of(was).kind
-            yield SinceRule.RESOURCE_GONE, f"'{name}' ({kind}) is no longer wanted under this name"
+            yield (
+                SinceRule.RESOURCE_GONE,
+                f"'{name}' ({kind}) is no longer composed under this name",
+            )
         elif (Kind.of(now).group, now["kind"]) != (Kind.of(was).group, was["kind"]):
-            told = f"'{name}' was a {Kind.of(was)} and is a {Kind.of(now)}"
-            yield SinceRule.RESOURCE_KIND, told
+            message = f"'{name}' was a {Kind.of(was)} and is a {Kind.of(now)}"
+            yield SinceRule.RESOURCE_KIND, message
         elif _place(was) != _place(now):
             yield SinceRule.RESOURCE_NAME, f"'{name}' was {_place(was)} and is {_place(now)}"
 

@@ -1,15 +1,15 @@
 """
-The rules of ``orderkit kit check --since``: what a change of a kit would do to living orders.
+The rules of ``orderkit kit check --since``: how a change of a kit affects live orders.
 
-One table, like ``rules``; codes are stable.
+One table, like ``rules``; the codes are stable.
 """
 
 from __future__ import annotations
 
 from orderkit.core.check.rules import Coded
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 
-_E, _W = Severity.ERROR, Severity.WARNING
+_E, _W = FindingSeverity.ERROR, FindingSeverity.WARNING
 
 
 class SinceRule(Coded):
@@ -18,22 +18,22 @@ class SinceRule(Coded):
     KIT = (
         "since-kit",
         _E,
-        "A kit is gone or renamed: nobody can change or end its orders any more.",
-        "keep the kit; offer a new one beside it",
+        "A kit was removed or renamed: its orders can no longer be changed or ended.",
+        "keep the kit, and offer a new one beside it",
     )
     IDENTITY = (
         "since-identity",
         _E,
         (
-            "Group, kind or plural of the XRD changed: that is another API, and the old one goes "
-            "with all its orders."
+            "Group, kind or plural of the XRD changed: that is another API, and the old one is "
+            "deleted with all its orders."
         ),
-        "keep them; a new API is a new kit",
+        "keep them; make a new kit for a new API",
     )
     NAMES = (
         "since-names",
         _E,
-        "spec.names changed; Crossplane refuses any change of it, short names too.",
+        "spec.names changed; Crossplane refuses any change of it, including short names.",
         "leave spec.names as it was",
     )
     SCOPE = (
@@ -45,123 +45,123 @@ class SinceRule(Coded):
     VERSION = (
         "since-version",
         _E,
-        "A version is gone or no longer served: orders written in it are refused.",
-        "keep it served; mark it deprecated",
+        "A version was removed or is no longer served: orders that use it are refused.",
+        "keep serving it, and mark it deprecated",
     )
     REFERENCEABLE = (
         "since-referenceable",
         _E,
-        "Another version is referenceable: Compositions cannot follow, their type is immutable.",
-        "add a Composition of a new name for the new version first",
+        "Another version is referenceable: Compositions cannot follow, as their type is immutable.",
+        "first add a Composition with a new name for the new version",
     )
     COMPOSITION = (
         "since-composition",
         _E,
-        "A Composition is gone, or its compositeTypeRef changed: living XRs name it.",
-        "keep it until no XR names it",
+        "A Composition was removed, or its compositeTypeRef changed: live XRs refer to it.",
+        "keep it until no XR refers to it",
     )
     ORDER_NAME = (
         "since-order-name",
         _E,
-        "Orders are named in another way: a form opened for a living order means another one.",
+        "Orders are named differently: the form of a live order now names another order.",
         "keep nameFrom and xrName",
     )
     TEAM = (
         "since-team",
         _E,
-        "The team comes from another field: living orders would belong to another one.",
+        "The team comes from another field: live orders would move to another team.",
         "keep teamFrom",
     )
     PARAMETER = (
         "since-parameter",
         _E,
-        "A field has another form parameter: saved forms and scripts name the old one.",
+        "A field has another form parameter: saved forms and scripts use the old one.",
         "keep the alias",
     )
     FIELD_GONE = (
         "since-field-gone",
         _E,
-        "A field is gone: the API server drops it from living orders, Argo CD refuses theirs.",
-        "keep the field; say in its description that it has no effect any more",
+        "A field was removed: the API server drops it from live orders, and Argo CD fails on it.",
+        "keep the field, and document that it has no effect",
     )
     TYPE = (
         "since-type",
         _E,
-        "A field has another type: living orders are refused.",
-        "add a field of another name",
+        "A field has another type: live orders are refused.",
+        "add a field with another name",
     )
     ENUM = (
         "since-enum",
         _E,
-        "A value is no longer allowed: orders that have it are refused at their next change.",
-        "keep the value until no order has it",
+        "A value is no longer allowed: orders with that value are refused at their next change.",
+        "keep the value until no order uses it",
     )
     PATTERN = (
         "since-pattern",
         _E,
-        "A pattern or format is new or another one: values that were allowed may not be now.",
-        "keep it, or allow more: leave the pattern out, and write a rule with oldSelf",
+        "A pattern or format is new or changed: values that were allowed may be refused.",
+        "keep it, or allow more: replace the pattern by a rule with oldSelf",
     )
     BOUNDS = (
         "since-bounds",
         _E,
-        "Bounds became narrower: values that were allowed are not now.",
-        "keep them, or write a rule that lets old values stay: self == oldSelf || ...",
+        "A bound became narrower: values that were allowed are refused.",
+        "keep it, or write a rule that accepts old values: self == oldSelf || ...",
     )
     REQUIRED = (
         "since-required",
         _E,
-        "A field is required now and has no default: living orders lack it.",
+        "A field is now required without a default: live orders lack it.",
         "give it a default",
     )
     CLOSED = (
         "since-closed",
         _E,
-        "A field takes less than before: null, unknown fields or other keys are not allowed now.",
-        "keep what was allowed",
+        "A field accepts less than before: null, unknown fields or other keys are refused.",
+        "keep accepting them",
     )
     LOGIC = (
         "since-logic",
         _W,
         (
-            "oneOf, anyOf, allOf, not, or how a list is merged changed; whether living orders fit "
-            "is not known."
+            "oneOf, anyOf, allOf, not, or the merging of a list changed; whether live orders are "
+            "still valid is unknown."
         ),
-        "try the orders you have with 'orderkit validate'",
+        "check existing orders with 'orderkit validate'",
     )
     CEL = (
         "since-cel",
         _W,
-        "A rule is new or another one and does not look at oldSelf: it judges living orders too.",
-        "let what was there stay: self == oldSelf || ...; with optionalOldSelf for new ones",
+        "A rule is new or changed and does not use oldSelf: it also applies to live orders.",
+        "accept old values: self == oldSelf || ...; with optionalOldSelf for new orders",
     )
     DEFAULT = (
         "since-default",
         _W,
-        "A default changed: orders that leave the field out change without a commit of theirs.",
-        "leave it, or say it in the release notes",
+        "A default changed: orders that omit the field change without a commit.",
+        "keep it, or announce it in the release notes",
     )
     ORDER_REFUSED = (
         "since-order-refused",
         _E,
-        "An order that the kit accepted is refused now.",
-        "accept it still",
+        "An order that the kit accepted is now refused.",
+        "keep accepting it",
     )
     RESOURCE_GONE = (
         "since-resource-gone",
         _E,
-        "A composed resource has another logical name or is left out: living ones are deleted.",
-        "keep the logical name; it is no name that people see",
+        "A composed resource was renamed or removed: the live object is deleted.",
+        "keep the logical name; users do not see it",
     )
     RESOURCE_KIND = (
         "since-resource-kind",
         _E,
-        "A logical name stands for another kind: Crossplane forgets the living object.",
-        "give the new kind a logical name of its own",
+        "A logical name has another kind: Crossplane no longer tracks the live object.",
+        "give the new kind its own logical name",
     )
     RESOURCE_NAME = (
         "since-resource-name",
         _W,
-        "A composed resource is called otherwise: living ones keep their old name.",
-        "keep the name, or use a new logical name and move what it holds",
+        "A composed resource has another name: the live object keeps its old name.",
+        "keep the name, or use a new logical name and move the data",
     )

@@ -1,7 +1,7 @@
 """
-Rules about the text of stations: what they import, and branches that never run.
+Rules about the source of stations: what they import, and branches that never run.
 
-The text is parsed, never run. Called by ``core.check``.
+The source is parsed, never run. Called by ``core.check``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Subject, steps_in
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck, steps_in
 from orderkit.core.schema.validate.located_findings import Located
 
 _IMPURE = {
@@ -19,12 +19,12 @@ _IMPURE = {
     *("random", "requests", "secrets", "shutil", "socket", "sqlite3", "subprocess", "tempfile"),
     *("threading", "time", "urllib", "uuid", "kubernetes", "pygit2", "click"),
 }
-"""Modules that reach outside or into time. uuid and datetime have pure parts; seldom needed."""
+"""Modules for I/O and time. uuid and datetime also have pure parts, but those are rarely needed."""
 _PUBLIC = "orderkit.stations"
 
 
-def check_station_sources(subject: Subject) -> Iterator[Located]:
-    """Judge the sources of the stations that the kit's Compositions name."""
+def check_station_sources(subject: KitUnderCheck) -> Iterator[Located]:
+    """Check the sources of the stations that the kit's Compositions name."""
     names = {
         str(step.input.get("name")) for doc in subject.compositions for step in steps_in(doc) or ()
     }
@@ -35,20 +35,20 @@ def check_station_sources(subject: Subject) -> Iterator[Located]:
                 yield from _source(subject, path, subject.pack.files[path])
 
 
-def _source(subject: Subject, path: PurePosixPath, data: bytes) -> Iterator[Located]:
+def _source(subject: KitUnderCheck, path: PurePosixPath, data: bytes) -> Iterator[Located]:
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError):
-        return  # the station cannot be imported, which is told already
+        return  # reported already: the station cannot be imported
     for node in ast.walk(tree):
         for module in _imported(node):
-            told = _doubt(module)
-            if told:
+            message = _doubt(module)
+            if message:
                 line = getattr(node, "lineno", None)
-                yield subject.in_file(Rule.STATION_IMPORTS, path, told, line=line)
+                yield subject.in_file(KitRule.STATION_IMPORTS, path, message, line=line)
         if isinstance(node, ast.Constant) and node.value == "deletionTimestamp":
-            told = "looks at deletionTimestamp"
-            yield subject.in_file(Rule.STATION_DELETION, path, told, line=node.lineno)
+            message = "reads deletionTimestamp"
+            yield subject.in_file(KitRule.STATION_DELETION, path, message, line=node.lineno)
 
 
 def _imported(node: ast.AST) -> list[str]:
@@ -78,9 +78,9 @@ _KNOWN = {
 
 def may_depend_on_hashing(data: bytes) -> bool:
     """
-    Say whether a station's order of things could follow Python's hashes of text.
+    Say whether a station's output could depend on Python's randomised string hashes.
 
-    That is so with sets, and unknown with modules from elsewhere. A cautious guess from the text.
+    True for sets, and for foreign modules, where it is unknown. A cautious guess from the source.
     """
     try:
         tree = ast.parse(data)

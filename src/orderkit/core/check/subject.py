@@ -1,9 +1,9 @@
 """
-What is judged: a kit with all its parsed files, its stations, and what the pack delivers.
+The kit under check: its parsed files, its stations, and what the pack delivers.
 
 `PackFacts` parses a pack's ``gitops`` folder once for all its kits; `Subject` is one kit of it.
-Every rule places its finding through `Subject.found` and its kin, so that file, line and
-advice come from one place.
+Every rule creates its findings through `finding_at`, `Subject.in_kit` or `Subject.in_file`, so that
+file, line and advice come from one place.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core.check.rules import Coded, Rule
-from orderkit.core.crossplane.composed import Step, steps_of
+from orderkit.core.check.rules import Coded, KitRule
+from orderkit.core.crossplane.composed import PipelineStep, steps_of
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.kit_reader import definition_path, kit_path, read_kit
+from orderkit.core.kit.checked_kits import checked_kit
+from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
@@ -32,7 +33,7 @@ from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError
-from orderkit.core.yaml.positions import Placed, placed_manifests
+from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _GITOPS = PurePosixPath("gitops")
 _YAML = {".yaml", ".yml"}
@@ -43,11 +44,11 @@ class Doc:
     """One object of a file."""
 
     path: PurePosixPath
-    placed: Placed
+    located: LocatedManifest
 
     @property
     def manifest(self) -> Manifest:
-        return self.placed.manifest
+        return self.located.manifest
 
     @property
     def name(self) -> str:
@@ -67,24 +68,24 @@ class PackFacts:
         broken: list[Located] = []
         for path in sorted(self.files):
             if path.is_relative_to(_GITOPS) and path.suffix in _YAML:
-                found, fault = read_docs(path, self.files[path])
-                docs += found
+                docs_of_file, fault = read_docs(path, self.files[path])
+                docs += docs_of_file
                 broken += fault
         return docs, broken
 
     @property
     def docs(self) -> list[Doc]:
-        """Every object below ``gitops``."""
+        """All objects below ``gitops``."""
         return self._read[0]
 
     @property
     def unreadable(self) -> list[Located]:
-        """One finding for each file below ``gitops`` that cannot be read."""
+        """One finding for each unreadable file below ``gitops``."""
         return self._read[1]
 
     @functools.cached_property
     def by_folder(self) -> dict[PurePosixPath, list[Doc]]:
-        """Every object below ``gitops`` by the folder its file is in."""
+        """All objects below ``gitops``, by the folder of their file."""
         found_docs: dict[PurePosixPath, list[Doc]] = {}
         for doc in self.docs:
             found_docs.setdefault(doc.path.parent, []).append(doc)
@@ -92,21 +93,21 @@ class PackFacts:
 
     @functools.cached_property
     def compositions(self) -> list[Doc]:
-        """Every Composition that is delivered."""
+        """All delivered Compositions."""
         return self.of_kind(COMPOSITION)
 
     def of_kind(self, kind: Kind) -> list[Doc]:
         """Return the objects of a group and kind, in any version."""
-        wanted = (kind.group, kind.kind)
+        group_kind = (kind.group, kind.kind)
         return [
             doc
             for doc in self.docs
-            if (Kind.of(doc.manifest).group, doc.manifest["kind"]) == wanted
+            if (Kind.of(doc.manifest).group, doc.manifest["kind"]) == group_kind
         ]
 
     @functools.cached_property
     def functions(self) -> dict[str, Doc]:
-        """Functions that are delivered, by name."""
+        """All delivered Functions, by name."""
         return {doc.name: doc for doc in self.of_kind(FUNCTION)}
 
     @functools.cached_property
@@ -120,7 +121,7 @@ class PackFacts:
     @functools.cached_property
     def xr_scopes(self) -> dict[Kind, bool]:
         """Whether the pack's own XR kinds are namespaced, in every version."""
-        found = {}
+        scopes = {}
         for doc in self.of_kind(XRD):
             if misshapen(doc.manifest):
                 continue
@@ -131,12 +132,12 @@ class PackFacts:
                     str(dig(version, "name")),
                     str(dig(spec, "names", "kind")),
                 )
-                found[kind] = spec.get("scope", "Namespaced") == "Namespaced"
-        return found
+                scopes[kind] = spec.get("scope", "Namespaced") == "Namespaced"
+        return scopes
 
 
 def misshapen(xrd: Manifest) -> str:
-    """Return the first part of an XRD that has not even the right type; empty if all have."""
+    """Return the path of the first part of an XRD with a wrong type; empty if there is none."""
     for name in ("annotations", "labels"):
         entries = dig(xrd, "metadata", name, default=None) or {}
         plain = isinstance(entries, Mapping)
@@ -157,37 +158,37 @@ def misshapen(xrd: Manifest) -> str:
     return ""
 
 
-def steps_in(doc: Doc) -> tuple[Step, ...] | None:
-    """Return the steps of a Composition; None if they are none that could be read."""
+def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
+    """Return the steps of a Composition; None if they are unreadable."""
     spec = dig(doc.manifest, "spec")
     pipeline = dig(spec, "pipeline", default=None)
     entries = pipeline if isinstance(pipeline, list) else None if pipeline else []
     if entries is None or not isinstance(spec, Mapping):
         return None
     for entry in entries:
-        given = dig(entry, "input", default=None) or {}
-        wanted = dig(entry, "requirements", "requiredResources", default=None) or []
-        shaped = isinstance(given, Mapping) and isinstance(wanted, list)
+        step_input = dig(entry, "input", default=None) or {}
+        selectors = dig(entry, "requirements", "requiredResources", default=None) or []
+        shaped = isinstance(step_input, Mapping) and isinstance(selectors, list)
         if not isinstance(entry, Mapping) or not shaped:
             return None
-        if not all(isinstance(selector, Mapping) for selector in wanted):
+        if not all(isinstance(selector, Mapping) for selector in selectors):
             return None
     return steps_of(spec)
 
 
 def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located]]:
-    """Parse a file; a broken one gives a finding and no object."""
+    """Parse a file; an unreadable one gives a finding instead of objects."""
     try:
-        return [Doc(path, placed) for placed in placed_manifests(str(path), data)], []
+        return [Doc(path, manifest) for manifest in located_manifests(str(path), data)], []
     except ManifestError as error:
         finding = Finding(
-            "", Rule.UNREADABLE, error.reason, hint=error.hint or Rule.UNREADABLE.advice
+            "", KitRule.UNREADABLE, error.reason, hint=error.hint or KitRule.UNREADABLE.advice
         )
         return [], [Located(path, error.line, None, "", finding)]
 
 
 @dataclass(frozen=True)
-class Subject:
+class KitUnderCheck:
     """One kit under check."""
 
     name: str
@@ -200,17 +201,17 @@ class Subject:
 
     @functools.cached_property
     def kit(self) -> Kit | None:
-        """The kit; None if it cannot be read, which findings of their own tell."""
+        """The kit; None if it is unreadable, which has findings of its own."""
         if self.definition is None or misshapen(self.definition.manifest):
             return None
         try:
-            return read_kit(self.name, self.pack.files)
+            return checked_kit(self.name, self.pack.files)
         except OrderkitError:
             return None
 
     @functools.cached_property
     def kit_docs(self) -> tuple[list[Doc], list[Located]]:
-        """kit.yaml as parsed, and why not."""
+        """The objects of kit.yaml, or the finding why it is unreadable."""
         path = kit_path(self.name)
         if path not in self.pack.files:
             return [], []
@@ -235,11 +236,11 @@ class Subject:
 
     @functools.cached_property
     def compositions(self) -> list[Doc]:
-        """Compositions of the kit's room, and those elsewhere that are for its kind."""
+        """Compositions in the kit's folder, and those for its kind in other folders."""
         definition = self.definition
         group = dig(definition.manifest, "spec", "group") if definition else None
         kind = dig(definition.manifest, "spec", "names", "kind") if definition else None
-        found = []
+        compositions = []
         for doc in self.pack.compositions:
             ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
             ours = (str(dig(ref, "apiVersion")).rpartition("/")[0], dig(ref, "kind")) == (
@@ -247,14 +248,14 @@ class Subject:
                 kind,
             )
             if ours or doc.path.parent == self.room:
-                found.append(doc)
-        return found
+                compositions.append(doc)
+        return compositions
 
     def in_kit(self, rule: Coded, path: str, message: str, *, hint: str = "") -> Located:
-        """Place a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
+        """Return a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
         doc = self.kit_doc
         if doc is not None:
-            return found(rule, doc, path, message, hint=hint)
+            return finding_at(rule, doc, path, message, hint=hint)
         return self.in_file(rule, definition_path(self.name), message, hint=hint)
 
     def in_file(
@@ -266,12 +267,12 @@ class Subject:
         line: int | None = None,
         hint: str = "",
     ) -> Located:
-        """Place a finding in a file."""
+        """Return a finding in a file."""
         about = Finding("", rule, message, hint=hint or rule.advice, severity=rule.severity)
         return Located(file, line, None, f"kit {self.name}", about)
 
 
-def found(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
-    """Place a finding at a field of an object."""
+def finding_at(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
+    """Return a finding at a field of an object."""
     about = Finding(path, rule, message, hint=hint or rule.advice, severity=rule.severity)
-    return located(doc.path, doc.placed, path, about)
+    return located(doc.path, doc.located, path, about)

@@ -1,8 +1,8 @@
 """
-Orders to try a kit's pipeline with: its examples, and variations of one field each.
+Orders to test a kit's pipeline with: its examples, and variations of one field each.
 
-Without examples an order is made up from the XRD's schema, where that is possible. Every XR
-that is returned is one the XRD accepts, with its defaults. Called by ``core.check``.
+Without examples, an order is generated from the XRD's schema if possible. Every returned XR is
+valid for the XRD and has its defaults. Called by ``core.check``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Subject
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit import sample_values
-from orderkit.core.kit.catalog_pickers import bare_spec
+from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.schema.validate import Validator
@@ -24,12 +24,12 @@ from orderkit.core.schema.validate.located_findings import Located
 
 NAME_MAX = 63
 VARIATIONS_MAX = 24
-_MADE_UP = "a made-up order"
+_MADE_UP = "a generated order"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An XR to try, and what messages call it."""
+    """An XR to test with, and its name in messages."""
 
     label: str
     xr: Manifest
@@ -38,36 +38,36 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What can be tried, and what is wrong with the kit's examples."""
+    """The orders to test with, and findings about the kit's examples."""
 
-    tried: tuple[Order, ...]
+    orders: tuple[Order, ...]
     findings: tuple[Located, ...]
 
 
-def orders_of(subject: Subject, kit: Kit) -> Orders:
-    """Return the orders to try. Deterministic."""
+def orders_of(subject: KitUnderCheck, kit: Kit) -> Orders:
+    """Return the orders to test with. Deterministic."""
     validator = Validator(kit.xrd)
-    tried, findings = _examples(subject, kit, validator)
+    orders, findings = _examples(subject, kit, validator)
     if not kit.examples:
         made_up = _made_up(kit, validator)
         if made_up is None:
-            told = "no order that the XRD accepts could be made up"
-            findings.append(subject.in_kit(Rule.NO_EXAMPLE, "spec", told))
+            message = "no valid order could be generated from the XRD"
+            findings.append(subject.in_kit(KitRule.NO_EXAMPLE, "spec", message))
         else:
-            tried.append(made_up)
-    if tried:
-        tried += _variations(kit, tried[0], validator)
-    return Orders(tuple(tried), tuple(findings))
+            orders.append(made_up)
+    if orders:
+        orders += _variations(kit, orders[0], validator)
+    return Orders(tuple(orders), tuple(findings))
 
 
 def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
     """
     Return the XR that a form with these values orders, without defaults.
 
-    A hidden field that `values` does not give gets a made-up value: the platform's is not known.
+    A hidden field without a value gets a sample value, because the platform's is unknown.
 
     Raises:
-        InvalidInputError: The values give no name.
+        InvalidInputError: The values do not name the order.
     """
     fields = kit.spec_schema.get("properties") or {}
     spec = {
@@ -79,7 +79,7 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
     name = str(kit.order_id(values))
     if kit.xr_name != "order":
         name = str(dig(spec, *kit.xr_name.split("."), default=name))
-    return _xr(kit, name, bare_spec(kit, spec))
+    return _xr(kit, name, names_alone(kit, spec))
 
 
 def _xr(kit: Kit, name: str, spec: Mapping[str, Any]) -> Manifest:
@@ -90,9 +90,9 @@ def _xr(kit: Kit, name: str, spec: Mapping[str, Any]) -> Manifest:
 
 
 def _examples(
-    subject: Subject, kit: Kit, validator: Validator
+    subject: KitUnderCheck, kit: Kit, validator: Validator
 ) -> tuple[list[Order], list[Located]]:
-    tried: list[Order] = []
+    orders: list[Order] = []
     findings: list[Located] = []
     for index, example in enumerate(kit.examples):
         at = f"spec.examples[{index}]"
@@ -100,28 +100,30 @@ def _examples(
         try:
             report = validator.check(xr_of(kit, example.values))
         except (OrderkitError, sample_values.NoSampleError) as error:
-            told = f"example '{example.name}': {error}"
-            findings.append(subject.in_kit(Rule.EXAMPLE, at, told))
+            message = f"example '{example.name}': {error}"
+            findings.append(subject.in_kit(KitRule.EXAMPLE, at, message))
             continue
         for finding in report.findings:
-            told = f"example '{example.name}': {finding}"
+            message = f"example '{example.name}': {finding}"
             field = finding.path.removeprefix("spec.")
-            where = f"{at}.values.{kit.parameter(field)}"
-            findings.append(subject.in_kit(Rule.EXAMPLE, where, told, hint=finding.hint))
+            value_path = f"{at}.values.{kit.parameter(field)}"
+            findings.append(subject.in_kit(KitRule.EXAMPLE, value_path, message, hint=finding.hint))
         if report.valid:
-            tried.append(Order(f"example '{example.name}'", report.result))
-    return tried, findings
+            orders.append(Order(f"example '{example.name}'", report.result))
+    return orders, findings
 
 
-def _unknown(subject: Subject, kit: Kit, values: Mapping[str, Any], at: str) -> Iterator[Located]:
-    """An example must not set what the form never asks for."""
-    known = {kit.parameter(field) for field in kit.spec_schema.get("properties") or {}}
-    known |= {NAME_PARAMETER} if not kit.name_from else set()
-    known |= {TEAM_PARAMETER} if not kit.team_from else set()
-    for name in sorted(set(values) - known):
-        hint = nearest(name, dict.fromkeys(sorted(known)))
-        told = f"the form has no parameter '{name}'"
-        yield subject.in_kit(Rule.EXAMPLE, f"{at}.{name}", told, hint=hint)
+def _unknown(
+    subject: KitUnderCheck, kit: Kit, values: Mapping[str, Any], at: str
+) -> Iterator[Located]:
+    """Find parameters of an example that the form does not have."""
+    parameters = {kit.parameter(field) for field in kit.spec_schema.get("properties") or {}}
+    parameters |= {NAME_PARAMETER} if not kit.name_from else set()
+    parameters |= {TEAM_PARAMETER} if not kit.team_from else set()
+    for name in sorted(set(values) - parameters):
+        hint = nearest(name, dict.fromkeys(sorted(parameters)))
+        message = f"the form has no parameter '{name}'"
+        yield subject.in_kit(KitRule.EXAMPLE, f"{at}.{name}", message, hint=hint)
 
 
 def _made_up(kit: Kit, validator: Validator) -> Order | None:
@@ -134,23 +136,23 @@ def _made_up(kit: Kit, validator: Validator) -> Order | None:
 
 
 def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
-    """Return orders that differ from the first in one field; what the XRD refuses is left out."""
-    found: list[Order] = []
+    """Return valid orders that differ from the first one in one field."""
+    variations: list[Order] = []
     candidates = [
         *_long(kit, base.xr["spec"]),
         *sample_values.alternatives(kit.spec_schema, base.xr["spec"]),
     ]
-    for told, spec in candidates:
-        if len(found) == VARIATIONS_MAX:
+    for label, spec in candidates:
+        if len(variations) == VARIATIONS_MAX:
             break
         report = validator.check({**base.xr, "spec": spec})
         if report.valid:
-            found.append(Order(f"{base.label}, {told}", report.result, varied=True))
-    return found
+            variations.append(Order(f"{base.label}, {label}", report.result, varied=True))
+    return variations
 
 
 def _long(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the order with names as long as they can get: composed names follow from them."""
+    """Yield the order with names of maximum length: composed names depend on them."""
     longer = dict(spec)
     fields = kit.spec_schema.get("properties") or {}
     for path in {*kit.name_from, *([kit.team_from] if kit.team_from else ())}:

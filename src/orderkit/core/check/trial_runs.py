@@ -1,7 +1,7 @@
 """
-A kit's pipeline, tried: each order run to its end twice, with every call of every step.
+Test runs of a kit's pipeline: each order runs twice until it settles, and every call is recorded.
 
-Called by ``core.check``; what the runs show is judged in ``core.check.behaviour_rules``.
+Called by ``core.check``; ``core.check.behaviour_rules`` judges the runs.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orderkit.core.check.composition_rules import runnable
-from orderkit.core.check.subject import Doc, Subject, steps_in
+from orderkit.core.check.subject import Doc, KitUnderCheck, steps_in
 from orderkit.core.check.trial_orders import Order
 from orderkit.core.crossplane.composed import Composed, World
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import functions_here
-from orderkit.core.crossplane.simulation import Simulation, Surroundings, finder, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.kit.compositions import name_shown
 from orderkit.core.objects.kube_objects import Manifest, metadata
@@ -25,35 +25,35 @@ from orderkit.core.objects.scopes import is_namespaced
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """One call of a step's function."""
 
     who: str
     """The station's name, or the function's."""
-    given: frozenset[str]
-    """What the steps before wanted."""
+    earlier_resources: frozenset[str]
+    """Names of the resources that earlier steps composed."""
     response: StationResponse
     unanswered: frozenset[str]
-    """Requirements that were looked up and not found."""
+    """Requirements whose lookup found nothing."""
 
 
 @dataclass(slots=True)
 class Tracer:
     """Records every call of the functions it wraps."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[FunctionCall] = field(default_factory=list)
 
     def wrap(self, functions: Mapping[str, Station]) -> dict[str, Station]:
-        """Return the same functions, watched."""
+        """Return the functions with their calls recorded."""
         return {name: self._watched(name, function) for name, function in functions.items()}
 
     def _watched(self, name: str, function: Station) -> Station:
         def run(request: StationRequest) -> StationResponse:
-            given = frozenset(request.desired.resources)
+            earlier_resources = frozenset(request.desired.resources)
             who = str(request.input.get("name") or name)
-            unanswered = frozenset(key for key, found in request.required.items() if not found)
+            unanswered = frozenset(key for key, objects in request.required.items() if not objects)
             response = function(request)
-            self.calls.append(Call(who, given, response, unanswered))
+            self.calls.append(FunctionCall(who, earlier_resources, response, unanswered))
             return response
 
         return run
@@ -67,38 +67,40 @@ class Run:
     doc: Doc
     simulation: Simulation
     again: Simulation
-    calls: tuple[Call, ...]
+    calls: tuple[FunctionCall, ...]
     pack: tuple[Manifest, ...]
     """Everything the pack delivers."""
     functions: Mapping[str, Station]
 
     @property
     def key(self) -> str:
-        """A name that is the same in every process."""
+        """A key that is the same in every process."""
         return f"{self.doc.name}: {self.order.label}"
 
     def once(self, observed: Mapping[str, Manifest], *, facts: bool = True) -> Composed:
-        """Run the pipeline once more at its end, with other observed resources or no facts."""
+        """Run the pipeline once more on the final state, with other resources or without facts."""
         existing = [*self.pack, *observed.values(), self.simulation.xr] if facts else []
-        world = World(self.functions, observed, fetch=finder(existing), scope_of=is_namespaced)
+        world = World(self.functions, observed, lookup=lookup_in(existing), scope_of=is_namespaced)
         return compose(self.simulation.xr, steps_in(self.doc) or (), world)
 
 
-def runs_of(subject: Subject, orders: Sequence[Order], *, twice: bool = True) -> list[Run]:
+def runs_of(subject: KitUnderCheck, orders: Sequence[Order], *, twice: bool = True) -> list[Run]:
     """Run every order through every Composition that can run in this process."""
     docs = [doc for doc in subject.compositions if runnable(subject, doc)]
     return [_run(subject, doc, order, twice=twice) for doc in docs for order in orders]
 
 
-def _run(subject: Subject, doc: Doc, order: Order, *, twice: bool) -> Run:
+def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
     steps, tracer = steps_in(doc) or (), Tracer()
-    called = [step.function for step in steps]
-    functions = functions_here(subject.pack.stations, subject.pack.packages, called).functions
+    function_names = [step.function for step in steps]
+    functions = functions_here(
+        subject.pack.stations, subject.pack.packages, function_names
+    ).functions
     delivered = tuple(
         delivered.manifest for delivered in subject.pack.docs if metadata(delivered.manifest)
     ) + (subject.kit.facts if subject.kit else ())
     xrd = subject.definition.manifest if subject.definition else None
-    around = Surroundings(
+    around = SimulatedWorld(
         existing=delivered,
         scopes=subject.pack.xr_scopes,
         composition=name_shown(xrd, doc.manifest) if xrd else "",
@@ -109,17 +111,17 @@ def _run(subject: Subject, doc: Doc, order: Order, *, twice: bool) -> Run:
 
 
 def fingerprints(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Return a digest of each part of each run's end, to compare with another process."""
-    found: dict[str, dict[str, str]] = {}
+    """Return digests of each run's final state, to compare with another process."""
+    digests_by_run: dict[str, dict[str, str]] = {}
     for run in runs:
         final = run.simulation.final
         parts = {name: desired.manifest for name, desired in final.resources.items()}
-        digests = {f"resource '{name}'": _digest(part) for name, part in parts.items()}
+        digests = {f"resource '{name}'": _digest(manifest) for name, manifest in parts.items()}
         digests["status"] = _digest(dict(final.status))
         digests["conditions"] = _digest([repr(condition) for condition in final.conditions])
         digests["error"] = _digest(final.error)
-        found[run.key] = digests
-    return found
+        digests_by_run[run.key] = digests
+    return digests_by_run
 
 
 def _digest(value: object) -> str:

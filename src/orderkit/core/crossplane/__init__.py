@@ -1,1 +1,1 @@
-"""Crossplane: stations, the pipeline, its simulation, and twins of other people's functions."""
+"""Crossplane: stations, the pipeline and its simulation, and twins of third-party functions."""

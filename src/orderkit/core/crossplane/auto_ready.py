@@ -1,11 +1,10 @@
 """
 A twin of function-auto-ready v0.7.0: derive readiness of composed resources from what they are.
 
-It looks at every desired resource that exists and of which nobody said whether it is ready,
-and says READY_TRUE or nothing, never READY_FALSE. Not here: the CEL customisations behind the
-function's alpha gate.
+It looks at every existing desired resource without a readiness, and sets READY_TRUE or nothing,
+never READY_FALSE. Not implemented: the CEL customisations behind the function's alpha gate.
 
-Runs as a step's function in ``core.crossplane.pipeline``; usually the last one.
+Runs as a step's function in ``core.crossplane.pipeline``, usually as the last one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Check = Callable[[Manifest], bool]
 
 
 def auto_ready(request: StationRequest) -> StationResponse:
-    """Mark what is ready; leave everything else as the steps before said it."""
+    """Mark ready resources; keep the readiness that earlier steps set."""
     response = StationResponse.to(request)
     for name, desired in response.desired.resources.items():
         observed = request.observed_resource(name)
@@ -31,7 +30,7 @@ def auto_ready(request: StationRequest) -> StationResponse:
 
 
 def is_ready(observed: Manifest) -> bool:
-    """Judge one existing object: by its kind if that is known, else by its condition Ready."""
+    """Judge an existing object by the check of its kind, else by its condition Ready."""
     kind = Kind.of(observed)
     check = _CHECKS.get((kind.api_version, kind.kind))
     return check(observed) if check else _is_true(observed, "Ready")
@@ -67,10 +66,10 @@ def _pod(manifest: Manifest) -> bool:
     return bool(phase == "Running" and always and _is_true(manifest, "Ready"))
 
 
-def _all_equal(manifest: Manifest, wanted: Any, *fields: str) -> bool:
+def _all_equal(manifest: Manifest, expected: Any, *fields: str) -> bool:
     """Every status field is there and equal: Kubernetes omits zeros, so zero is never ready."""
     status: Mapping[str, Any] = manifest.get("status") or {}
-    return all(field in status and status[field] == wanted for field in fields)
+    return all(field in status and status[field] == expected for field in fields)
 
 
 def _replicas(manifest: Manifest) -> Any:
@@ -88,9 +87,9 @@ def _stateful_set(manifest: Manifest) -> bool:
 
 
 def _daemon_set(manifest: Manifest) -> bool:
-    wanted = _status(manifest, "desiredNumberScheduled")
-    return wanted is not None and _all_equal(
-        manifest, wanted, "numberReady", "updatedNumberScheduled", "numberAvailable"
+    scheduled = _status(manifest, "desiredNumberScheduled")
+    return scheduled is not None and _all_equal(
+        manifest, scheduled, "numberReady", "updatedNumberScheduled", "numberAvailable"
     )
 
 

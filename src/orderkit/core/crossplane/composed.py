@@ -1,8 +1,7 @@
 """
-What goes into a run of a composition pipeline and what comes out of it.
+Input and output of a run of a Composition pipeline.
 
-Pure data for ``core.crossplane.pipeline``, which computes it, and for everybody who applies, plans
-or shows the result.
+Pure data: ``core.crossplane.pipeline`` computes it, and others apply, plan or show the result.
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from orderkit.core.objects.conditions import AVAILABLE, CREATING, Condition, fir
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 
 COMPOSE_REASON = "ComposeResources"
-"""Reason of events whose function names none."""
+"""Reason of events for which the function gives none."""
 
-Fetch = Callable[[Selector], Sequence[Manifest]]
-"""Look up required resources; empty when nothing matches. May raise OrderkitError."""
+Lookup = Callable[[Selector], Sequence[Manifest]]
+"""Looks up required resources; empty if nothing matches. May raise OrderkitError."""
 ScopeOf = Callable[[Kind], bool | None]
-"""Say whether a kind is namespaced; None when it is not served."""
+"""Says whether a kind is namespaced; None if it is not served."""
 Requirements = Mapping[str, Selector]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PipelineStep:
     """One entry of ``spec.pipeline``."""
 
     name: str
     function: str
     input: Mapping[str, Any] = field(default_factory=dict)
     required: Requirements = field(default_factory=dict)
-    """Fetched before the first call, whatever the function asks for."""
+    """Looked up before the first call, whatever the function requires."""
     unserved: tuple[str, ...] = ()
-    """What the step gives its function in a cluster, and nobody can give it here."""
+    """Inputs that the step passes in a cluster and that are not available here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class XrEvent:
     """One event on the XR."""
 
     type: Literal["Normal", "Warning"]
@@ -49,22 +48,22 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What exists and what can be asked while an XR is composed."""
+    """What exists and what can be looked up while an XR is composed."""
 
     functions: Mapping[str, Station]
     observed: Mapping[str, Manifest] = field(default_factory=dict)
     """Composed resources by logical name."""
     connection_details: Mapping[str, dict[str, bytes]] = field(default_factory=dict)
-    fetch: Fetch = lambda _: ()
+    lookup: Lookup = lambda _: ()
     scope_of: ScopeOf = lambda _: True
     foreign: Collection[str] = ()
     """Functions that are installed but cannot run in this process."""
     remote: Collection[str] = ()
-    """Functions that are processes of their own: they need all that their step gives them."""
+    """Functions that run as processes: they need all inputs of their step."""
     passing: bool = False
-    """Pass by what cannot run here, and tell it (`Composed.opaque`); else it is an error."""
+    """Skip and report steps that cannot run here (`Composed.opaque`), instead of failing."""
     attributed: Mapping[str, str] = field(default_factory=dict)
-    """Which step asked for an observed resource so far, by logical name, where that is known."""
+    """The step that composed an observed resource before, by logical name, if known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,43 +73,43 @@ class Desired:
     manifest: Manifest
     ready: bool
     renamed: bool = False
-    """The function would name it otherwise; what exists keeps its name."""
+    """The function gives another name now; the existing object keeps its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
     """
-    What one run of the pipeline asks for.
+    The result of one run of the pipeline.
 
-    With an `error`, nothing may be applied or deleted and the status stays; events and
-    conditions said before a fatal result are kept.
+    With an `error`, nothing may be applied or deleted and the status stays; events and conditions
+    that were set before a fatal result are kept.
     """
 
     error: str = ""
     resources: Mapping[str, Desired] = field(default_factory=dict)
     deletions: Mapping[str, Manifest] = field(default_factory=dict)
-    """Observed resources that are no longer wanted and controlled by this XR."""
+    """Observed resources that are no longer desired and controlled by this XR."""
     references: tuple[dict[str, str], ...] = ()
     status: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     """The functions' own conditions, in the order they were set."""
-    events: tuple[Event, ...] = ()
+    events: tuple[XrEvent, ...] = ()
     ready: Ready = Ready.UNSPECIFIED
     """Readiness of the XR if a function decided it."""
     ttl_s: float = 0.0
-    """Smallest time to live of all steps; 0 means none."""
+    """The smallest time to live of all steps; 0: none."""
     context: Mapping[str, Any] = field(default_factory=dict)
     requirements: tuple[Selector, ...] = ()
     opaque: Mapping[str, str] = field(default_factory=dict)
-    """Why a step was passed by, by its name. What it would have done is in none of the rest."""
+    """Why a step was skipped, by its name. Its effects are in no other field."""
     kept: Mapping[str, Manifest] = field(default_factory=dict)
-    """Observed resources that an opaque step may want: neither asked for nor deleted."""
+    """Observed resources that an opaque step may compose: neither desired nor deleted."""
     made_by: Mapping[str, str] = field(default_factory=dict)
-    """The step that asked for a resource first, by logical name."""
+    """The first step that composed a resource, by logical name."""
 
     @property
     def ready_condition(self) -> Condition:
-        """The XR's Ready: what a function decided, else whether all resources are ready."""
+        """The XR's Ready: as a function decided, else whether all resources are ready."""
         if self.ready is not Ready.UNSPECIFIED:
             return AVAILABLE if self.ready is Ready.TRUE else CREATING
         unready = self.unready
@@ -123,16 +122,17 @@ class Composed:
         return tuple(sorted(n for n, desired in self.resources.items() if not desired.ready))
 
 
-def steps_of(spec: Mapping[str, Any]) -> tuple[Step, ...]:
+def steps_of(spec: Mapping[str, Any]) -> tuple[PipelineStep, ...]:
     """Read the pipeline of a Composition's or CompositionRevision's spec."""
     return tuple(
-        Step(
+        PipelineStep(
             name=str(entry.get("step", "")),
             function=str(dig(entry, "functionRef", "name", default="")),
             input=entry.get("input") or {},
             required={
-                str(wanted.get("requirementName", "")): _selector(wanted)
-                for wanted in dig(entry, "requirements", "requiredResources", default=None) or ()
+                str(requirement.get("requirementName", "")): _selector(requirement)
+                for requirement in dig(entry, "requirements", "requiredResources", default=None)
+                or ()
             },
             unserved=tuple(_unserved(entry)),
         )
@@ -141,18 +141,18 @@ def steps_of(spec: Mapping[str, Any]) -> tuple[Step, ...]:
 
 
 def _unserved(entry: Mapping[str, Any]) -> Iterator[str]:
-    for given in dig(entry, "credentials", default=None) or ():
-        if dig(given, "source") != "None":
-            yield f'credentials "{dig(given, "name", default="")}"'
+    for credential in dig(entry, "credentials", default=None) or ():
+        if dig(credential, "source") != "None":
+            yield f'credentials "{dig(credential, "name", default="")}"'
     if dig(entry, "requirements", "requiredSchemas", default=None):
         yield "schemas"
 
 
-def _selector(wanted: Mapping[str, Any]) -> Selector:
+def _selector(requirement: Mapping[str, Any]) -> Selector:
     return Selector(
-        api_version=str(wanted.get("apiVersion", "")),
-        kind=str(wanted.get("kind", "")),
-        name=wanted.get("name") or "",
-        labels=wanted.get("matchLabels") or {},
-        namespace=wanted.get("namespace"),
+        api_version=str(requirement.get("apiVersion", "")),
+        kind=str(requirement.get("kind", "")),
+        name=requirement.get("name") or "",
+        labels=requirement.get("matchLabels") or {},
+        namespace=requirement.get("namespace"),
     )

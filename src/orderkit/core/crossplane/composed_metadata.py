@@ -1,8 +1,8 @@
 """
 Metadata of composed resources: names, namespace, labels, owner, as Crossplane gives them.
 
-Pure; `dress` never changes what it is given. Every name is deterministic: it follows from the
-XR's uid and the resource's logical name, so a repeated run finds what the first one made.
+Pure; `with_metadata` never changes its arguments. Every name is deterministic: it follows from
+the XR's uid and the resource's logical name, so a repeated run finds what the first one made.
 
 Called by ``core.crossplane.pipeline``; field owners and the root label also by the embedded
 assembly.
@@ -42,7 +42,7 @@ _SUBDOMAIN_MAX = 253
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
-class UndressableError(OrderkitError):
+class MetadataError(OrderkitError):
     """A desired resource cannot become an object; the message is Crossplane's."""
 
 
@@ -97,7 +97,7 @@ def is_controlled_by(manifest: Manifest, xr: Manifest) -> bool:
 def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, str], ...]:
     """Return the XR's resourceRefs, sorted; without namespaces if the XR has one itself."""
     keys = ("apiVersion", "kind", "name", "namespace")
-    found = []
+    reference_list = []
     for manifest in resources:
         meta = metadata(manifest)
         reference = {
@@ -107,21 +107,23 @@ def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, s
         }
         if meta.get("namespace") and not metadata(xr).get("namespace"):
             reference["namespace"] = meta["namespace"]
-        found.append(reference)
-    return tuple(sorted(found, key=lambda r: "".join(r.get(key, "") for key in keys)))
+        reference_list.append(reference)
+    return tuple(sorted(reference_list, key=lambda r: "".join(r.get(key, "") for key in keys)))
 
 
 def composed_keys(xr: Manifest) -> Iterator[ObjectKey]:
     """Yield what an XR composes; what a namespaced one composes is in its own namespace."""
-    listed = dig(xr, "spec", "crossplane", "resourceRefs") or dig(
+    resource_refs = dig(xr, "spec", "crossplane", "resourceRefs") or dig(
         xr, "spec", "resourceRefs", default=()
     )
-    own = str(metadata(xr).get("namespace") or "")
-    for reference in listed or ():
-        yield ObjectKey.from_json({**reference, "namespace": own or reference.get("namespace", "")})
+    xr_namespace = str(metadata(xr).get("namespace") or "")
+    for reference in resource_refs or ():
+        yield ObjectKey.from_json(
+            {**reference, "namespace": xr_namespace or reference.get("namespace", "")}
+        )
 
 
-def dress(
+def with_metadata(
     logical_name: str,
     resource: Manifest,
     xr: Manifest,
@@ -143,9 +145,9 @@ def dress(
     kind = _kind(logical_name, manifest)
     if observed is not None:
         _take_over_name(meta, metadata(observed))
-    warning = _place(logical_name, kind, meta, xr, scope_of)
-    _label(logical_name, meta, xr)
-    _own(logical_name, meta, xr)
+    warning = _set_namespace(logical_name, kind, meta, xr, scope_of)
+    _set_labels(logical_name, meta, xr)
+    _set_controller(logical_name, meta, xr)
     if not meta.get("name"):
         uid = str(metadata(xr).get("uid") or "")
         meta["name"] = child_name(meta["generateName"], uid, logical_name)
@@ -157,7 +159,7 @@ def _kind(logical_name: str, manifest: Manifest) -> Kind:
     try:
         return Kind.of(manifest)
     except ValueError as error:
-        raise UndressableError(
+        raise MetadataError(
             f'cannot unmarshal desired composed resource "{logical_name}" from '
             "RunFunctionResponse: Object 'Kind' or 'apiVersion' is missing"
         ) from error
@@ -171,7 +173,7 @@ def _take_over_name(meta: dict[str, Any], observed: dict[str, Any]) -> None:
             meta[key] = observed[key]
 
 
-def _place(
+def _set_namespace(
     logical_name: str,
     kind: Kind,
     meta: dict[str, Any],
@@ -182,14 +184,14 @@ def _place(
     home = metadata(xr).get("namespace") or ""
     if not home:
         return ""
-    wanted = meta.get("namespace") or ""
-    if not wanted:
+    namespace = meta.get("namespace") or ""
+    if not namespace:
         _check_scope(logical_name, kind, meta, scope_of)
     meta["namespace"] = home
-    if wanted in ("", home):
+    if namespace in ("", home):
         return ""
     return (
-        f'cannot create composed resource "{logical_name}" in namespace "{wanted}", '
+        f'cannot create composed resource "{logical_name}" in namespace "{namespace}", '
         f'using XR namespace "{home}" instead'
     )
 
@@ -198,24 +200,25 @@ def _check_scope(
     logical_name: str, kind: Kind, meta: dict[str, Any], scope_of: Callable[[Kind], bool | None]
 ) -> None:
     namespaced = scope_of(kind)
-    thing = f'composed resource "{logical_name}"'
-    named = f"(a {kind.kind} named {meta.get('name') or ''})"
+    title = f'composed resource "{logical_name}"'
+    description = f"(a {kind.kind} named {meta.get('name') or ''})"
     if namespaced is None:
-        raise UndressableError(
-            f"cannot check if {thing} is namespaced {named}: failed to get restmapping: "
+        raise MetadataError(
+            f"cannot check if {title} is namespaced {description}: failed to get restmapping: "
             f'no matches for kind "{kind.kind}" in version "{kind.api_version}"'
         )
     if not namespaced:
-        raise UndressableError(
-            f"cannot apply cluster scoped {thing} {named} for a namespaced composite resource."
+        raise MetadataError(
+            f"cannot apply cluster scoped {title} {description} for a namespaced composite "
+            "resource."
         )
 
 
-def _label(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
+def _set_labels(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
     labels = labels_of(xr)
     root = labels.get(COMPOSITE_LABEL)
     if not root:
-        raise UndressableError(
+        raise MetadataError(
             f'cannot render metadata for composed resource "{logical_name}": cannot find top-level '
             f'composite resource name label "{COMPOSITE_LABEL}" in composite resource metadata'
         )
@@ -224,16 +227,16 @@ def _label(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
     annotations = annotations_of({"metadata": meta})
     meta["annotations"] = {**annotations, RESOURCE_NAME_ANNOTATION: logical_name}
     claim = {key: labels[key] for key in CLAIM_LABELS if labels.get(key)}
-    both = claim if len(claim) == len(CLAIM_LABELS) else {}
-    meta["labels"] = {**labels_of({"metadata": meta}), COMPOSITE_LABEL: root, **both}
+    claim_labels = claim if len(claim) == len(CLAIM_LABELS) else {}
+    meta["labels"] = {**labels_of({"metadata": meta}), COMPOSITE_LABEL: root, **claim_labels}
 
 
-def _own(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
+def _set_controller(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
     """Make the XR the controller."""
     present = controller({"metadata": meta})
     uid = metadata(xr).get("uid") or ""
     if present is not None and present.get("uid") != uid:
-        raise UndressableError(
+        raise MetadataError(
             f'cannot render metadata for composed resource "{logical_name}": cannot set controller '
             f"reference: {meta.get('name') or logical_name} is already controlled by "
             f"{present.get('kind')} {present.get('name')} (UID {present.get('uid')})"
@@ -246,15 +249,15 @@ def _own(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    others = [o for o in meta.get("ownerReferences") or () if o.get("uid") != uid]
-    meta["ownerReferences"] = [*others, ours]
+    other_owners = [o for o in meta.get("ownerReferences") or () if o.get("uid") != uid]
+    meta["ownerReferences"] = [*other_owners, ours]
 
 
 def _check_name(logical_name: str, kind: Kind, name: str) -> None:
     """Names are RFC 1123 subdomains; RBAC kinds may hold colons."""
     bare = name.replace(":", "") if kind.group == _RBAC_GROUP else name
     if len(bare) > _SUBDOMAIN_MAX or not _SUBDOMAIN.match(bare):
-        raise UndressableError(
+        raise MetadataError(
             f'cannot apply composed resource "{logical_name}" because it has an invalid name '
             f'"{name}". Must be a valid RFC 1123 subdomain name.'
         )

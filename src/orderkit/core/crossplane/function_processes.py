@@ -1,9 +1,9 @@
 """
-Which Composition functions run as processes of their own, and how they are reached.
+Composition functions that run as processes of their own, and their addresses.
 
-Three places say so: ``platform.yaml`` (``spec.plans.functions``), the option ``--function``, and
-the annotations with which ``crossplane render`` finds functions under development. Nothing is
-contacted here. Used by plans and ``kit test``.
+Three sources: ``platform.yaml`` (``spec.plans.functions``), the option ``--function``, and the
+annotations with which ``crossplane render`` finds functions under development. This module contacts
+nothing. Used by plans and ``kit test``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 
 CALL_S = 20.0
-"""How long a call may take, unless told otherwise. A whole round of Crossplane has 120 s."""
+"""The default timeout of a call. Crossplane allows 120 s for a whole reconcile."""
 _CALL_MAX_S = 120
 _ADDRESS = r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}"
 _NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
@@ -46,7 +46,7 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionProcess:
-    """A function that runs somewhere, by the name that steps call it."""
+    """A running function, by the name that steps use."""
 
     name: str
     address: str
@@ -55,7 +55,7 @@ class FunctionProcess:
     """Folder with tls.crt, tls.key and ca.crt; None: plain text."""
     timeout_s: float = CALL_S
     is_asked: bool = False
-    """Somebody named it just now, so that no step calls it is a mistake."""
+    """Named on the command line: then it is an error if no step calls it."""
 
 
 def read_processes(
@@ -65,37 +65,37 @@ def read_processes(
     return tuple(
         FunctionProcess(
             name,
-            given["address"],
-            path(given["certificates"]) if "certificates" in given else None,
-            float(given.get("timeoutSeconds", CALL_S)),
+            entry["address"],
+            path(entry["certificates"]) if "certificates" in entry else None,
+            float(entry.get("timeoutSeconds", CALL_S)),
         )
-        for name, given in spec.items()
+        for name, entry in spec.items()
     )
 
 
 def processes_spec(processes: Iterable[FunctionProcess]) -> dict[str, dict[str, Any]]:
-    """Write them as `SCHEMA` describes, without what is the default."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in processes:
-        found[each.name] = {"address": each.address}
-        if each.certificates is not None:
-            found[each.name]["certificates"] = str(each.certificates)
-        if each.timeout_s != CALL_S:
-            found[each.name]["timeoutSeconds"] = each.timeout_s
-    return found
+    """Return them as `SCHEMA` describes, without default values."""
+    entries: dict[str, dict[str, Any]] = {}
+    for process in processes:
+        entries[process.name] = {"address": process.address}
+        if process.certificates is not None:
+            entries[process.name]["certificates"] = str(process.certificates)
+        if process.timeout_s != CALL_S:
+            entries[process.name]["timeoutSeconds"] = process.timeout_s
+    return entries
 
 
-def processes_given(texts: Iterable[str]) -> tuple[FunctionProcess, ...]:
+def processes_of(texts: Iterable[str]) -> tuple[FunctionProcess, ...]:
     """
-    Read what ``--function`` was given: NAME=HOST:PORT.
+    Parse values of ``--function``: NAME=HOST:PORT.
 
     Raises:
-        InvalidInputError: One is no such text.
+        InvalidInputError: A value has another form.
     """
-    return tuple(_given(text) for text in texts)
+    return tuple(_process_of(text) for text in texts)
 
 
-def _given(text: str) -> FunctionProcess:
+def _process_of(text: str) -> FunctionProcess:
     name, _, address = text.partition("=")
     if not re.fullmatch(_NAME, name) or not re.fullmatch(_ADDRESS, address):
         raise InvalidInputError(
@@ -107,8 +107,8 @@ def _given(text: str) -> FunctionProcess:
     return FunctionProcess(name, address, is_asked=True)
 
 
-def developed(manifests: Iterable[Manifest]) -> Iterator[FunctionProcess]:
-    """Yield the functions whose manifests say that they run for ``crossplane render``."""
+def development_processes(manifests: Iterable[Manifest]) -> Iterator[FunctionProcess]:
+    """Yield the functions whose annotations mark them as running for ``crossplane render``."""
     for manifest in manifests:
         marks = annotations_of(manifest)
         if marks.get(_RUNTIME) == "Development":

@@ -1,7 +1,7 @@
 """
-What ClusterRoles let Crossplane do.
+The rights that ClusterRoles grant to Crossplane.
 
-The other side of ``core.generate.crossplane_role``, which writes one. Called by
+The counterpart of ``core.generate.crossplane_role``, which generates such a role. Called by
 ``core.check.rights_rules`` for a pack, and by plans for a pack and a cluster.
 """
 
@@ -35,17 +35,17 @@ _HANDING_ON = {"bind", "escalate"}
 
 
 def is_aggregated(role: Manifest) -> bool:
-    """Say whether a ClusterRole is part of Crossplane's own."""
+    """Say whether a ClusterRole is aggregated to Crossplane's own."""
     return bool(dig(role, "metadata", "labels", AGGREGATE) == "true")
 
 
 def is_granted(kind: Kind) -> bool:
-    """Say whether Crossplane may compose a kind by its own role or by its RBAC manager's."""
+    """Say whether Crossplane may compose a kind without a role of the pack."""
     return kind.group.endswith(_PROVIDERS) or (kind.group, kind.kind) in DEFAULTS
 
 
 def verbs_granted(roles: Iterable[Manifest], group: str, resource: str) -> set[str]:
-    """Return the verbs that roles give on a resource; what is misshapen gives none."""
+    """Return the verbs that roles grant on a resource; malformed rules grant none."""
     granted: set[str] = set()
     for role in roles:
         rules = dig(role, "rules")
@@ -57,15 +57,15 @@ def verbs_granted(roles: Iterable[Manifest], group: str, resource: str) -> set[s
     return set(WRITE) | _HANDING_ON if "*" in granted else granted
 
 
-def handing_on(kind: Kind) -> tuple[str, str] | None:
-    """Return verb and resource needed to hand rights on by an object of a kind, if it does."""
+def right_to_hand_on(kind: Kind) -> tuple[str, str] | None:
+    """Return verb and resource needed to pass rights on by an object of a kind, if it does."""
     if kind.group != _RBAC:
         return None
-    binding = kind.kind.endswith("Binding")  # the right is one on the role that is bound
+    binding = kind.kind.endswith("Binding")  # the verb applies to the role that is bound
     role = "clusterroles" if binding else f"{kind.kind.lower()}s"
     return ("bind" if binding else "escalate", role)
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts of a list; what is no list has none."""
+    """Return the texts of a list; empty for anything else."""
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []

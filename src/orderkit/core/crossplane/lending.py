@@ -1,10 +1,10 @@
 """
-Lend manifests to functions as if over a wire, without copying what they leave alone.
+Pass manifests to functions as if over a wire, without copying unchanged ones.
 
-Between two functions of a pipeline everything has to be the receiver's own copy, and nearly
-nothing of it changes. A `Lender` therefore keeps each manifest twice: the original, which no
-function ever holds; and a copy at work, which is given on as long as it still equals the original.
-What a borrower changed is copied anew for the next one.
+Each function of a pipeline must get its own copy of everything, but changes nearly nothing. So a
+`Lender` keeps each manifest twice: the original, which no function ever holds, and a working copy,
+which is passed on as long as it equals the original. Changed manifests are copied again for the
+next function.
 
 Called by ``core.crossplane.pipeline`` only.
 """
@@ -29,10 +29,10 @@ class Lender(Generic[Key]):
 
     @classmethod
     def of(cls, originals: Mapping[Key, Manifest]) -> Self:
-        """Return a lender of manifests that stay as they are as long as it is used."""
-        made = cls()
-        made._originals = dict(originals)
-        return made
+        """Return a lender of these manifests; the caller must not change them while it is used."""
+        lender = cls()
+        lender._originals = dict(originals)
+        return lender
 
     def lend(self, keys: Iterable[Key]) -> dict[Key, Manifest]:
         """
@@ -52,9 +52,9 @@ class Lender(Generic[Key]):
             self._lent[key] = copy
         return copy
 
-    def kept(self, given: Mapping[Key, Manifest], *, names: Mapping[Key, str]) -> Lender[Key]:
+    def kept(self, returned: Mapping[Key, Manifest], *, names: Mapping[Key, str]) -> Lender[Key]:
         """
-        Return a lender of what came back; what was lent and is as it was is not copied.
+        Return a lender of the returned manifests; unchanged ones are not copied.
 
         Args:
             names: What messages call a manifest; its key where it is not listed.
@@ -63,7 +63,7 @@ class Lender(Generic[Key]):
             NotPlainError: Something cannot be sent over a wire.
         """
         after: Lender[Key] = Lender()
-        for key, manifest in given.items():
+        for key, manifest in returned.items():
             if manifest is self._lent.get(key) and manifest == self._originals[key]:
                 after._originals[key] = self._originals[key]
                 after._lent[key] = manifest

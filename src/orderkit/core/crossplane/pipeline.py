@@ -6,11 +6,11 @@ dressed resources, deletions, references, status, conditions, events. It follows
 FunctionComposer (2.3 and later) step by step, texts included. It does no I/O: required
 resources and the scope of kinds come through callables.
 
-A step that cannot run here (`OpaqueError`, a function that is not known) is an error, unless the
-world lets it pass: then nothing is claimed of what it wants, changes or drops.
+A step that cannot run here (`OpaqueError`, an unknown function) is an error unless `World.passing`
+is set; then the result says nothing about what the step composes, changes or drops.
 
-Not done here: applying (which can fail per resource), the Synced condition that follows from
-it, selection of the Composition. Not known here at all: credentials and schemas of steps.
+Not done here: applying (which can fail per resource), the Synced condition that results from it,
+and the selection of the Composition. Credentials and schemas of steps are not available.
 
 Called by the embedded assembly, which applies the result, and by plans and tests.
 """
@@ -22,7 +22,14 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from orderkit.core.crossplane import composed_metadata
-from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, Desired, Event, Step, World
+from orderkit.core.crossplane.composed import (
+    COMPOSE_REASON,
+    Composed,
+    Desired,
+    PipelineStep,
+    World,
+    XrEvent,
+)
 from orderkit.core.crossplane.lending import Lender
 from orderkit.core.crossplane.station import (
     OpaqueError,
@@ -49,9 +56,9 @@ class ComposeError(OrderkitError):
     """The pipeline or its result cannot be used. Nothing was changed."""
 
 
-def compose(xr: Manifest, steps: Sequence[Step], world: World) -> Composed:
+def compose(xr: Manifest, steps: Sequence[PipelineStep], world: World) -> Composed:
     """
-    Run the pipeline for one XR and return what has to happen.
+    Run the pipeline for one XR and return what to apply and delete.
 
     Deterministic as long as the functions are. The XR needs a uid and the label
     ``crossplane.io/composite`` (`dressing.root_labelled` sets it). Never raises for what a
@@ -77,7 +84,7 @@ class _Run:
 
     def __init__(self, xr: Manifest, world: World) -> None:
         self._xr, self._world = xr, world
-        self._observed = _Borne.given(
+        self._observed = _CarriedState.given(
             State(
                 Resource(xr),
                 {
@@ -88,17 +95,17 @@ class _Run:
                 },
             )
         )
-        self._desired = _Borne.given(State())
+        self._desired = _CarriedState.given(State())
         self._context: dict[str, Any] = {}
         self._ttl_s = 0.0
-        self.events: list[Event] = []
+        self.events: list[XrEvent] = []
         self.conditions: list[Condition] = []
         self.requirements: list[Selector] = []
         self.opaque: dict[str, str] = {}
         self._made_by: dict[str, str] = {}
         self._ran: set[str] = set()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: PipelineStep) -> None:
         try:
             self._take(step)
         except OpaqueError as error:
@@ -106,11 +113,11 @@ class _Run:
         except ComposeError as error:
             if not self.opaque:
                 raise
-            named = ", ".join(f'"{name}"' for name in self.opaque)
-            self._pass_by(step, f"without what {named} does it fails: {error}", error)
+            opaque_names = ", ".join(f'"{name}"' for name in self.opaque)
+            self._pass_by(step, f"without what {opaque_names} does it fails: {error}", error)
 
-    def _pass_by(self, step: Step, why: str, error: Exception) -> None:
-        """Go on as if the step did nothing, and keep in mind that it may do anything."""
+    def _pass_by(self, step: PipelineStep, why: str, error: Exception) -> None:
+        """Continue as if the step did nothing, and record that it may do anything."""
         if not self._world.passing:
             raise ComposeError(
                 f'cannot run Composition pipeline step "{step.name}": cannot run Function '
@@ -118,13 +125,15 @@ class _Run:
             ) from error
         self.opaque[step.name] = why
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: PipelineStep) -> None:
         response, desired = self._settled(step)
         self.requirements += [*step.required.values(), *response.requirements.values()]
         if response.ttl_s > 0:
             self._ttl_s = min(self._ttl_s or response.ttl_s, response.ttl_s)
-        own = [said for said in response.conditions if said.type not in SYSTEM_TYPES]
-        self.conditions += [replace(said, dated=False) for said in own]
+        own_conditions = [
+            condition for condition in response.conditions if condition.type not in SYSTEM_TYPES
+        ]
+        self.conditions += [replace(condition, dated=False) for condition in own_conditions]
         for result in response.results:
             if result.severity is Severity.FATAL:
                 raise ComposeError(
@@ -136,28 +145,28 @@ class _Run:
         for name in desired.state.resources:
             self._made_by.setdefault(name, step.name)
 
-    def _settled(self, step: Step) -> tuple[StationResponse, _Borne]:
-        """Call the step's function until it asks for nothing new."""
+    def _settled(self, step: PipelineStep) -> tuple[StationResponse, _CarriedState]:
+        """Call the step's function until its requirements do not change."""
         function = self._function(step)
-        given = {name: self._fetched(step, s) for name, s in step.required.items()}
-        sent, context, asked = given, self._context, dict[str, Selector]()
+        step_resources = {name: self._fetched(step, s) for name, s in step.required.items()}
+        sent_resources, context, requested = step_resources, self._context, dict[str, Selector]()
         for iteration in range(MAX_ITERATIONS + 1):
-            response, desired = self._call(step, function, sent, context)
+            response, desired = self._call(step, function, sent_resources, context)
             fatal = any(result.severity is Severity.FATAL for result in response.results)
-            if fatal or response.requirements == asked:
+            if fatal or response.requirements == requested:
                 return response, desired
-            asked = dict(response.requirements)
-            found = {name: self._fetched(step, s) for name, s in asked.items()}
-            resolved = {**given, **found}
-            if iteration == 0 and resolved == sent:
+            requested = dict(response.requirements)
+            requested_resources = {name: self._fetched(step, s) for name, s in requested.items()}
+            resolved = {**step_resources, **requested_resources}
+            if iteration == 0 and resolved == sent_resources:
                 return response, desired
-            sent, context = resolved, response.context
+            sent_resources, context = resolved, response.context
         raise ComposeError(
             f'cannot run Composition pipeline step "{step.name}": requirements didn\'t stabilize '
             f"after the maximum number of iterations ({MAX_ITERATIONS})"
         )
 
-    def _function(self, step: Step) -> Station:
+    def _function(self, step: PipelineStep) -> Station:
         function = self._world.functions.get(step.function)
         if function is not None:
             if step.unserved and step.function in self._world.remote:
@@ -166,10 +175,11 @@ class _Run:
         if self._world.passing:
             raise OpaqueError(f"{step.function} runs in the cluster only")
         if step.function in self._world.foreign:
-            known = ", ".join(sorted(self._world.functions)) or "none"
+            runnable = ", ".join(sorted(self._world.functions)) or "none"
             raise ComposeError(
                 f'cannot run Composition pipeline step "{step.name}": cannot run Function '
-                f'"{step.function}": it is no Python function of this process; those are: {known}'
+                f'"{step.function}": it is no Python function of this process; '
+                f"those are: {runnable}"
             )
         raise ComposeError(
             f'cannot run Composition pipeline step "{step.name}": cannot get gRPC client '
@@ -177,9 +187,9 @@ class _Run:
             "(a FunctionRevision with spec.desiredState: Active)"
         )
 
-    def _fetched(self, step: Step, selector: Selector) -> tuple[Manifest, ...]:
+    def _fetched(self, step: PipelineStep, selector: Selector) -> tuple[Manifest, ...]:
         try:
-            return tuple(self._world.fetch(selector))
+            return tuple(self._world.lookup(selector))
         except OrderkitError as error:
             raise ComposeError(
                 f'cannot run Composition pipeline step "{step.name}": cannot fetch required '
@@ -188,11 +198,11 @@ class _Run:
 
     def _call(
         self,
-        step: Step,
+        step: PipelineStep,
         function: Station,
         required: Mapping[str, tuple[Manifest, ...]],
         context: Mapping[str, Any],
-    ) -> tuple[StationResponse, _Borne]:
+    ) -> tuple[StationResponse, _CarriedState]:
         """Call once, with copies in and copies out, as if over a wire."""
         request = StationRequest(
             observed=self._observed.lent(),
@@ -222,7 +232,7 @@ class _Run:
             for name, manifest in sorted(self._world.observed.items())
             if name not in resources
         }
-        kept = {name: each for name, each in dropped.items() if self._is_kept(name)}
+        kept = {name: observed for name, observed in dropped.items() if self._is_kept(name)}
         status = dict(self._desired.state.composite.resource.get("status") or {})
         status.pop("conditions", None)
         return Composed(
@@ -248,78 +258,88 @@ class _Run:
         )
 
     def _is_kept(self, name: str) -> bool:
-        """Say whether only a step that was passed by can want a resource."""
+        """Say whether only a skipped step may compose a resource."""
         return bool(self.opaque) and self._world.attributed.get(name) not in self._ran
 
     def _dressed(self, name: str, resource: Resource) -> Desired:
         try:
-            manifest, overridden = composed_metadata.dress(
+            manifest, overridden = composed_metadata.with_metadata(
                 name,
                 resource.resource,
                 self._xr,
                 observed=self._world.observed.get(name),
                 scope_of=self._world.scope_of,
             )
-        except composed_metadata.UndressableError as error:
+        except composed_metadata.MetadataError as error:
             raise ComposeError(str(error)) from error
         if overridden:
-            self.events.append(Event("Warning", "NamespaceOverridden", overridden))
+            self.events.append(XrEvent("Warning", "NamespaceOverridden", overridden))
         renamed = _is_renamed(resource.resource, manifest, self._xr)
         return Desired(manifest, resource.ready is Ready.TRUE, renamed)
 
 
-def _is_renamed(wanted: Manifest, dressed: Manifest, xr: Manifest) -> bool:
+def _is_renamed(desired: Manifest, dressed: Manifest, xr: Manifest) -> bool:
     """Say whether a new object would have another name or namespace than this one."""
-    asked, kept = metadata(wanted), metadata(dressed)
-    if not metadata(xr).get("namespace") and asked.get("namespace") != kept.get("namespace"):
+    desired_meta, dressed_meta = metadata(desired), metadata(dressed)
+    if not metadata(xr).get("namespace") and desired_meta.get("namespace") != dressed_meta.get(
+        "namespace"
+    ):
         return True
-    if asked.get("name"):
-        return bool(asked["name"] != kept.get("name"))
-    prefix = asked.get("generateName") or f"{labels_of(xr).get(composed_metadata.COMPOSITE_LABEL)}-"
-    return not str(kept.get("name") or "").startswith(prefix)
+    if desired_meta.get("name"):
+        return bool(desired_meta["name"] != dressed_meta.get("name"))
+    prefix = (
+        desired_meta.get("generateName")
+        or f"{labels_of(xr).get(composed_metadata.COMPOSITE_LABEL)}-"
+    )
+    return not str(dressed_meta.get("name") or "").startswith(prefix)
 
 
-def _event(step: Step, result: Result) -> Event:
+def _event(step: PipelineStep, result: Result) -> XrEvent:
     kind: Literal["Normal", "Warning"] = (
         "Normal" if result.severity is Severity.NORMAL else "Warning"
     )
     odd = " returned a result of unknown severity (assuming warning)"
-    told = odd if result.severity is Severity.UNSPECIFIED else ""
-    message = f'Pipeline step "{step.name}"{told}: {result.message}'
-    return Event(kind, result.reason or COMPOSE_REASON, message)
+    suffix = odd if result.severity is Severity.UNSPECIFIED else ""
+    message = f'Pipeline step "{step.name}"{suffix}: {result.message}'
+    return XrEvent(kind, result.reason or COMPOSE_REASON, message)
 
 
-def _unusable(step: Step, why: str) -> ComposeError:
+def _unusable(step: PipelineStep, why: str) -> ComposeError:
     return ComposeError(
         f'cannot run Composition pipeline step "{step.name}": Function "{step.function}" {why}'
     )
 
 
-class _Borne:
-    """A state that is carried from function to function. `state` is to be read only."""
+class _CarriedState:
+    """The state that is passed from function to function. `state` is read-only."""
 
     def __init__(self, state: State, lender: Lender[str | None]) -> None:
         self.state, self._lender = state, lender
 
     @classmethod
     def given(cls, state: State) -> Self:
-        """Begin with a state that nobody changes meanwhile."""
+        """Start from a state that nobody else changes."""
         return cls(state, Lender.of(_manifests(state)))
 
     def lent(self) -> State:
-        """Return it as a function may have it."""
+        """Return a copy that a function may change."""
         return self._with(self._lender.lend((None, *self.state.resources)), self.state)
 
-    def after(self, given: State) -> _Borne:
-        """Return what a function made of it; raises NotPlainError."""
-        found = _manifests(given)
-        lender = self._lender.kept(found, names=_NAMES)
-        return _Borne(self._with({key: lender.original(key) for key in found}, given), lender)
+    def after(self, returned: State) -> _CarriedState:
+        """Return the state that a function returned; raises NotPlainError."""
+        manifests = _manifests(returned)
+        lender = self._lender.kept(manifests, names=_NAMES)
+        return _CarriedState(
+            self._with({key: lender.original(key) for key in manifests}, returned), lender
+        )
 
     def _with(self, manifests: Mapping[str | None, Manifest], state: State) -> State:
         return State(
             _resource(manifests[None], state.composite),
-            {name: _resource(manifests[name], part) for name, part in state.resources.items()},
+            {
+                name: _resource(manifests[name], resource)
+                for name, resource in state.resources.items()
+            },
         )
 
 
@@ -327,9 +347,9 @@ _NAMES: Mapping[str | None, str] = {None: "the XR"}
 
 
 def _manifests(state: State) -> dict[str | None, Manifest]:
-    found: dict[str | None, Manifest] = {None: state.composite.resource}
-    found.update((name, resource.resource) for name, resource in state.resources.items())
-    return found
+    manifests: dict[str | None, Manifest] = {None: state.composite.resource}
+    manifests.update((name, resource.resource) for name, resource in state.resources.items())
+    return manifests
 
 
 def _resource(manifest: Manifest, like: Resource) -> Resource:

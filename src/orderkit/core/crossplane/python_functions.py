@@ -1,9 +1,9 @@
 """
-The Composition functions that run in this process: the pack's stations, and twins of others.
+The Composition functions that run in this process: stations of the pack, and twins.
 
-Every other function (go-templating, KCL, ...) is foreign here: it can be delivered, but neither
-the embedded platform nor a simulation runs it. Used by the embedded assembly, by kit checks and
-by plans, so that all of them run the same code.
+All other functions (go-templating, KCL, ...) are foreign: a pack can deliver them, but neither the
+embedded platform nor a simulation runs them. The embedded assembly, kit checks and plans all use
+this module, so that they run the same code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orderkit.core.yaml.manifests import parse_manifests
 STATION_FUNCTION = "function-orderkit"
 AUTO_READY_FUNCTION = "function-auto-ready"
 NAMES = frozenset({STATION_FUNCTION, *TWINS})
-"""By the last part of their package's path, which is their usual name too."""
+"""By the last part of the package's path, which is also the usual name."""
 
 _ROOM = PurePosixPath("gitops", "functions")
 
@@ -33,33 +33,35 @@ def python_functions(stations: Mapping[str, Station]) -> dict[str, Station]:
 
 
 def functions_here(
-    stations: Mapping[str, Station], packages: Mapping[str, str], wanted: Iterable[str]
+    stations: Mapping[str, Station], packages: Mapping[str, str], function_names: Iterable[str]
 ) -> Chosen:
     """
-    Return the functions by the name under which they are installed.
+    Return the functions by their installed names.
 
     Args:
         packages: The package of every function whose manifest is known, by its name.
-        wanted: Names of functions that steps call.
+        function_names: Names of functions that steps call.
     """
-    named = {*wanted, *packages}
-    chosen = choose(packages, named)
-    own = {name for name in named if _what(name, packages) == STATION_FUNCTION}
+    all_names = {*function_names, *packages}
+    twins = choose(packages, all_names)
+    station_functions = {
+        name for name in all_names if _function_name(name, packages) == STATION_FUNCTION
+    }
     run = station_runner(stations)
-    return Chosen({**chosen.functions, **dict.fromkeys(sorted(own), run)}, chosen.notes)
+    return Chosen({**twins.functions, **dict.fromkeys(sorted(station_functions), run)}, twins.notes)
 
 
 def runs_here(name: str, packages: Mapping[str, str]) -> bool:
     """Say whether a function runs in this process, by its package if that is known."""
-    return _what(name, packages) in NAMES
+    return _function_name(name, packages) in NAMES
 
 
 def is_own(name: str, packages: Mapping[str, str]) -> bool:
     """Say whether a function is the one that runs a pack's stations."""
-    return _what(name, packages) == STATION_FUNCTION
+    return _function_name(name, packages) == STATION_FUNCTION
 
 
-def _what(name: str, packages: Mapping[str, str]) -> str:
+def _function_name(name: str, packages: Mapping[str, str]) -> str:
     return package_name(packages[name]) if name in packages else name
 
 
@@ -68,7 +70,7 @@ def packages_of(files: Files) -> dict[str, str]:
     Return the packages of the functions that a pack delivers, by their names.
 
     Raises:
-        ManifestError: A file of ``gitops/functions`` is broken.
+        ManifestError: A file of ``gitops/functions`` is malformed.
     """
     return {
         str(metadata(manifest).get("name", "")): str(dig(manifest, "spec", "package", default=""))
@@ -81,7 +83,7 @@ def function_manifests(files: Files) -> Iterator[Manifest]:
     Yield the Function objects that a pack delivers.
 
     Raises:
-        ManifestError: A file of ``gitops/functions`` is broken.
+        ManifestError: A file of ``gitops/functions`` is malformed.
     """
     for path, data in sorted(files.items()):
         if path.is_relative_to(_ROOM) and path.suffix in {".yaml", ".yml"}:

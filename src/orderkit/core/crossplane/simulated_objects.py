@@ -1,14 +1,14 @@
 """
-How an object looks once its cluster has made it ready, for simulations.
+The state of objects once they are ready, for simulations.
 
-`made_ready` gives the status that `core.crossplane.auto_ready` waits for, kind by kind. Kinds that
-never get one (NetworkPolicy, RBAC, quotas, CRDs, Argo CD's Applications, ...) get none here either,
-so a simulation shows what function-auto-ready will never mark ready on a real Crossplane. Every
-kind of another group is taken for one that keeps the conditions Ready and Synced, as managed
-resources and XRs do.
+`made_ready` adds, by kind, the status that `core.crossplane.auto_ready` waits for. Kinds that never
+get such a status (NetworkPolicy, RBAC, quotas, CRDs, Argo CD's Applications, ...) get none here
+either, so a simulation shows what function-auto-ready never marks ready on a real Crossplane. Kinds
+of all other groups are assumed to have the conditions Ready and Synced, like managed resources and
+XRs.
 
-Not known here: what a provider writes into ``status.atProvider``. A caller who needs such values
-gives them (`core.crossplane.simulation.simulate`, `statuses`). Pure; no clock: times are constants.
+Unknown here: what a provider writes into ``status.atProvider``. Callers that need such values pass
+them (`core.crossplane.simulation.simulate`, `statuses`). Pure; no clock: times are constants.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 from orderkit.core.objects.plain_data import overlaid
 
 WHEN = "2024-01-01T00:00:00Z"
-"""The time of everything that happens in a simulation; Crossplane's render writes the same."""
+"""The time of all events in a simulation, the same as in Crossplane's render."""
 
 Status = dict[str, Any]
 
 
 def made_ready(manifest: Manifest) -> Manifest:
     """
-    Return the object with the status it will have.
+    Return the object with the status of a ready one.
 
-    What its status holds already stays, unless it says that the object is not ready.
+    Existing status fields stay, unless they say that the object is not ready.
     """
     status = _status(manifest)
     if not status:
@@ -47,7 +47,7 @@ def _merged(before: Sequence[Status], after: Sequence[Status]) -> list[Status]:
 
 
 def keeps_ready_condition(kind: Kind) -> bool:
-    """Say whether objects of this kind tell by a condition Ready that they are ready."""
+    """Say whether objects of this kind have a condition Ready."""
     return not _is_built_in(kind)
 
 
@@ -60,7 +60,7 @@ def _status(manifest: Manifest) -> Status:
 
 
 def _is_built_in(kind: Kind) -> bool:
-    """Kubernetes' own groups have no dot, or end in k8s.io; two others behave like them."""
+    """Kubernetes' own groups have no dot or end in k8s.io; two others behave like them."""
     return (
         "." not in kind.group
         or kind.group.endswith(".k8s.io")
@@ -102,14 +102,14 @@ def _pod(manifest: Manifest) -> Status:
 
 
 def _replicas(manifest: Manifest) -> int:
-    found = dig(manifest, "spec", "replicas", default=1)
-    return found if isinstance(found, int) else 1
+    replicas = dig(manifest, "spec", "replicas", default=1)
+    return replicas if isinstance(replicas, int) else 1
 
 
 def _counted(manifest: Manifest, *fields: str) -> Status:
     """Kubernetes omits counts that are zero."""
-    wanted = _replicas(manifest)
-    return dict.fromkeys(fields, wanted) if wanted else {}
+    replicas = _replicas(manifest)
+    return dict.fromkeys(fields, replicas) if replicas else {}
 
 
 def _deployment(manifest: Manifest) -> Status:

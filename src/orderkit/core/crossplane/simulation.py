@@ -1,16 +1,16 @@
 """
-Run a Composition's pipeline until nothing changes any more: what an order becomes, and how.
+Run a Composition's pipeline until nothing changes any more.
 
-`simulate` plays the cluster between two runs of `core.crossplane.pipeline.compose`: what was wanted
-exists in the next round and is ready (`core.crossplane.simulated_objects`), what is no longer
-wanted is gone, the XR shows its status. Gated resources therefore appear round after round, as they
-do on Crossplane. It stops when a round changes nothing, when the pipeline fails, or after a bounded
-number of rounds.
+`simulate` plays the cluster between two runs of `core.crossplane.pipeline.compose`: desired
+resources exist in the next round and are ready (`core.crossplane.simulated_objects`), resources
+that are no longer desired are gone, and the XR has its new status. So gated resources appear round
+after round, as they do on Crossplane. It stops when a round changes nothing, when the pipeline
+fails, or after a limited number of rounds.
 
-Not simulated: whether the API server would take an object (`core.schema.validate`), RBAC, the first
-rounds that Crossplane loses when things are wanted before their Namespace exists (they simply
-appear; ``core.check`` judges that), what nested XRs compose in their turn (a caller may
-tell what they come to show: `Surroundings.shows`), time.
+Not simulated: validation by the API server (`core.schema.validate`), RBAC, time, the rounds that
+Crossplane loses when resources are composed before their Namespace exists (here they simply appear;
+``core.check`` judges that), and what nested XRs compose (a caller may provide their status:
+`Surroundings.nested_status`).
 
 Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
 """
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orderkit.core.crossplane.composed import Composed, Fetch, ScopeOf, Step, World
+from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, ScopeOf, World
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.simulated_objects import WHEN, made_ready
@@ -34,44 +34,46 @@ from orderkit.core.objects.plain_data import overlaid
 from orderkit.core.objects.scopes import is_namespaced
 
 ROUNDS_MAX = 20
-"""More rounds than any sensible chain of gates needs."""
+"""More rounds than any realistic chain of gates needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What exists besides the XR, and how it behaves."""
+class SimulatedWorld:
+    """The objects besides the XR, and how they behave."""
 
     existing: Sequence[Manifest] = ()
-    """Objects that requirements may find; composed ones are found as well."""
+    """Objects that satisfy requirements, in addition to composed ones."""
     observed: Mapping[str, Manifest] = field(default_factory=dict)
     """Composed resources that exist before the first round, by logical name."""
     statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Status of composed resources once they exist, by logical name, laid over `made_ready`'s."""
+    """Status of composed resources by logical name, merged over that of `made_ready`."""
     scopes: Mapping[Kind, bool] = field(default_factory=dict)
-    """Whether a kind is namespaced; where not given, `is_namespaced` decides."""
+    """Whether a kind is namespaced; for other kinds `is_namespaced` decides."""
     salt: str = ""
-    """Another one makes other uids of everything that has none yet."""
+    """Changes the uids given to objects that have none yet."""
     attributed: Mapping[str, str] = field(default_factory=dict)
-    """Which step asked for what is observed, by logical name, where that is known."""
+    """The step that composed an observed resource, by logical name, if known."""
     composition: str = ""
-    """What functions see as the XR's Composition, if the XR names none; empty: nothing."""
-    look: Fetch | None = None
-    """Where requirements are looked up besides; what the simulation holds itself goes before."""
-    shows: Callable[[str, Manifest], Mapping[str, Any] | None] = lambda _name, _wanted: None
-    """The whole status that a composed resource comes to show; None: `made_ready`'s."""
+    """The Composition's name that functions see in an XR that names none; empty: none."""
+    lookup: Lookup | None = None
+    """An additional lookup for requirements; the simulation's own objects take precedence."""
+    nested_status: Callable[[str, Manifest], Mapping[str, Any] | None] = lambda _name, _manifest: (
+        None
+    )
+    """The whole status of a composed resource; None: use that of `made_ready`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """All rounds of one run, the last one last."""
+    """All rounds of one run, in order."""
 
     rounds: tuple[Composed, ...]
     settled: bool
-    """The last round changed nothing. False after an error and when the rounds ran out."""
+    """The last round changed nothing. False after an error or too many rounds."""
     xr: Manifest
-    """The XR as the cluster shows it at the end."""
+    """The XR in the final state."""
     observed: Mapping[str, Manifest]
-    """Composed resources as they exist at the end, by logical name."""
+    """Composed resources in the final state, by logical name."""
 
     @property
     def final(self) -> Composed:
@@ -91,18 +93,18 @@ class Simulation:
 
     @property
     def appearance(self) -> tuple[tuple[str, ...], ...]:
-        """Logical names in the order they come: one entry per round that brings new ones."""
-        seen: set[str] = set()
+        """Logical names in order of appearance: one entry per round with new ones."""
+        earlier: set[str] = set()
         waves = []
         for composed in self.rounds:
-            new = tuple(sorted(composed.resources.keys() - seen))
-            seen.update(new)
+            new = tuple(sorted(composed.resources.keys() - earlier))
+            earlier.update(new)
             waves.append(new)
         return tuple(wave for wave in waves if wave)
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Every kind that was wanted in any round."""
+        """Every kind that any round composed."""
         return frozenset(
             Kind.of(desired.manifest)
             for composed in self.rounds
@@ -111,7 +113,7 @@ class Simulation:
 
     @property
     def requirements(self) -> frozenset[Kind]:
-        """Every kind that was asked for in any round."""
+        """Every kind that any round required."""
         return frozenset(
             Kind.parse(selector.api_version, selector.kind)
             for composed in self.rounds
@@ -121,57 +123,64 @@ class Simulation:
 
 def simulate(
     xr: Manifest,
-    steps: Sequence[Step],
+    steps: Sequence[PipelineStep],
     world: World,
-    around: Surroundings | None = None,
+    around: SimulatedWorld | None = None,
     *,
     rounds_max: int = ROUNDS_MAX,
 ) -> Simulation:
     """
     Run the pipeline for an XR to its fixed point.
 
-    The XR may lack uid and root label; they are given as Crossplane's render gives them. XRD
-    defaults are the caller's part. Of `world` the functions and the foreign ones count; what is
-    observed and fetched comes from `around`. Never raises for what a function does.
+    A missing uid and root label are set as in Crossplane's render. XRD defaults are the caller's
+    task. Of `world` only the functions are used; observed resources and lookups come from
+    `around`. Errors of functions do not raise.
     """
-    around = around or Surroundings()
+    around = around or SimulatedWorld()
     xr = _prepared(xr, around.salt)
     observed: dict[str, Manifest] = dict(around.observed)
     attributed = dict(around.attributed)
-    done: list[Composed] = []
+    rounds: list[Composed] = []
     for _ in range(rounds_max):
-        known = replace(world, attributed=attributed)
-        composed = compose(_seen(xr, around), steps, _world(known, around, observed, xr))
-        done.append(composed)
+        attributed_world = replace(world, attributed=attributed)
+        composed = compose(
+            _as_functions_see_it(xr, around), steps, _world(attributed_world, around, observed, xr)
+        )
+        rounds.append(composed)
         attributed.update(composed.made_by)
         if composed.error:
             break
-        shown, exists = _shown(xr, composed), _existing(composed, around, observed)
-        if (shown, exists) == (xr, observed):
-            return Simulation(tuple(done), settled=True, xr=xr, observed=observed)
-        xr, observed = shown, exists
-    return Simulation(tuple(done), settled=False, xr=xr, observed=observed)
+        shown_xr, exists = _with_status(xr, composed), _cluster_after(composed, around, observed)
+        if (shown_xr, exists) == (xr, observed):
+            return Simulation(tuple(rounds), settled=True, xr=xr, observed=observed)
+        xr, observed = shown_xr, exists
+    return Simulation(tuple(rounds), settled=False, xr=xr, observed=observed)
 
 
-def finder(objects: Sequence[Manifest]) -> Fetch:
-    """Return a look-up of required resources in a fixed set of objects, as Crossplane looks."""
+def lookup_in(objects: Sequence[Manifest]) -> Lookup:
+    """Return a lookup of required resources in fixed objects, with Crossplane's rules."""
 
-    def find(selector: Selector) -> list[Manifest]:
-        found = [manifest for manifest in objects if _matches(manifest, selector)]
-        return sorted(found, key=_place)
+    def lookup(selector: Selector) -> list[Manifest]:
+        matching = [manifest for manifest in objects if _matches(manifest, selector)]
+        return sorted(matching, key=_sort_key)
 
-    return find
+    return lookup
 
 
-def seeker(objects: Sequence[Manifest], look: Fetch | None) -> Fetch:
-    """Return a look-up in `objects` first, and then elsewhere."""
-    find = finder(objects)
+def layered_lookup(objects: Sequence[Manifest], elsewhere: Lookup | None) -> Lookup:
+    """Return a lookup in `objects` and `elsewhere`; of two equal keys, `objects` wins."""
+    first_lookup = lookup_in(objects)
+    return (
+        first_lookup
+        if elsewhere is None
+        else partial(_merged_lookup, first_lookup=first_lookup, elsewhere=elsewhere)
+    )
 
-    def seek(selector: Selector, look: Fetch) -> list[Manifest]:
-        found = {_place(manifest): manifest for manifest in (*look(selector), *find(selector))}
-        return [found[place] for place in sorted(found)]
 
-    return find if look is None else partial(seek, look=look)
+def _merged_lookup(selector: Selector, first_lookup: Lookup, elsewhere: Lookup) -> list[Manifest]:
+    by_key = {_sort_key(manifest): manifest for manifest in elsewhere(selector)}
+    by_key |= {_sort_key(manifest): manifest for manifest in first_lookup(selector)}
+    return [by_key[key] for key in sorted(by_key)]
 
 
 def _matches(manifest: Manifest, selector: Selector) -> bool:
@@ -185,7 +194,7 @@ def _matches(manifest: Manifest, selector: Selector) -> bool:
     return inside and all(labels.get(key) == value for key, value in selector.labels.items())
 
 
-def _place(manifest: Manifest) -> str:
+def _sort_key(manifest: Manifest) -> str:
     meta = metadata(manifest)
     return f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
 
@@ -200,8 +209,8 @@ def _prepared(xr: Manifest, salt: str) -> Manifest:
     return {**xr, "metadata": {**meta, "uid": salted}}
 
 
-def _seen(xr: Manifest, around: Surroundings) -> Manifest:
-    """Return the XR as functions see it: Crossplane has chosen its Composition before."""
+def _as_functions_see_it(xr: Manifest, around: SimulatedWorld) -> Manifest:
+    """Return the XR as functions see it, with the Composition that Crossplane has selected."""
     spec = xr.get("spec") or {}
     if not around.composition or "crossplane" in spec:
         return xr
@@ -210,36 +219,36 @@ def _seen(xr: Manifest, around: Surroundings) -> Manifest:
 
 
 def _world(
-    world: World, around: Surroundings, observed: Mapping[str, Manifest], xr: Manifest
+    world: World, around: SimulatedWorld, observed: Mapping[str, Manifest], xr: Manifest
 ) -> World:
     objects = [*around.existing, *observed.values(), xr]
-    fetch = seeker(objects, around.look)
-    return replace(world, observed=observed, fetch=fetch, scope_of=_scope_of(around))
+    lookup = layered_lookup(objects, around.lookup)
+    return replace(world, observed=observed, lookup=lookup, scope_of=_scope_of(around))
 
 
-def _scope_of(around: Surroundings) -> ScopeOf:
+def _scope_of(around: SimulatedWorld) -> ScopeOf:
     return lambda kind: around.scopes.get(kind, is_namespaced(kind))
 
 
-def _existing(
-    composed: Composed, around: Surroundings, before: Mapping[str, Manifest]
+def _cluster_after(
+    composed: Composed, around: SimulatedWorld, before: Mapping[str, Manifest]
 ) -> dict[str, Manifest]:
-    """What the cluster holds after this round."""
+    """Return the composed resources that exist after this round."""
     return dict(composed.kept) | {
-        name: _exists(desired.manifest, before.get(name) or {}, around, name)
+        name: _created(desired.manifest, before.get(name) or {}, around, name)
         for name, desired in composed.resources.items()
     }
 
 
-def _exists(wanted: Manifest, before: Manifest, around: Surroundings, name: str) -> Manifest:
-    """What becomes of a wanted object; a status that the function wrote into it has no effect."""
-    meta = {**metadata(wanted), "uid": metadata(before).get("uid") or _uid(wanted, around.salt)}
-    made = {**wanted, "metadata": meta, "status": before.get("status") or {}}
-    shown = around.shows(name, made)
-    if shown is None:
-        shown = overlaid(made_ready(made)["status"], dict(around.statuses.get(name) or {}))
-    made["status"] = shown
-    return made if shown else _without_status(made)
+def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
+    """Return a desired object as it exists; a status set by the function has no effect."""
+    meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
+    created = {**desired, "metadata": meta, "status": before.get("status") or {}}
+    status = around.nested_status(name, created)
+    if status is None:
+        status = overlaid(made_ready(created)["status"], dict(around.statuses.get(name) or {}))
+    created["status"] = status
+    return created if status else _without_status(created)
 
 
 def _without_status(manifest: Manifest) -> Manifest:
@@ -247,11 +256,11 @@ def _without_status(manifest: Manifest) -> Manifest:
 
 
 def _uid(manifest: Manifest, salt: str) -> str:
-    return str(uuid.uuid5(uuid.UUID(int=0), f"{salt}{Kind.of(manifest)} {_place(manifest)}"))
+    return str(uuid.uuid5(uuid.UUID(int=0), f"{salt}{Kind.of(manifest)} {_sort_key(manifest)}"))
 
 
-def _shown(xr: Manifest, composed: Composed) -> Manifest:
-    """Return the XR with the status that this round writes; opaque steps keep theirs."""
+def _with_status(xr: Manifest, composed: Composed) -> Manifest:
+    """Return the XR with the status of this round; with opaque steps, old fields stay."""
     present = (xr.get("status") or {}).get("conditions") or []
     ready = () if composed.opaque else (composed.ready_condition,)
     conditions = merged(

@@ -252,8 +252,8 @@ def station_runner(stations: Mapping[str, Station]) -> Station:
                 f"the step's input is no {INPUT.kind} of {INPUT.api_version} with a name",
             )
         if name not in stations:
-            known = ", ".join(sorted(stations)) or "none"
-            return _refused(request, f'no station "{name}" in this pack; it has: {known}')
+            station_names = ", ".join(sorted(stations)) or "none"
+            return _refused(request, f'no station "{name}" in this pack; it has: {station_names}')
         return _run(name, stations[name], request)
 
     return run
@@ -265,8 +265,8 @@ def _run(name: str, station: Station, request: StationRequest) -> StationRespons
     except Exception as error:  # noqa: BLE001 - whatever a station raises ends as its result
         return _refused(request, f'station "{name}" failed: {type(error).__name__}: {error}')
     if not isinstance(response, StationResponse):
-        what = type(response).__name__
-        return _refused(request, f'station "{name}" returned a {what}, not a StationResponse')
+        type_name = type(response).__name__
+        return _refused(request, f'station "{name}" returned a {type_name}, not a StationResponse')
     return response
 
 

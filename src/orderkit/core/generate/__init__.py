@@ -1,1 +1,1 @@
-"""Everything that is generated from a kit."""
+"""Generate files from a kit: forms, skeletons, policies, roles, pages."""

@@ -1,22 +1,21 @@
 """
-What the API server itself refuses of a kit's XRs: ValidatingAdmissionPolicies and their bindings.
+Generate a kit's ValidatingAdmissionPolicies: what the API server itself refuses.
 
-A form can be bypassed by whoever may push to an order's repository, and an AppProject cannot see
-inside an XR. So these rules stand in the cluster:
+Anyone who may push to an order's repository can bypass the form, and an AppProject does not look
+inside an XR. So these rules are enforced in the cluster:
 
-- an order's Application delivers the order's own XR only; nobody else delivers any;
-- the fields that name order and team fit the name, and never change; where the id alone does not
-  say which team an order belongs to, its Application does (a second policy, with the
-  Applications of the kit's orders as parameters);
-- hidden fields have the platform's value (a sentinel here, baked when the pack is published);
-- ``never``, ``grow`` and ``step`` of kit.yaml's changes hold (``transitions``), and a field that
-  the XRD calls immutable cannot be taken away and given anew.
+- an order's Application delivers only the order's own XR, and nothing else delivers XRs;
+- the fields that name order and team match the name and never change; if the id does not show the
+  team, its Application does (a second policy with the Applications of the kit's orders as
+  parameters);
+- hidden fields have the platform's value (a placeholder here, replaced when the pack is published);
+- ``never``, ``grow`` and ``step`` of kit.yaml's changes are enforced (``cel_transitions``), and an
+  immutable field of the XRD cannot be removed and set again.
 
-Never in the way: deletion, finalizers of what is being deleted, status, Crossplane's own fields,
-XRs that another XR composes. An object that broke a rule before the policy was there is left
-alone until that very rule's fields change. Not seen: a second XR of the same order in another
-namespace, and a tracking annotation that a person with write access to the cluster makes up
-(RBAC keeps those out).
+Always allowed: deletion, finalizers of deleted objects, status, Crossplane's own fields, and XRs
+that another XR composes. An object that broke a rule before the policy existed is accepted until
+the fields of that rule change. Not detected: a second XR of the same order in another namespace,
+and a tracking annotation forged by a person with write access to the cluster (RBAC prevents that).
 
 Called by ``core.generate.kit_files``; the same manifests are judged by ``core.schema.admission``.
 """
@@ -26,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from orderkit.core.generate.cel_text import Value, block, either, literal, lookup, optional
+from orderkit.core.generate.cel_text import Expression, block, either, literal, lookup, optional
 from orderkit.core.generate.cel_transitions import limits
 from orderkit.core.generate.policy_identity import identity, same_tracker
-from orderkit.core.generate.policy_parts import INSTANCE_LABEL, Rule, Variables, quoted, shown
+from orderkit.core.generate.policy_parts import INSTANCE_LABEL, PolicyRule, Variables, quoted, shown
 from orderkit.core.generate.policy_values import hidden_values, immutable, limited
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.model import Kit
@@ -50,10 +49,10 @@ def policy(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def manifests(kit: Kit) -> list[Manifest]:
     """Return the kit's policies and their bindings."""
-    found = [*_own_policy(kit)]
+    policies = [*_own_policy(kit)]
     if kit.team_from and kit.name_from != (kit.team_from,):
-        found += _team_policy(kit)
-    return found
+        policies += _team_policy(kit)
+    return policies
 
 
 def _own_policy(kit: Kit) -> Iterator[Manifest]:
@@ -70,15 +69,15 @@ def _own_policy(kit: Kit) -> Iterator[Manifest]:
 
 
 def _team_policy(kit: Kit) -> Iterator[Manifest]:
-    """The team is the one whose AppProject the order's Application is in."""
+    """The team is that of the AppProject of the order's Application."""
     variables = Variables(kit)
     now, was = variables.field(kit.team_from)
-    variables.found["team"] = (
+    variables.expressions["team"] = (
         f"{now} == null ? '' : string({now}).startsWith({literal(_TEAM_PREFIX)}) ?\n"
         f"string({now}).substring({len(_TEAM_PREFIX)}) : string({now})"
     )
     project = "params.?spec.?project.orValue('')"
-    rule = Rule(
+    rule = PolicyRule(
         either(
             f"oldObject != null && {now} == {was} && {same_tracker()}",
             f"{was} != null && {now} != {was}",  # the other policy refuses that
@@ -89,7 +88,7 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
             f"spec.{kit.team_from}: is ",
             shown(kit, kit.team_from, now),
             ", but order ",
-            Value("variables.tracked_by"),
+            Expression("variables.tracked_by"),
             " belongs to team ",
             *quoted(project),
             "; put that team there, or order again as the other one",
@@ -97,10 +96,10 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
         f"spec.{kit.team_from} is not the team that the order belongs to",
     )
     name = f"team.{kit.name}.orderkit.dev"
-    made = _policy(kit, name, variables, [rule])
+    policy_manifest = _policy(kit, name, variables, [rule])
     kind = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind}
-    made["spec"] = {"paramKind": kind, **made["spec"]}
-    yield made
+    policy_manifest["spec"] = {"paramKind": kind, **policy_manifest["spec"]}
+    yield policy_manifest
     bound = _binding(name)
     bound["spec"]["paramRef"] = {
         "namespace": ARGOCD_NAMESPACE,
@@ -110,7 +109,7 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
     yield bound
 
 
-def _policy(kit: Kit, name: str, variables: Variables, rules: list[Rule]) -> Manifest:
+def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) -> Manifest:
     kind = kit.kind
     return {
         "apiVersion": f"{GROUP}/v1",
@@ -145,8 +144,8 @@ def _binding(name: str) -> Manifest:
 
 
 def _conditions() -> list[Manifest]:
-    """Leave alone what is being deleted, and what another XR composes."""
-    noted = optional("object", ("metadata", "annotations", TRACKING_ID))
+    """Skip objects that are being deleted, and XRs that another XR composes."""
+    tracking_note = optional("object", ("metadata", "annotations", TRACKING_ID))
     labelled = optional("object", ("metadata", "labels", INSTANCE_LABEL))
     owners = lookup("object", ("metadata", "ownerReferences")).replace("null", "[]")
     composed = f"!{owners}.exists(o, o.?controller.orValue(false))"
@@ -157,6 +156,8 @@ def _conditions() -> list[Manifest]:
         },
         {
             "name": "is-no-part-of-another",
-            "expression": block(either(f"{noted}.hasValue()", f"{labelled}.hasValue()", composed)),
+            "expression": block(
+                either(f"{tracking_note}.hasValue()", f"{labelled}.hasValue()", composed)
+            ),
         },
     ]

@@ -1,9 +1,8 @@
 """
-Texts of CEL expressions: literals, safe lookups, wrapped lines.
+Write CEL expressions: literals, safe lookups, wrapped lines.
 
-Lookups never fail: what is not there is null. The texts are for the API server, and
-``core.schema.admission`` evaluates the same. Called by the other modules of this package that write
-policies.
+Lookups never fail: a missing value is null. The API server and ``core.schema.admission`` evaluate
+the same expressions. Called by the modules of this package that generate policies.
 """
 
 from __future__ import annotations
@@ -61,23 +60,23 @@ def either(*parts: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Expression:
     """An expression inside a text."""
 
     expression: str
 
 
-def told(parts: Iterable[str | Value]) -> str:
+def message_expression(pieces: Iterable[str | Expression]) -> str:
     """Return the expression of a text made of words and values, wrapped."""
-    found: list[str] = []
+    terms: list[str] = []
     words = ""
-    for part in parts:
-        if isinstance(part, str):
-            words += part
+    for piece in pieces:
+        if isinstance(piece, str):
+            words += piece
             continue
-        found += [*_wrapped(words), part.expression]
+        terms += [*_wrapped(words), piece.expression]
         words = ""
-    return concatenated([*found, *_wrapped(words)])
+    return concatenated([*terms, *_wrapped(words)])
 
 
 def _wrapped(words: str) -> list[str]:
@@ -97,17 +96,17 @@ def concatenated(parts: Iterable[str]) -> str:
 
 def block(expression: str) -> str:
     """End an expression with a newline, so that it is written as a block; break long lines."""
-    lines = [line for whole in expression.strip().split("\n") for line in _broken(whole)]
+    lines = [line for long_line in expression.strip().split("\n") for line in _broken(long_line)]
     return "\n".join(lines) + "\n"
 
 
 def _broken(line: str) -> Iterator[str]:
-    """Break a line at spaces outside of texts; a word that is too long stays whole."""
-    found = ""
+    """Break a line at spaces outside of string literals; long words are not broken."""
+    piece = ""
     for word in _WORD.findall(line):
-        if found and len(found) + 1 + len(word) > _LINE:
-            yield found
-            found = f"  {word}"
+        if piece and len(piece) + 1 + len(word) > _LINE:
+            yield piece
+            piece = f"  {word}"
         else:
-            found = f"{found} {word}" if found else word
-    yield found
+            piece = f"{piece} {word}" if piece else word
+    yield piece

@@ -26,7 +26,7 @@ _LIMITED = (Direction.GROW, Direction.STEP)
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RestrictedField:
     """A field that may not go everywhere."""
 
     path: FieldPath
@@ -35,33 +35,39 @@ class Limit:
     """Any of them allows a change; `NEVER` stands alone."""
 
 
-def limits(kit: Kit) -> Iterator[Limit]:
+def limits(kit: Kit) -> Iterator[RestrictedField]:
     """Yield the fields whose changes the kit limits, in the XRD's order."""
     for name, schema in (kit.spec_schema.get("properties") or {}).items():
         yield from _limits(kit, name, schema)
 
 
-def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[Limit]:
-    named = [(change.direction, field) for change in kit.changes for field in change.fields]
-    covering = {direction for direction, field in named if f"{path}.".startswith(f"{field}.")}
+def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[RestrictedField]:
+    directed_fields = [
+        (change.direction, field) for change in kit.changes for field in change.fields
+    ]
+    covering = {
+        direction for direction, field in directed_fields if f"{path}.".startswith(f"{field}.")
+    }
     if Direction.NEVER in covering:
-        yield Limit(path, schema, (Direction.NEVER,))
-    elif any(field.startswith(f"{path}.") for _, field in named):
+        yield RestrictedField(path, schema, (Direction.NEVER,))
+    elif any(field.startswith(f"{path}.") for _, field in directed_fields):
         for name, below in (schema.get("properties") or {}).items():
             yield from _limits(kit, f"{path}.{name}", below)
     elif covering and Direction.ANY not in covering:
-        yield Limit(path, schema, tuple(each for each in _LIMITED if each in covering))
+        yield RestrictedField(
+            path, schema, tuple(limiting for limiting in _LIMITED if limiting in covering)
+        )
 
 
-def allowed(limit: Limit, was: str, now: str) -> str:
+def allowed_expression(limit: RestrictedField, was: str, now: str) -> str:
     """Return the expression that allows a change between two values, neither of them null."""
     forms = {Direction.GROW: _grown, Direction.STEP: _stepped}
-    bodies = [forms[each](limit.schema, was, now) for each in limit.directions]
+    bodies = [forms[direction](limit.schema, was, now) for direction in limit.directions]
     return " || ".join(f"({body})" for body in bodies) if len(bodies) > 1 else bodies[0]
 
 
-def places(limit: Limit) -> str:
-    """Return the map from an enum's values to their places, as `allowed` writes it; or nothing."""
+def positions_map(limit: RestrictedField) -> str:
+    """Return the CEL map from an enum's values to their positions; empty if there is none."""
     return _ranks(limit.schema)
 
 
@@ -76,19 +82,19 @@ def _grown(schema: Schema, was: str, now: str) -> str:
     if schema.get("type") == "array":
         return _elements_stay(schema, was, now)
     quantities = f"isQuantity(string({was})) && isQuantity(string({now}))"
-    more = f"quantity(string({now})).compareTo(quantity(string({was}))) >= 0"
+    not_smaller = f"quantity(string({now})).compareTo(quantity(string({was}))) >= 0"
     return {
         "integer": f"{now} >= {was}",
         "number": f"{now} >= {was}",
         "boolean": f"{now} || !{was}",
-        "string": f"{quantities} &&\n{more}",
+        "string": f"{quantities} &&\n{not_smaller}",
     }.get(_type(schema), _NOTHING)
 
 
 def _stepped(schema: Schema, was: str, now: str) -> str:
     if ranks := _ranks(schema):
-        here, there = _rank(ranks, was), _rank(ranks, now)
-        return f"{here} == -1 ||\n{there} - {here} <= 1 &&\n{here} - {there} <= 1"
+        old_rank, new_rank = _rank(ranks, was), _rank(ranks, now)
+        return f"{old_rank} == -1 ||\n{new_rank} - {old_rank} <= 1 &&\n{old_rank} - {new_rank} <= 1"
     if schema.get("type") == "object":
         return _inside(_stepped, schema, was, now)
     step = schema.get("multipleOf") or 1
@@ -101,12 +107,12 @@ def _stepped(schema: Schema, was: str, now: str) -> str:
 
 def _type(schema: Schema) -> str:
     """Return the type; a port is a text, for a text may be a quantity."""
-    found = schema.get("type") or ""
-    return "string" if schema.get("x-kubernetes-int-or-string") else str(found)
+    type_ = schema.get("type") or ""
+    return "string" if schema.get("x-kubernetes-int-or-string") else str(type_)
 
 
-def _near(one: str, other: str, step: str) -> str:
-    return f"{one} - {other} <= {step} && {other} - {one} <= {step}"
+def _near(new_value: str, old_value: str, step: str) -> str:
+    return f"{new_value} - {old_value} <= {step} && {old_value} - {new_value} <= {step}"
 
 
 def _ranks(schema: Schema) -> str:
@@ -127,9 +133,9 @@ def _elements_stay(schema: Schema, was: str, now: str) -> str:
     if schema.get("x-kubernetes-list-type") != "map" or not keys:
         return f"{was}.all(e, e in {now})"
     mine, theirs = _names(was, "e", "f")
-    same = [f"{theirs}[{literal(key)}] == {mine}[{literal(key)}]" for key in keys]
+    same_keys = [f"{theirs}[{literal(key)}] == {mine}[{literal(key)}]" for key in keys]
     grown = _inside(_grown, schema.get("items") or {}, mine, theirs)
-    return f"{was}.all({mine}, {now}.exists({theirs}, {' && '.join([*same, grown])}))"
+    return f"{was}.all({mine}, {now}.exists({theirs}, {' && '.join([*same_keys, grown])}))"
 
 
 def _inside(form: _Form, schema: Schema, was: str, now: str) -> str:
@@ -142,10 +148,10 @@ def _inside(form: _Form, schema: Schema, was: str, now: str) -> str:
             f"({_leaf(form, child, f'{was}[{key}]', f'{now}[{key}]')})))"
             for key, child in ((literal(name), child) for name, child in properties.items())
         )
-    (each,) = _names(was, "k")
-    before, after = f"{was}[{each}]", f"{now}[{each}]"
+    (key_name,) = _names(was, "k")
+    before, after = f"{was}[{key_name}]", f"{now}[{key_name}]"
     body = _leaf(form, values if isinstance(values, Mapping) else {}, before, after)
-    return f"{was}.all({each}, {each} in {now} && ({body}))"
+    return f"{was}.all({key_name}, {key_name} in {now} && ({body}))"
 
 
 def _leaf(form: _Form, schema: Schema, was: str, now: str) -> str:

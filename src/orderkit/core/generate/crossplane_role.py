@@ -1,12 +1,12 @@
 """
-What Crossplane may do for a kit: a ClusterRole that is aggregated to Crossplane's own.
+Generate a ClusterRole with Crossplane's rights for a kit; it is aggregated to Crossplane's own.
 
-Made of kit.yaml's ``composes`` (everything) and ``requires`` (reading). What Crossplane may by
-default is left out: the kinds it ships with, its own groups, and the kit's own XR. The file is
-there even if no rule is left, so that a right that is no longer needed goes away.
+Made from kit.yaml's ``composes`` (all verbs) and ``requires`` (reading). Default rights of
+Crossplane are omitted: the kinds of its own role, its own groups, and the kit's XR. The file exists
+even without rules, so that a right that is no longer needed is removed.
 
-Composing a Role asks for ``escalate``, composing a binding for ``bind``: Kubernetes lets nobody
-grant what he may not do himself. Called by ``core.generate.kit_files`` and by checks of rights;
+Composing a Role needs ``escalate``, composing a binding needs ``bind``: Kubernetes lets nobody
+grant rights that they do not have. Called by ``core.generate.kit_files``;
 ``core.check.rights_rules`` compares with the same list and the same plurals.
 """
 
@@ -42,15 +42,15 @@ def rbac(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def rules(kit: Kit) -> list[dict[str, Any]]:
     """Return the rules of the kit's role, sorted, one per group and set of verbs."""
-    wanted: dict[tuple[str, str], set[str]] = {}
+    verbs_by_resource: dict[tuple[str, str], set[str]] = {}
     for verbs, kinds in ((WRITE, kit.composes), (READ, kit.requires)):
         for ref in kinds:
             if not _is_default(kit, ref):
-                wanted.setdefault((_kind(ref).group, plural(ref)), set()).update(verbs)
+                verbs_by_resource.setdefault((_kind(ref).group, plural(ref)), set()).update(verbs)
     for group, resource, verb in _granting(kit.composes):
-        wanted.setdefault((group, resource), set()).add(verb)
+        verbs_by_resource.setdefault((group, resource), set()).add(verb)
     grouped: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (group, resource), verbs_ in sorted(wanted.items()):
+    for (group, resource), verbs_ in sorted(verbs_by_resource.items()):
         grouped.setdefault((group, _ordered(verbs_)), []).append(resource)
     return [
         {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
@@ -59,8 +59,8 @@ def rules(kit: Kit) -> list[dict[str, Any]]:
 
 
 def _ordered(verbs: Iterable[str]) -> tuple[str, ...]:
-    known = (*WRITE, "bind", "escalate")
-    return tuple(sorted(verbs, key=known.index))
+    all_verbs = (*WRITE, "bind", "escalate")
+    return tuple(sorted(verbs, key=all_verbs.index))
 
 
 def _granting(kinds: Iterable[KindRef]) -> Iterable[tuple[str, str, str]]:
@@ -79,8 +79,8 @@ def _granting(kinds: Iterable[KindRef]) -> Iterable[tuple[str, str, str]]:
 
 def _is_default(kit: Kit, ref: KindRef) -> bool:
     kind = _kind(ref)
-    same = (kind.group, kind.kind) == (kit.kind.group, kit.kind.kind)
-    return same or kind.group in _OWN_GROUPS or (kind.group, kind.kind) in DEFAULTS
+    is_own_xr = (kind.group, kind.kind) == (kit.kind.group, kit.kind.kind)
+    return is_own_xr or kind.group in _OWN_GROUPS or (kind.group, kind.kind) in DEFAULTS
 
 
 def _kind(ref: KindRef) -> Kind:

@@ -18,7 +18,7 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.generate.form_fields import entry_schema, properties_of
 from orderkit.core.generate.order_skeleton import member
-from orderkit.core.generate.order_template import written
+from orderkit.core.generate.order_template import template_text
 from orderkit.core.kit.change_forms import (
     BASE,
     CONFIRM,
@@ -35,8 +35,8 @@ from orderkit.core.kit.change_forms import (
     text_of,
     title_of,
 )
-from orderkit.core.kit.model import Change, Kit, Survivor
-from orderkit.core.kit.xrd_fields import Field
+from orderkit.core.kit.model import Kit, KitChange, Survivor
+from orderkit.core.kit.xrd_fields import KitField
 from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change.change_rules import judge_rules
 from orderkit.core.order.change.differences import FieldDifference
@@ -59,20 +59,23 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
         InvalidInputError: A change or a form parameter has a name that is taken.
         FormError: A field's pattern cannot be said in JavaScript.
     """
-    found = {change.name: _change_template(kit, change) for change in changes_of(kit)}
-    if END in found:
+    templates = {change.name: _change_template(kit, change) for change in changes_of(kit)}
+    if END in templates:
         raise InvalidInputError("changes.name", END, "is the name of the end", hint="rename it")
-    found[END] = _end_template(kit)
+    templates[END] = _end_template(kit)
     room = PurePosixPath("day2", kit.name)
-    return {room / f"{name}.yaml": written(entity, kit).encode() for name, entity in found.items()}
+    return {
+        room / f"{name}.yaml": template_text(entity, kit).encode()
+        for name, entity in templates.items()
+    }
 
 
-def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
-    shown = shown_fields(kit, change.fields)
-    plain = [field for field in shown if not is_stepping(change, field)]
-    stepping = [field for field in shown if is_stepping(change, field)]
+def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
+    change_fields = shown_fields(kit, change.fields)
+    plain = [field for field in change_fields if not is_stepping(change, field)]
+    stepping = [field for field in change_fields if is_stepping(change, field)]
     page = properties_of(kit, plain)
-    names = [parameter_of(kit, field) for field in shown]
+    names = [parameter_of(kit, field) for field in change_fields]
     _check_free(kit, names)
     page["required"] = [ORDER, BASE, *page.get("required", ())]
     page["properties"] = {
@@ -85,7 +88,9 @@ def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
         name = parameter_of(kit, field)
         title = f"{field.hints.title or name} now"
         page["properties"][f"{CURRENT}{name}"] = {"title": title, "type": "string", **_HIDDEN}
-        page.setdefault("dependencies", {})[f"{CURRENT}{name}"] = _next(kit, change, field)
+        page.setdefault("dependencies", {})[f"{CURRENT}{name}"] = _choices_by_current(
+            kit, change, field
+        )
     page["ui:order"] = [ORDER, *names, REASON, "*"]
     warned = {"description": change.warning} if change.warning else {}
     body = {
@@ -105,7 +110,7 @@ def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
     )
 
 
-def _next(kit: Kit, change: Change, field: Field) -> Schema:
+def _choices_by_current(kit: Kit, change: KitChange, field: KitField) -> Schema:
     """Return the choices for each present value, as the kit's rules allow them."""
     name = parameter_of(kit, field)
     choices = [choice for choice in field.schema["enum"] if choice is not None]
@@ -113,21 +118,23 @@ def _next(kit: Kit, change: Change, field: Field) -> Schema:
     labels = dict(zip(choices, schema.get("enumNames", ()), strict=False))
     branches = []
     for now in [*choices, ABSENT]:
-        offered = [each for each in choices if _allowed(kit, change, field, now, each)]
-        own = {**schema, "enum": offered}
+        offered = [
+            new_value for new_value in choices if _allowed(kit, change, field, now, new_value)
+        ]
+        field_schema = {**schema, "enum": offered}
         if labels:
-            own["enumNames"] = [labels[each] for each in offered]
+            field_schema["enumNames"] = [labels[value] for value in offered]
         if now is ABSENT:
-            own.pop("default", None)
+            field_schema.pop("default", None)
         present = {"enum": [text_of(now)]}
-        branch: Schema = {"properties": {f"{CURRENT}{name}": present, name: own}}
+        branch: Schema = {"properties": {f"{CURRENT}{name}": present, name: field_schema}}
         if field.required:
             branch["required"] = [name]
         branches.append(branch)
     return {"oneOf": branches}
 
 
-def _allowed(kit: Kit, change: Change, field: Field, old: Any, new: Any) -> bool:
+def _allowed(kit: Kit, change: KitChange, field: KitField, old: Any, new: Any) -> bool:
     if old == new:
         return True
     difference = FieldDifference((field.name,), old, new)
@@ -139,12 +146,13 @@ def _allowed(kit: Kit, change: Change, field: Field, old: Any, new: Any) -> bool
 
 
 def _end_template(kit: Kit) -> dict[str, Any]:
-    told = f"Everything that was made for the order is removed; its repository is {_left(kit)}."
-    survives = "".join(f" {_stays(each)}" for each in kit.end.survives)
-    asked = [each for each in kit.end.survives if each.name]
+    state = _repository_state(kit)
+    summary = f"Everything that was made for the order is removed; its repository is {state}."
+    survives = "".join(f" {_stays(survivor)}" for survivor in kit.end.survives)
+    takeable = [survivor for survivor in kit.end.survives if survivor.name]
     page = {
         "title": f"End the {kit.title}",
-        "description": f"{told}{survives}",
+        "description": f"{summary}{survives}",
         "required": [ORDER, CONFIRM],
         "properties": {
             ORDER: _order_schema(),
@@ -154,13 +162,15 @@ def _end_template(kit: Kit) -> dict[str, Any]:
                 "pattern": _LABEL,
                 "errorMessage": {"pattern": "must be the order's id"},
             },
-            **{f"{TAKE}{each.name}": _take_schema(each) for each in asked},
+            **{f"{TAKE}{survivor.name}": _take_schema(survivor) for survivor in takeable},
             REASON: _reason_schema(),
         },
     }
     body = {
         "confirm": f"${{{{ parameters.{CONFIRM} }}}}",
-        **({"take": {each.name: _taken(each) for each in asked}} if asked else {}),
+        **(
+            {"take": {survivor.name: _taken(survivor) for survivor in takeable}} if takeable else {}
+        ),
         "reason": f"${{{{ parameters.{REASON} }}}}",
         "requester": _REQUESTER,
     }
@@ -183,7 +193,7 @@ def _stays(survivor: Survivor) -> str:
     return f"What stays{f' (unless {but})' if but else ''}: {survivor.text.rstrip('.')}."
 
 
-def _left(kit: Kit) -> str:
+def _repository_state(kit: Kit) -> str:
     return {"archive": "archived", "delete": "deleted"}[kit.end.repository]
 
 
@@ -237,8 +247,8 @@ def _step(name: str, leads_to: str, body: Mapping[str, Any]) -> Schema:
 
 
 def _template(kit: Kit, name: str, *, title: str, page: Schema, step: Schema) -> dict[str, Any]:
-    answered = "steps.ask.output.body"
-    links = [{"title": "See it in Git", "url": f"${{{{ {answered}.url }}}}"}]
+    response_body = "steps.ask.output.body"
+    links = [{"title": "See it in Git", "url": f"${{{{ {response_body}.url }}}}"}]
     catalog = {
         "title": "The order in the catalog",
         "icon": "catalog",
@@ -260,7 +270,7 @@ def _template(kit: Kit, name: str, *, title: str, page: Schema, step: Schema) ->
             "steps": [step],
             "output": {
                 **({} if name == END else {"links": [*links, catalog]}),
-                "text": [{"title": title, "content": f"${{{{ {answered}.message }}}}"}],
+                "text": [{"title": title, "content": f"${{{{ {response_body}.message }}}}"}],
             },
         },
     }

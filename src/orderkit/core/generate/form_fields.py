@@ -13,22 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.kit import catalog_pickers, js_patterns
+from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.form_limits import numbers, sizes
-from orderkit.core.kit.hidden_fields import hidden_schema, titled
+from orderkit.core.kit.hidden_fields import hidden_schema, label_of
 from orderkit.core.kit.model import Direction, FieldPath, Kit
-from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, Field, Shape
+from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 from orderkit.core.schema.structural.pruning import PRESERVE
 
 Schema = dict[str, Any]
 
 LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _TYPES = {
-    Shape.TEXT: "string",
-    Shape.INTEGER: "integer",
-    Shape.NUMBER: "number",
-    Shape.BOOLEAN: "boolean",
-    Shape.LIST: "array",
+    FieldShape.TEXT: "string",
+    FieldShape.INTEGER: "integer",
+    FieldShape.NUMBER: "number",
+    FieldShape.BOOLEAN: "boolean",
+    FieldShape.LIST: "array",
 }
 _FORMATS = frozenset({"date", "date-time", "email", "hostname", "ipv4", "uri", "uuid"})
 """Formats that the form, the portal's backend and the API server know."""
@@ -45,7 +46,7 @@ class FormError(ValueError):
         self.path, self.keyword, self.value, self.reason = path, keyword, value, reason
 
 
-def entry_schema(kit: Kit, field: Field) -> Schema:
+def entry_schema(kit: Kit, field: KitField) -> Schema:
     """
     Return how one visible field looks in a form, its help included; for forms of changes too.
 
@@ -55,49 +56,51 @@ def entry_schema(kit: Kit, field: Field) -> Schema:
     return _Property(kit, field).schema()
 
 
-def properties_of(kit: Kit, shown: Sequence[Field]) -> Schema:
+def properties_of(kit: Kit, fields: Sequence[KitField]) -> Schema:
     """
     Return ``properties``, ``required``, ``dependencies`` and ``ui:order`` of fields side by side.
 
     Raises:
         FormError: A pattern cannot be said in JavaScript.
     """
-    own = {_name(kit, field): field for field in shown if field.visible or field.hidden}
+    by_name = {parameter_of(kit, field): field for field in fields if field.visible or field.hidden}
     schemas = {
         name: hidden_schema(field, field.hidden) if field.hidden else _Property(kit, field).schema()
-        for name, field in own.items()
+        for name, field in by_name.items()
     }
-    asked = [name for name, field in own.items() if field.required or field.hidden]
-    conditional = {name: f.hints.when for name, f in own.items() if f.hints.when and not f.hidden}
-    found: Schema = {}
-    if asked:
-        found["required"] = asked
-    found["properties"] = {n: s for n, s in schemas.items() if n not in conditional}
+    required = [name for name, field in by_name.items() if field.required or field.hidden]
+    conditional = {
+        name: f.hints.when for name, f in by_name.items() if f.hints.when and not f.hidden
+    }
+    keys: Schema = {}
+    if required:
+        keys["required"] = required
+    keys["properties"] = {n: s for n, s in schemas.items() if n not in conditional}
     if conditional:
-        by_path = {field.path: name for name, field in own.items()}
+        by_path = {field.path: name for name, field in by_name.items()}
         dependent = {name: (by_path[when.field], when) for name, when in conditional.items()}
-        found["dependencies"] = conditions(schemas, dependent)
-        found["ui:order"] = [*schemas, "*"]
-    return found
+        keys["dependencies"] = conditions(schemas, dependent)
+        keys["ui:order"] = [*schemas, "*"]
+    return keys
 
 
-def _name(kit: Kit, field: Field) -> str:
+def _name(kit: Kit, field: KitField) -> str:
     return kit.aliases.get(field.path, field.name)
 
 
-def _entered(kit: Kit, field: Field) -> Schema:
+def _entered_condition(kit: Kit, field: KitField) -> Schema:
     """Return a schema that holds if something is entered in the field."""
-    name = _name(kit, field)
-    found: Schema = {"required": [name]}
+    name = parameter_of(kit, field)
+    condition: Schema = {"required": [name]}
     match field.shape:
-        case Shape.LIST:
-            found["properties"] = {name: {"minItems": 1}}
-        case Shape.OBJECT if not field.schema.get(PRESERVE):
-            inner = [_entered(kit, one) for one in field.fields if one.visible]
-            found["properties"] = {name: {"anyOf": inner} if inner else {"minProperties": 1}}
-        case Shape.MAP | Shape.FREE | Shape.OBJECT:
-            found["properties"] = {name: {"minProperties": 1}}
-    return found
+        case FieldShape.LIST:
+            condition["properties"] = {name: {"minItems": 1}}
+        case FieldShape.OBJECT if not field.schema.get(PRESERVE):
+            inner = [_entered_condition(kit, nested) for nested in field.fields if nested.visible]
+            condition["properties"] = {name: {"anyOf": inner} if inner else {"minProperties": 1}}
+        case FieldShape.MAP | FieldShape.FREE | FieldShape.OBJECT:
+            condition["properties"] = {name: {"minProperties": 1}}
+    return condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,127 +108,129 @@ class _Property:
     """Projects one field."""
 
     kit: Kit
-    field: Field
+    field: KitField
 
     def schema(self) -> Schema:
         """Return title, help and everything else."""
         field, hints = self.field, self.field.hints
-        found: Schema = {}
+        schema: Schema = {}
         if field.name:
-            found["title"] = hints.title or titled(field.name)
-        told = " ".join(self._told())
-        if told:
-            found["description"] = _TAG.sub(r"\\<", told)
-        found |= self.value()
+            schema["title"] = hints.title or label_of(field.name)
+        help_text = " ".join(self._told())
+        if help_text:
+            schema["description"] = _TAG.sub(r"\\<", help_text)
+        schema |= self.value()
         if self._is_said_twice():
-            found["ui:options"] = {"label": False}
+            schema["ui:options"] = {"label": False}
         if hints.placeholder:
-            found["ui:placeholder"] = hints.placeholder
+            schema["ui:placeholder"] = hints.placeholder
         if hints.autofocus:
-            found["ui:autofocus"] = True
+            schema["ui:autofocus"] = True
         if hints.picker:
             owner = hints.picker.kind == "owner"
-            found["ui:field"] = "OwnerPicker" if owner else "EntityPicker"
+            schema["ui:field"] = "OwnerPicker" if owner else "EntityPicker"
             if hints.picker.filter:
-                found["ui:options"] = {"catalogFilter": [dict(f) for f in hints.picker.filter]}
+                schema["ui:options"] = {"catalogFilter": [dict(f) for f in hints.picker.filter]}
         if hints.widget:
-            found["ui:widget"] = hints.widget
-        return found
+            schema["ui:widget"] = hints.widget
+        return schema
 
     def _is_said_twice(self) -> bool:
         """Say whether a group's heading is the title of the one field in it."""
-        shown = [each for each in self.field.fields if each.visible]
-        titles = {each.hints.title or titled(each.name) for each in shown}
-        own = self.field.hints.title or titled(self.field.name)
-        return bool(self.field.name) and len(shown) == 1 and titles == {own}
+        visible = [nested for nested in self.field.fields if nested.visible]
+        titles = {nested.hints.title or label_of(nested.name) for nested in visible}
+        own_title = self.field.hints.title or label_of(self.field.name)
+        return bool(self.field.name) and len(visible) == 1 and titles == {own_title}
 
     def value(self) -> Schema:
         """Return what a value must be, and with which one the form begins."""
         field = self.field
         match field.shape:
-            case Shape.INT_OR_STRING:
-                found = self._int_or_string()
-            case Shape.OBJECT:
-                found = {"type": "object", **self._group()}
+            case FieldShape.INT_OR_STRING:
+                schema = self._int_or_string()
+            case FieldShape.OBJECT:
+                schema = {"type": "object", **self._group()}
                 if field.schema.get(PRESERVE):
-                    found["additionalProperties"] = True
-                return found
-            case Shape.LIST | Shape.MAP:
-                found = self._many()
-            case Shape.FREE:
-                found = {"type": "object", "additionalProperties": True}
+                    schema["additionalProperties"] = True
+                return schema
+            case FieldShape.LIST | FieldShape.MAP:
+                schema = self._many()
+            case FieldShape.FREE:
+                schema = {"type": "object", "additionalProperties": True}
             case _:
-                found = self._scalar()
+                schema = self._scalar()
         if field.default is not ABSENT and field.present:
-            found = (
-                {"type": found.pop("type"), "default": field.default, **found}
-                if ("type" in found)
-                else {"default": field.default, **found}
+            schema = (
+                {"type": schema.pop("type"), "default": field.default, **schema}
+                if ("type" in schema)
+                else {"default": field.default, **schema}
             )
-        return found
+        return schema
 
     def _group(self) -> Schema:
         """In a group that may be left out, fields are required only once something is entered."""
-        found = properties_of(self.kit, self.field.fields)
-        asked = found.get("required")
-        if not asked or not self.field.may_be_empty:
-            return found
-        del found["required"]
-        entered = [_entered(self.kit, field) for field in self.field.fields if field.visible]
-        return {**found, "if": {"anyOf": entered}, "then": {"required": asked}}
+        group = properties_of(self.kit, self.field.fields)
+        required = group.get("required")
+        if not required or not self.field.may_be_empty:
+            return group
+        del group["required"]
+        entered_conditions = [
+            _entered_condition(self.kit, field) for field in self.field.fields if field.visible
+        ]
+        return {**group, "if": {"anyOf": entered_conditions}, "then": {"required": required}}
 
     def _scalar(self) -> Schema:
         field = self.field
-        found: Schema = {"type": _TYPES[field.shape]}
+        schema: Schema = {"type": _TYPES[field.shape]}
         errors: dict[str, str] = {}
         choices = field.schema.get("enum")
         limits = {limit.keyword: limit.value for limit in field.limits}
         errors |= {limit.keyword: limit.message for limit in field.limits if limit.message}
         if choices or "enum" in limits:
-            found |= self._choice(list(limits.pop("enum", choices) or ()))
-        elif field.shape is Shape.TEXT:
-            found |= self._text(errors)
-        elif field.shape in (Shape.INTEGER, Shape.NUMBER):
-            found |= numbers(field.schema)
-        elif field.shape is Shape.BOOLEAN and field.required:
-            found["ui:widget"] = "radio"  # a box that was never touched would send nothing
-        found |= limits
+            schema |= self._choice(list(limits.pop("enum", choices) or ()))
+        elif field.shape is FieldShape.TEXT:
+            schema |= self._text(errors)
+        elif field.shape in (FieldShape.INTEGER, FieldShape.NUMBER):
+            schema |= numbers(field.schema)
+        elif field.shape is FieldShape.BOOLEAN and field.required:
+            schema["ui:widget"] = "radio"  # a box that was never touched would send nothing
+        schema |= limits
         if errors:
-            found["errorMessage"] = errors
-        return found
+            schema["errorMessage"] = errors
+        return schema
 
     def _choice(self, choices: list[Any]) -> Schema:
         offered = [choice for choice in choices if choice is not None]
-        found: Schema = {"enum": offered}
+        schema: Schema = {"enum": offered}
         labels = self.field.hints.labels
         if labels:
-            found["enumNames"] = [labels.get(str(choice), str(choice)) for choice in offered]
-        return found
+            schema["enumNames"] = [labels.get(str(choice), str(choice)) for choice in offered]
+        return schema
 
     def _text(self, errors: dict[str, str]) -> Schema:
         field = self.field
-        found: Schema = {
+        schema: Schema = {
             k: field.schema[k] for k in ("minLength", "maxLength") if k in field.schema
         }
         pattern = field.schema.get("pattern")
         prefix = catalog_pickers.prefix_of(field.hints)
-        if prefix and "maxLength" in found:
-            found["maxLength"] += len(prefix)
+        if prefix and "maxLength" in schema:
+            schema["maxLength"] += len(prefix)
         if isinstance(pattern, str):
-            written = self._javascript(pattern)
-            widened = catalog_pickers.pattern_with(prefix, written) if prefix else written
+            js_pattern = self._javascript(pattern)
+            widened = catalog_pickers.pattern_with(prefix, js_pattern) if prefix else js_pattern
             if widened is None:
-                return found
-            found["pattern"] = widened
-            errors["pattern"] = field.hints.error or js_patterns.told(pattern)
+                return schema
+            schema["pattern"] = widened
+            errors["pattern"] = field.hints.error or js_patterns.described(pattern)
         elif field.path in self.kit.name_from:
-            found["pattern"] = LABEL_PATTERN
-            errors["pattern"] = field.hints.error or js_patterns.told(LABEL_PATTERN)
+            schema["pattern"] = LABEL_PATTERN
+            errors["pattern"] = field.hints.error or js_patterns.described(LABEL_PATTERN)
         if field.schema.get("format") in _FORMATS:
-            found["format"] = field.schema["format"]
+            schema["format"] = field.schema["format"]
         if field.schema.get("format") == "password":
-            found["ui:widget"] = "password"
-        return found
+            schema["ui:widget"] = "password"
+        return schema
 
     def _int_or_string(self) -> Schema:
         """Let a person say which it is: ``80`` and ``"80"`` are not the same."""
@@ -245,18 +250,18 @@ class _Property:
             raise RuntimeError("a list or a map has entries")
         inner = _Property(self.kit, item).schema()
         limits = {limit.keyword: limit.value for limit in field.limits}
-        if field.shape is Shape.MAP:
+        if field.shape is FieldShape.MAP:
             return {
                 "type": "object",
                 "additionalProperties": inner,
                 **sizes(field, "Properties", limits),
             }
-        found = {"type": "array", "items": inner, **sizes(field, "Items", limits)}
+        schema = {"type": "array", "items": inner, **sizes(field, "Items", limits)}
         if field.schema.get("x-kubernetes-list-type") == "set" and item.shape in SCALARS:
-            found["uniqueItems"] = True
+            schema["uniqueItems"] = True
             if "enum" in inner:
-                found["ui:widget"] = "checkboxes"
-        return found
+                schema["ui:widget"] = "checkboxes"
+        return schema
 
     def _javascript(self, pattern: str) -> str:
         try:
@@ -277,7 +282,7 @@ class _Property:
             yield f"Default: {_written(field.default)}."
         yield from field.sentences
         yield from self._directions()
-        if field.shape is Shape.FREE:
+        if field.shape is FieldShape.FREE:
             yield "Any keys; what is entered here is text."
         keys = field.schema.get("x-kubernetes-list-map-keys")
         if keys:
@@ -287,17 +292,17 @@ class _Property:
         path = self.field.path
         if not self.kit.changes or "[]" in path or self.field.fields:
             return
-        found = {c.direction for c in self.kit.changes if _covers(c.fields, path)}
-        if not found or found == {Direction.NEVER}:
+        directions = {c.direction for c in self.kit.changes if _covers(c.fields, path)}
+        if not directions or directions == {Direction.NEVER}:
             yield "It cannot be changed later."
-        elif found == {Direction.GROW}:
+        elif directions == {Direction.GROW}:
             yield "Later it can only grow."
-        elif found == {Direction.STEP}:
+        elif directions == {Direction.STEP}:
             yield "Later it changes by one step at a time."
 
 
 def _covers(paths: Sequence[FieldPath], path: FieldPath) -> bool:
-    return any(path == known or path.startswith(f"{known}.") for known in paths)
+    return any(path == covered or path.startswith(f"{covered}.") for covered in paths)
 
 
 def _written(value: object) -> str:

@@ -15,55 +15,53 @@ from typing import Any
 
 from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit import js_patterns
-from orderkit.core.kit.hidden_fields import baked, hidden_schema
+from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
 from orderkit.core.kit.model import Hidden, Kit, Page
-from orderkit.core.kit.xrd_fields import Field, Fields
+from orderkit.core.kit.xrd_fields import KitField, KitFields
 from orderkit.core.names import LABEL_MAX
 
 Schema = dict[str, Any]
 
 DEFAULT_PAGE, ADVANCED_PAGE = "Order", "Advanced settings"
-FORGE_HOST, PACK_COMMIT = "forge_host", "pack_commit"
-"""Parameters of every form, baked when the pack is published."""
-RESERVED = (FORGE_HOST, PACK_COMMIT)
 _FORGE_HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[A-Za-z0-9._/-]+)?$"
 _COMMIT_PATTERN = "^[0-9a-f]{40}$"
 _TEAM_PATTERN = "^(group:default/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
-def pages(kit: Kit, fields: Fields) -> list[Schema]:
+def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     """
     Return the pages of a kit's form.
 
     Raises:
         FormError: A pattern cannot be said in JavaScript; the message begins with the field.
     """
-    shown = _placed(kit, fields)
+    placed_fields = _placed(kit, fields)
     form = _Form(kit, fields)
-    found = [form.page(page, here) for page, here in shown]
-    form.add_own(found[0])
-    form.add_hidden(found[0])
-    form.tell_rules(found, [here for _, here in shown])
-    return [_ordered(page) for page in found]
+    form_pages = [form.page(page, page_fields) for page, page_fields in placed_fields]
+    form.add_own(form_pages[0])
+    form.add_hidden(form_pages[0])
+    form.tell_rules(form_pages, [page_fields for _, page_fields in placed_fields])
+    return [_ordered(page) for page in form_pages]
 
 
-def _placed(kit: Kit, fields: Fields) -> list[tuple[Page, list[Field]]]:
+def _placed(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
     """Say which fields stand on which page."""
     visible = [field for field in fields.top if field.asked]
     by_path = {field.path: field for field in visible}
     if kit.pages:
-        named = {path for page in kit.pages for path in page.fields}
-        rest = [field for field in visible if field.path not in named]
-        shown = [(page, [by_path[path] for path in page.fields]) for page in kit.pages]
-        shown[-1][1].extend(rest)
-        return shown
+        placed_paths = {path for page in kit.pages for path in page.fields}
+        unplaced = [field for field in visible if field.path not in placed_paths]
+        placed_fields = [(page, [by_path[path] for path in page.fields]) for page in kit.pages]
+        placed_fields[-1][1].extend(unplaced)
+        return placed_fields
     plain = [field for field in visible if not field.advanced]
     plain.sort(key=lambda field: (field.order is None, not field.required))
-    found = [(Page(DEFAULT_PAGE, ()), plain)]
+    placed_pages = [(Page(DEFAULT_PAGE, ()), plain)]
     advanced = [field for field in visible if field.advanced]
     if advanced:
-        found.append((Page(ADVANCED_PAGE, ()), advanced))
-    return found
+        placed_pages.append((Page(ADVANCED_PAGE, ()), advanced))
+    return placed_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +69,29 @@ class _Form:
     """Puts one kit's form together."""
 
     kit: Kit
-    fields: Fields
+    fields: KitFields
 
-    def page(self, page: Page, shown: Sequence[Field]) -> Schema:
-        found: Schema = {"title": page.title}
+    def page(self, page: Page, fields: Sequence[KitField]) -> Schema:
+        schema: Schema = {"title": page.title}
         if page.description:
-            found["description"] = page.description
-        return {**found, **properties_of(self.kit, shown)}
+            schema["description"] = page.description
+        return {**schema, **properties_of(self.kit, fields)}
 
     def add_own(self, page: Schema) -> None:
         """Put the form's own parameters first: the order's name, the team."""
-        own: Schema = {}
+        own_properties: Schema = {}
         kit = self.kit
         if not kit.name_from:
-            own[kit.name_parameters[0]] = {
+            own_properties[kit.name_parameters[0]] = {
                 "title": "Name",
                 "description": f"The order is called {kit.name}-<name>.",
                 "type": "string",
                 "pattern": LABEL_PATTERN,
                 "maxLength": LABEL_MAX - len(kit.name) - 1,
-                "errorMessage": {"pattern": js_patterns.told(LABEL_PATTERN)},
+                "errorMessage": {"pattern": js_patterns.described(LABEL_PATTERN)},
             }
         if not kit.team_from:
-            own[kit.team_parameter] = {
+            own_properties[kit.team_parameter] = {
                 "title": "Team",
                 "description": "Who orders, and owns what is ordered.",
                 "type": "string",
@@ -102,10 +100,10 @@ class _Form:
                 "ui:field": "OwnerPicker",
                 "ui:options": {"catalogFilter": [{"kind": "Group"}]},
             }
-        page["properties"] = {**own, **page["properties"]}
-        page["required"] = [*own, *page.get("required", ())]
+        page["properties"] = {**own_properties, **page["properties"]}
+        page["required"] = [*own_properties, *page.get("required", ())]
         if "ui:order" in page:
-            page["ui:order"] = [*own, *page["ui:order"]]
+            page["ui:order"] = [*own_properties, *page["ui:order"]]
 
     def add_hidden(self, page: Schema) -> None:
         """Put the platform's values last, each with a pattern that refuses what is not baked."""
@@ -114,20 +112,27 @@ class _Form:
             for field in self.fields.top
             if field.hidden
         }
-        hidden[FORGE_HOST] = baked("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
-        hidden[PACK_COMMIT] = baked("Commit of the pack", Hidden("PACK_COMMIT"), _COMMIT_PATTERN)
+        hidden[FORGE_HOST] = baked_parameter("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
+        hidden[PACK_COMMIT] = baked_parameter(
+            "Commit of the pack", Hidden("PACK_COMMIT"), _COMMIT_PATTERN
+        )
         page["properties"] = {**page["properties"], **hidden}
         page["required"] = [*page["required"], *hidden]
 
-    def tell_rules(self, found: list[Schema], shown: list[list[Field]]) -> None:
+    def tell_rules(self, form_pages: list[Schema], placed_fields: list[list[KitField]]) -> None:
         """Tell a rule about several fields on the last page that has one of them."""
         for names, sentence in self.fields.rules:
             at = max(
-                (n for n, here in enumerate(shown) if any(f.name in names for f in here)), default=0
+                (
+                    n
+                    for n, page_fields in enumerate(placed_fields)
+                    if any(f.name in names for f in page_fields)
+                ),
+                default=0,
             )
-            page = found[at]
-            told = page.get("description", "")
-            page["description"] = f"{told} {sentence}".strip()
+            page = form_pages[at]
+            description = page.get("description", "")
+            page["description"] = f"{description} {sentence}".strip()
 
 
 def _ordered(page: Schema) -> Schema:

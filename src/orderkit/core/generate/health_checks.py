@@ -1,5 +1,5 @@
 """
-Argo CD's own settings for a pack: how health is judged, what is not watched.
+Argo CD settings for a pack: health checks, and kinds that are not watched.
 
 ``gitops/argocd/argocd-cm.yaml`` is generated: checks of what packs are made of, one check per
 kind that the kits define (without one, Argo CD counts an order as healthy before it is begun),
@@ -49,7 +49,7 @@ CHECKS: dict[tuple[str, str], str] = {
 }
 """The check of each kind, by group and kind."""
 WILDCARDS: dict[str, str] = {"*/ClusterProviderConfig": CONFIGURED, "*/ProviderConfig": CONFIGURED}
-"""Checks of kinds whatever their group. No two may match one kind: Argo CD takes either."""
+"""Checks of kinds in any group. Two must not match one kind: Argo CD would pick either."""
 
 _DEFAULT_EXCLUSIONS = (
     (("", "discovery.k8s.io"), ("Endpoints", "EndpointSlice")),
@@ -83,7 +83,7 @@ _DEFAULT_EXCLUSIONS = (
         ),
     ),
 )
-"""What Argo CD 3.0 to 3.2 leave out by themselves; the key replaces their list."""
+"""Kinds that Argo CD 3.0 to 3.2 exclude by default; the key replaces that list."""
 EXCLUSIONS = (*_DEFAULT_EXCLUSIONS, (("*",), ("ProviderConfigUsage", "ClusterProviderConfigUsage")))
 
 _HEAD = """\
@@ -106,7 +106,7 @@ def settings(files: Files, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
 
 
 def config_map(data: dict[str, str]) -> Manifest:
-    """Return the ConfigMap as Argo CD reads it; it is never pruned."""
+    """Return the ConfigMap that Argo CD reads; it is never pruned."""
     labels = {"name": "argocd-cm", "part-of": "argocd"}
     options = "ServerSideApply=true,Prune=false,Delete=false"
     return {
@@ -129,20 +129,20 @@ def own_keys(files: Files) -> dict[str, str]:
     Raises:
         InvalidInputError: A file is not UTF-8, empty, or the second of its key.
     """
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for path in sorted(files):
         if path.parent != OWN or path.name == "README.md":
             continue
         key = path.name.removesuffix(path.suffix) if path.suffix in (".lua", ".yaml") else path.name
-        if key in found:
+        if key in keys:
             raise InvalidInputError(str(path), key, "is a key that another file gives, too")
         try:
-            found[key] = files[path].decode()
+            keys[key] = files[path].decode()
         except UnicodeDecodeError as error:
             raise InvalidInputError(str(path), key, "is not UTF-8") from error
-        if not found[key].strip():
+        if not keys[key].strip():
             raise InvalidInputError(str(path), key, "is empty", hint="delete the file")
-    return found
+    return keys
 
 
 def _common() -> dict[str, str]:
@@ -162,10 +162,10 @@ def _common() -> dict[str, str]:
 
 
 def _of_kits(kits: Iterable[Kit]) -> dict[str, str]:
-    found = kinds_of(kits)
+    kinds = kinds_of(kits)
     return {
         KEY.format(group=group, kind=kind): RECONCILED
-        for group, kind in sorted({*found.cluster, *found.namespaced})
+        for group, kind in sorted({*kinds.cluster, *kinds.namespaced})
     }
 
 

@@ -1,9 +1,9 @@
 """
-Make a pack's files of objects that exist: what a server added is taken out, the rest stays.
+Turn existing objects into a pack's files: fields added by a server are removed, the rest stays.
 
-Of a file with one document the text is kept, comments and order included, where the few edits can
-be proved (``core.yaml.edit``); otherwise the object is written anew. Nothing is converted but one
-thing: an XRD that a cluster shows as v1 and that says nothing v2 lacks is written as v2.
+The text of a file with one document is kept, including comments and order, if the edits can be
+proved (``core.yaml.edit``); otherwise the object is written again. There is one conversion: an XRD
+that a cluster shows as v1, without features that v2 lacks, is written as v2.
 
 Called by ``flows.kit.import_kit``.
 """
@@ -38,7 +38,7 @@ from orderkit.core.yaml.manifests import parse_documents
 SYNC_OPTIONS, WAVE = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/sync-wave"
 KEPT = "Prune=false,Delete=false"
 """Deleting an XRD deletes every order of its kind: never by Argo CD."""
-_SERVERS = (
+_SERVER_FIELDS = (
     "uid",
     "resourceVersion",
     "generation",
@@ -52,14 +52,14 @@ _SERVERS = (
 )
 _V1_ONLY = {"defaultCompositeDeletePolicy"}
 """A server adds it to each XRD that it shows as v1; v2 has no such field."""
-_SERVERS_ANNOTATIONS = (
+_SERVER_ANNOTATIONS = (
     "kubectl.kubernetes.io/last-applied-configuration",
     TRACKING_ID,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """A file, or what a cluster showed (then without text)."""
 
     name: str
@@ -69,18 +69,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourcedObject:
     """An object and the file it comes from."""
 
     manifest: Manifest
-    source: Source
+    source: ImportSource
 
     @property
     def name(self) -> str:
         return str(metadata(self.manifest).get("name", ""))
 
 
-def read_source(name: str, data: bytes) -> Source:
+def read_source(name: str, data: bytes) -> ImportSource:
     """
     Read a file of objects.
 
@@ -89,13 +89,19 @@ def read_source(name: str, data: bytes) -> Source:
     """
     from orderkit.core.yaml.manifests import objects_in
 
-    documents = [(found, line) for found, line in parse_documents(name, data) if found is not None]
-    objects = tuple(one for found, line in documents for one in objects_in(name, found, line))
+    documents = [
+        (document, line) for document, line in parse_documents(name, data) if document is not None
+    ]
+    objects = tuple(
+        source_object
+        for document, line in documents
+        for source_object in objects_in(name, document, line)
+    )
     single = len(documents) == 1 and objects == (documents[0][0],) and not name.endswith(".json")
-    return Source(name, objects, data if single else None)
+    return ImportSource(name, objects, data if single else None)
 
 
-def the_xrd(sources: Iterable[Source]) -> Found:
+def the_xrd(sources: Iterable[ImportSource]) -> SourcedObject:
     """
     Return the one XRD among the sources.
 
@@ -103,48 +109,50 @@ def the_xrd(sources: Iterable[Source]) -> Found:
         InvalidInputError: There is none, or more than one.
     """
     sources = tuple(sources)
-    found = [one for one in _all(sources) if _is(one.manifest, XRD)]
-    if len(found) == 1:
-        return found[0]
+    xrds = [candidate for candidate in _all(sources) if _is(candidate.manifest, XRD)]
+    if len(xrds) == 1:
+        return xrds[0]
     names = ", ".join(source.name for source in sources)
-    if not found and any(_is(one.manifest, CRD) for one in _all(sources)):
+    if not xrds and any(_is(candidate.manifest, CRD) for candidate in _all(sources)):
         hint = "this is a CRD; Crossplane makes it of the XRD, and that is what is needed"
     else:
         hint = "one kit has one CompositeResourceDefinition"
-    raise InvalidInputError(names, [one.name for one in found], "must hold one XRD", hint=hint)
+    raise InvalidInputError(names, [xrd.name for xrd in xrds], "must hold one XRD", hint=hint)
 
 
-def composition_for(xrd: Manifest, sources: Iterable[Source], *, wanted: str = "") -> Found | None:
+def composition_for(
+    xrd: Manifest, sources: Iterable[ImportSource], *, name: str = ""
+) -> SourcedObject | None:
     """
     Return the Composition of an XRD among the sources; None if there is none for it.
 
     Args:
-        wanted: Its name, if there are several and the XRD names no default.
+        name: Its name, if there are several and the XRD names no default.
 
     Raises:
         InvalidInputError: It is not there, or there are several to choose from.
     """
     kind = xr_kind(xrd)
-    found = [
-        one
-        for one in _all(sources)
-        if _is(one.manifest, COMPOSITION)
-        and dig(one.manifest, "spec", "compositeTypeRef", "kind") == kind.kind
-        and str(dig(one.manifest, "spec", "compositeTypeRef", "apiVersion")).startswith(
+    compositions = [
+        candidate
+        for candidate in _all(sources)
+        if _is(candidate.manifest, COMPOSITION)
+        and dig(candidate.manifest, "spec", "compositeTypeRef", "kind") == kind.kind
+        and str(dig(candidate.manifest, "spec", "compositeTypeRef", "apiVersion")).startswith(
             f"{kind.group}/"
         )
     ]
-    names = [one.name for one in found]
+    names = [composition.name for composition in compositions]
     refs = (dig(xrd, "spec", key, "name") for key in ("enforcedCompositionRef", _DEFAULT_REF))
     default = next((ref for ref in refs if ref in names), "")
-    chosen = wanted or default or (names[0] if len(names) == 1 else "")
-    if chosen in names:
-        return found[names.index(chosen)]
-    if not found and not wanted:
+    chosen_name = name or default or (names[0] if len(names) == 1 else "")
+    if chosen_name in names:
+        return compositions[names.index(chosen_name)]
+    if not compositions and not name:
         return None
     raise InvalidInputError(
         "Composition",
-        wanted or names,
+        name or names,
         f"must be one of {kind.kind}",
         hint=f"name it: {', '.join(names)}" if names else "none for this XRD was given",
     )
@@ -153,48 +161,48 @@ def composition_for(xrd: Manifest, sources: Iterable[Source], *, wanted: str = "
 _DEFAULT_REF = "defaultCompositionRef"
 
 
-def functions_in(sources: Iterable[Source]) -> dict[str, Manifest]:
+def functions_in(sources: Iterable[ImportSource]) -> dict[str, Manifest]:
     """Return the Crossplane functions that the sources declare, by name."""
     return {
-        one.name: one.manifest
-        for one in _all(sources)
-        if Kind.of(one.manifest).group == FUNCTION.group
-        and Kind.of(one.manifest).kind == FUNCTION.kind
+        declared.name: declared.manifest
+        for declared in _all(sources)
+        if Kind.of(declared.manifest).group == FUNCTION.group
+        and Kind.of(declared.manifest).kind == FUNCTION.kind
     }
 
 
-def _all(sources: Iterable[Source]) -> Iterator[Found]:
+def _all(sources: Iterable[ImportSource]) -> Iterator[SourcedObject]:
     for source in sources:
-        yield from (Found(manifest, source) for manifest in source.objects)
+        yield from (SourcedObject(manifest, source) for manifest in source.objects)
 
 
 def _is(manifest: Manifest, kind: Kind) -> bool:
-    found = Kind.of(manifest)
-    return (found.group, found.kind) == (kind.group, kind.kind)
+    manifest_kind = Kind.of(manifest)
+    return (manifest_kind.group, manifest_kind.kind) == (kind.group, kind.kind)
 
 
 def cleaned(manifest: Manifest) -> Manifest:
     """Return the object as it belongs into Git: no status, nothing that a server wrote."""
-    meta = {key: value for key, value in metadata(manifest).items() if key not in _SERVERS}
+    meta = {key: value for key, value in metadata(manifest).items() if key not in _SERVER_FIELDS}
     annotations = {
-        k: v for k, v in annotations_of(manifest).items() if k not in _SERVERS_ANNOTATIONS
+        k: v for k, v in annotations_of(manifest).items() if k not in _SERVER_ANNOTATIONS
     }
     annotations |= _own_annotations(manifest, annotations)
     meta["annotations"] = annotations
     if not annotations:
         del meta["annotations"]
-    rest = {
+    body = {
         k: v for k, v in manifest.items() if k not in {"apiVersion", "kind", "metadata", "status"}
     }
-    found = {
+    cleaned_manifest = {
         "apiVersion": _api_version(manifest),
         "kind": manifest["kind"],
         "metadata": meta,
-        **rest,
+        **body,
     }
-    if found["apiVersion"] != manifest["apiVersion"]:
-        found["spec"] = {k: v for k, v in manifest["spec"].items() if k not in _V1_ONLY}
-    return found
+    if cleaned_manifest["apiVersion"] != manifest["apiVersion"]:
+        cleaned_manifest["spec"] = {k: v for k, v in manifest["spec"].items() if k not in _V1_ONLY}
+    return cleaned_manifest
 
 
 def _api_version(manifest: Manifest) -> str:
@@ -205,41 +213,45 @@ def _api_version(manifest: Manifest) -> str:
     return str(manifest["apiVersion"])
 
 
-def _own_annotations(manifest: Manifest, known: dict[str, str]) -> dict[str, str]:
+def _own_annotations(manifest: Manifest, annotations: dict[str, str]) -> dict[str, str]:
     """Return what Argo CD must know of definitions: never prune them, in which order to apply."""
     if Kind.of(manifest).group != GROUP:
         return {}
-    options = [one for one in known.get(SYNC_OPTIONS, "").split(",") if one]
-    told = {one.partition("=")[0] for one in options}
-    options += [one for one in KEPT.split(",") if one.partition("=")[0] not in told]
-    wave = {WAVE: known.get(WAVE, "1")} if _is(manifest, COMPOSITION) else {}
+    options = [option for option in annotations.get(SYNC_OPTIONS, "").split(",") if option]
+    option_names = {option.partition("=")[0] for option in options}
+    options += [
+        option for option in KEPT.split(",") if option.partition("=")[0] not in option_names
+    ]
+    wave = {WAVE: annotations.get(WAVE, "1")} if _is(manifest, COMPOSITION) else {}
     return {SYNC_OPTIONS: ",".join(options), **wave}
 
 
-def text_of(found: Found) -> bytes:
+def text_of(obj: SourcedObject) -> bytes:
     """Return the cleaned object as a file, the given text kept as far as that can be proved."""
-    wanted = cleaned(found.manifest)
-    if found.source.text is not None:
+    cleaned_manifest = cleaned(obj.manifest)
+    if obj.source.text is not None:
         try:
-            text = edit(found.source.text, _edits(found.manifest, wanted), name=found.source.name)
-            if _objects(text, found.source.name) == [wanted]:
+            text = edit(
+                obj.source.text, _edits(obj.manifest, cleaned_manifest), name=obj.source.name
+            )
+            if _objects(text, obj.source.name) == [cleaned_manifest]:
                 return text
         except OrderkitError:
             pass  # no proof: written anew
-    return yaml11.dump(wanted).encode()
+    return yaml11.dump(cleaned_manifest).encode()
 
 
 def _objects(text: bytes, name: str) -> list[object]:
-    return [found for found, _ in parse_documents(name, text) if found is not None]
+    return [document for document, _ in parse_documents(name, text) if document is not None]
 
 
-def _edits(before: Manifest, wanted: Manifest) -> list[Edit]:
+def _edits(before: Manifest, after: Manifest) -> list[Edit]:
     """Return the edits that clean a text."""
     edits = [Edit(("status",), Op.UNSET)] if "status" in before else []
-    old, new = metadata(before), metadata(wanted)
+    old, new = metadata(before), metadata(after)
     edits += [Edit(("metadata", key), Op.UNSET) for key in old if key not in new]
     if "annotations" in new:
-        notes, kept = annotations_of(before), annotations_of(wanted)
+        notes, kept = annotations_of(before), annotations_of(after)
         path = ("metadata", "annotations")
         edits += [Edit((*path, key), Op.UNSET) for key in notes if key not in kept]
         edits += [
@@ -247,9 +259,9 @@ def _edits(before: Manifest, wanted: Manifest) -> list[Edit]:
             for key, value in kept.items()
             if notes.get(key) != value
         ]
-    if before["apiVersion"] != wanted["apiVersion"]:
+    if before["apiVersion"] != after["apiVersion"]:
         edits += [Edit(("spec", key), Op.UNSET) for key in before["spec"] if key in _V1_ONLY]
-        edits.append(Edit(("apiVersion",), Op.SET, wanted["apiVersion"]))
+        edits.append(Edit(("apiVersion",), Op.SET, after["apiVersion"]))
     return edits
 
 

@@ -54,12 +54,12 @@ class FieldDraft:
 
     def schema(self) -> dict[str, Any]:
         """Return the field's schema."""
-        found: dict[str, Any] = {"type": self.type, "description": f"{spelt_out(self.name)}."}
+        schema: dict[str, Any] = {"type": self.type, "description": f"{spelt_out(self.name)}."}
         if self.enum:
-            found["enum"] = list(self.enum)
+            schema["enum"] = list(self.enum)
         if self.default is not ABSENT:
-            found["default"] = self.default
-        return found
+            schema["default"] = self.default
+        return schema
 
 
 def parse_field(text: str) -> FieldDraft:
@@ -98,14 +98,14 @@ def _typed(name: str, type_: str, text: str) -> Any:
     if type_ == "string":
         return text
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        found = None
+        value = None
     kinds: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float)}
-    wanted = kinds.get(type_, (bool,))
-    if not isinstance(found, wanted) or (isinstance(found, bool) and type_ != "boolean"):
+    types = kinds.get(type_, (bool,))
+    if not isinstance(value, types) or (isinstance(value, bool) and type_ != "boolean"):
         raise InvalidInputError(f"--field {name}", text, f"is no {type_}")
-    return found
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Draft:
 
 def default_kind(name: str) -> str:
     """Return the kind that a kit's name suggests: ``stage-kit`` is an ``XStageKit``."""
-    return "X" + "".join(part[:1].upper() + part[1:] for part in name.split("-"))
+    return "X" + "".join(word[:1].upper() + word[1:] for word in name.split("-"))
 
 
 def xrd_of(draft: Draft) -> Manifest:
@@ -165,14 +165,16 @@ def xrd_of(draft: Draft) -> Manifest:
 
 
 def _schema(draft: Draft) -> dict[str, Any]:
-    names = [one.name for one in draft.fields]
+    names = [field_.name for field_ in draft.fields]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"field '{name}' is given twice")
         if name == "crossplane":
             raise InvalidInputError("--field", name, "is Crossplane's own field in every XR")
-    properties = {one.name: one.schema() for one in draft.fields}
-    required = [one.name for one in draft.fields if not one.optional and one.default is ABSENT]
+    properties = {field_.name: field_.schema() for field_ in draft.fields}
+    required = [
+        field_.name for field_ in draft.fields if not field_.optional and field_.default is ABSENT
+    ]
     if not set(TEAM_FIELDS) & set(names):
         properties = {TEAM_FIELDS[0]: _TEAM, **properties}
         required = [TEAM_FIELDS[0], *required]
@@ -182,12 +184,12 @@ def _schema(draft: Draft) -> dict[str, Any]:
         longest = _LABEL_MAX - len(draft.name) - 1
         properties[NAME_FIELD] |= {"pattern": _LABEL, "maxLength": longest}
     home = "settings" if draft.namespaced else "namespace"
-    said = {
+    descriptions = {
         "settings": "ConfigMap that tells of the order.",
         "namespace": "Namespace that holds what was made.",
     }
     title = draft.title or spelt_out(draft.name)
-    status = {home: {"type": "string", "description": said[home]}}
+    status = {home: {"type": "string", "description": descriptions[home]}}
     return {
         "type": "object",
         "description": f"{title}, for one team.",
@@ -211,7 +213,7 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
     spec = dig(schema, "properties", "spec", default={})
     fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
     values = form_values(spec)
-    told = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
+    status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
     naming = {**({"nameFrom": NAME_FIELD} if named(spec) else {}), **_team_from(spec)}
     team = naming.get("teamFrom", "team")
     return {
@@ -229,7 +231,8 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
         "columns": _yaml(_columns(spec)),
         "fields": fields,
         "naming": _yaml(naming) if naming else "",
-        "tells": dig(schema, "properties", "status", "properties", told, "type") == "string",
+        "tells": dig(schema, "properties", "status", "properties", status_field, "type")
+        == "string",
         "guessed": values is not None,
         "answers": _yaml(values or {}),
         "capitals": _yaml({**(values or {}), team: EXAMPLE_TEAM.upper()}),
@@ -257,27 +260,27 @@ def _is_text(spec: Mapping[str, Any], name: str) -> bool:
 def form_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return answers of the form for an example; None if no value for a field can be guessed."""
     try:
-        found = dict(sample({**spec, "type": "object"}))
+        answers = dict(sample({**spec, "type": "object"}))
     except NoSampleError:
         return None
-    found.pop("crossplane", None)
+    answers.pop("crossplane", None)
     for key, text in {**dict.fromkeys(TEAM_FIELDS, EXAMPLE_TEAM), NAME_FIELD: EXAMPLE_NAME}.items():
         schema = dig(spec, "properties", key, default={})
-        if key in found and "enum" not in schema and fits(schema, text):
-            found[key] = text
-    own = {} if named(spec) else {"name": EXAMPLE_NAME}
+        if key in answers and "enum" not in schema and fits(schema, text):
+            answers[key] = text
+    name_answer = {} if named(spec) else {"name": EXAMPLE_NAME}
     team = {} if _team_from(spec) else {"team": EXAMPLE_TEAM}
-    return {**own, **team, **found}
+    return {**name_answer, **team, **answers}
 
 
 def _columns(spec: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return printer columns of the first scalar fields."""
-    found = [
+    columns = [
         {"name": name.upper(), "type": schema["type"], "jsonPath": f".spec.{name}"}
         for name, schema in (spec.get("properties") or {}).items()
         if schema.get("type") in TYPES
     ]
-    return found[:_COLUMNS_MAX]
+    return columns[:_COLUMNS_MAX]
 
 
 def _yaml(value: dict[str, Any] | list[Any]) -> str:

@@ -1,7 +1,7 @@
 """
-Everything that is generated from a kit: one dictionary of files, the same for the same kit.
+Generate all files of a kit, as one dictionary. Deterministic.
 
-Each projection turns a kit into files of one room; none reads platform.yaml. Called by
+Each projection turns a kit into files of one folder; none reads platform.yaml. Called by
 ``flows.kit.generate_kits``, which writes what differs.
 """
 
@@ -48,14 +48,14 @@ def generate(files: Files, kit: Kit) -> dict[PurePosixPath, bytes]:
         InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
         RefusedError: A file written by hand stands where a generated one belongs.
     """
-    found = projected(kit)
-    for path in found:
-        if is_hand_written(files, path, found[path]):
+    generated = projected(kit)
+    for path in generated:
+        if is_hand_written(files, path, generated[path]):
             raise RefusedError(
                 f"{path}: was written by hand, and a generated file belongs there",
                 hint="move it away, or bring what it says into kit.yaml and delete it",
             )
-    return found
+    return generated
 
 
 def projected(kit: Kit) -> dict[PurePosixPath, bytes]:
@@ -65,10 +65,10 @@ def projected(kit: Kit) -> dict[PurePosixPath, bytes]:
     Raises:
         InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
     """
-    found: dict[PurePosixPath, bytes] = {}
+    files: dict[PurePosixPath, bytes] = {}
     for projection in PROJECTIONS:
-        found |= projection(kit)
-    return found
+        files |= projection(kit)
+    return files
 
 
 def is_hand_written(files: Files, path: PurePosixPath, generated: bytes) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 
 from orderkit.core.kit import form_rules
 from orderkit.core.kit.generated_mark import html_comment
-from orderkit.core.kit.model import Change, Direction, Example, How, KindRef, Kit, Survivor
-from orderkit.core.kit.xrd_fields import ABSENT, Field, Fields, Shape, fields_of
+from orderkit.core.kit.model import Direction, Example, How, KindRef, Kit, KitChange, Survivor
+from orderkit.core.kit.xrd_fields import ABSENT, FieldShape, KitField, KitFields, fields_of
 
 _DIRECTIONS = {
     Direction.ANY: "to any value",
@@ -36,14 +36,14 @@ _BOUNDS = (
     ("format", "format {}"),
 )
 _NOUNS = {
-    Shape.TEXT: "text",
-    Shape.INTEGER: "whole number",
-    Shape.NUMBER: "number",
-    Shape.BOOLEAN: "yes or no",
-    Shape.INT_OR_STRING: "whole number or text",
-    Shape.OBJECT: "group of fields",
-    Shape.FREE: "any keys",
-    Shape.EMPTY: "empty",
+    FieldShape.TEXT: "text",
+    FieldShape.INTEGER: "whole number",
+    FieldShape.NUMBER: "number",
+    FieldShape.BOOLEAN: "yes or no",
+    FieldShape.INT_OR_STRING: "whole number or text",
+    FieldShape.OBJECT: "group of fields",
+    FieldShape.FREE: "any keys",
+    FieldShape.EMPTY: "empty",
 }
 
 
@@ -64,20 +64,20 @@ def page(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 
 def _head(kit: Kit) -> str:
-    told = f"{' '.join(kit.description.split())}\n\n" if kit.description else ""
-    named = " and ".join(f"`{name}`" for name in kit.name_parameters)
+    description = f"{' '.join(kit.description.split())}\n\n" if kit.description else ""
+    name_fields = " and ".join(f"`{name}`" for name in kit.name_parameters)
     xr = "the order" if kit.xr_name == "order" else f"its `{kit.xr_name}`"
     return (
-        f"# {_plain(kit.title)}\n\n{told}"
+        f"# {_plain(kit.title)}\n\n{description}"
         "| | |\n|---|---|\n"
-        f"| Order | `{kit.name}-…`, named by {named} |\n"
+        f"| Order | `{kit.name}-…`, named by {name_fields} |\n"
         f"| Team | named by `{kit.team_parameter}` |\n"
         f"| Kind | `{kit.kind.kind}` of `{kit.kind.api_version}`, "
         f"{'in a namespace' if kit.namespaced else 'cluster-wide'}, called as {xr} |\n"
     )
 
 
-def _fields(kit: Kit, fields: Fields) -> str:
+def _fields(kit: Kit, fields: KitFields) -> str:
     rows = [row for field in _rows(fields.top) for row in [_row(kit, field)]]
     hidden = [field for field in fields.walk() if field.hidden]
     if not rows and not hidden:
@@ -87,13 +87,13 @@ def _fields(kit: Kit, fields: Fields) -> str:
         if rows
         else "## Fields\n\n"
     )
-    told = "".join(
+    hidden_rows = "".join(
         f"| `{field.path}` | set by the platform | | {_cell(_help(field))} |\n" for field in hidden
     )
-    return f"{table}{told}"
+    return f"{table}{hidden_rows}"
 
 
-def _rows(fields: Sequence[Field]) -> Iterator[Field]:
+def _rows(fields: Sequence[KitField]) -> Iterator[KitField]:
     """Yield the fields of the table, those of entries too."""
     for field in fields:
         if not field.visible:
@@ -104,29 +104,29 @@ def _rows(fields: Sequence[Field]) -> Iterator[Field]:
             yield from _rows(field.item.fields)
 
 
-def _row(kit: Kit, field: Field) -> str:
+def _row(kit: Kit, field: KitField) -> str:
     default = "" if field.default is ABSENT else f"`{_json(field.default)}`"
     default = "required" if field.required else default
     name = kit.parameter(field.path)
-    told = " ".join((_help(field), *_condition(field), *field.sentences)).strip()
-    return f"| `{_cell(name)}` | {_cell(_value(field))} | {_cell(default)} | {_cell(told)} |\n"
+    remarks = " ".join((_help(field), *_condition(field), *field.sentences)).strip()
+    return f"| `{_cell(name)}` | {_cell(_value(field))} | {_cell(default)} | {_cell(remarks)} |\n"
 
 
-def _condition(field: Field) -> Iterator[str]:
+def _condition(field: KitField) -> Iterator[str]:
     if field.hints.when:
         values = " or ".join(f"`{_json(value)}`" for value in field.hints.when.values)
         yield f"Only if `{field.hints.when.field}` is {values}."
 
 
-def _help(field: Field) -> str:
+def _help(field: KitField) -> str:
     text = field.hints.help or str(field.schema.get("description") or "")
-    return form_rules.ended(text) if text.strip() else ""
+    return form_rules.with_full_stop(text) if text.strip() else ""
 
 
-def _value(field: Field) -> str:
+def _value(field: KitField) -> str:
     """Say which values there are."""
     if field.item is not None:
-        noun = "list" if field.shape is Shape.LIST else "map"
+        noun = "list" if field.shape is FieldShape.LIST else "map"
         return ", ".join((f"{noun} of: {_value(field.item)}", *_bounds(field)))
     choices = field.schema.get("enum")
     if choices:
@@ -136,27 +136,27 @@ def _value(field: Field) -> str:
             for value in choices
             if value is not None
         )
-    found = [_NOUNS.get(field.shape, str(field.shape)), *_bounds(field)]
+    phrases = [_NOUNS.get(field.shape, str(field.shape)), *_bounds(field)]
     pattern = field.schema.get("pattern")
     if isinstance(pattern, str):
-        found.append(field.hints.error or f"matches `{pattern}`")
-    return ", ".join(found)
+        phrases.append(field.hints.error or f"matches `{pattern}`")
+    return ", ".join(phrases)
 
 
-def _bounds(field: Field) -> Iterator[str]:
-    known = {**field.schema, **{limit.keyword: limit.value for limit in field.limits}}
+def _bounds(field: KitField) -> Iterator[str]:
+    keywords = {**field.schema, **{limit.keyword: limit.value for limit in field.limits}}
     for keyword, words in _BOUNDS:
-        if keyword in known:
-            exclusive = known.get(f"exclusive{keyword.capitalize()}") is True
-            yield words.format(known[keyword]) + (" and not equal to it" if exclusive else "")
+        if keyword in keywords:
+            exclusive = keywords.get(f"exclusive{keyword.capitalize()}") is True
+            yield words.format(keywords[keyword]) + (" and not equal to it" if exclusive else "")
 
 
-def _rules(fields: Fields) -> str:
-    told = "".join(f"- {sentence}\n" for _, sentence in fields.rules)
-    return f"## Rules\n\n{told}" if told else ""
+def _rules(fields: KitFields) -> str:
+    rule_lines = "".join(f"- {sentence}\n" for _, sentence in fields.rules)
+    return f"## Rules\n\n{rule_lines}" if rule_lines else ""
 
 
-def _order(kit: Kit, fields: Fields) -> str:
+def _order(kit: Kit, fields: KitFields) -> str:
     examples = kit.examples or (Example("", "", _sketch(kit, fields)),)
     parts = []
     for example in examples:
@@ -164,8 +164,10 @@ def _order(kit: Kit, fields: Fields) -> str:
         parts.append(f"{title}```sh\n{_command(kit, example)}\n```\n")
     text = "## Order\n\nIn the portal by its form, or by command:\n\n" + "\n".join(parts)
     if kit.lease.default or kit.lease.maximum:
-        most = f", at most {kit.lease.maximum}" if kit.lease.maximum else ""
-        text += f"\nAn order lives for {kit.lease.default or 'as long as it is asked for'}{most}.\n"
+        maximum = f", at most {kit.lease.maximum}" if kit.lease.maximum else ""
+        text += (
+            f"\nAn order lives for {kit.lease.default or 'as long as it is asked for'}{maximum}.\n"
+        )
     return text
 
 
@@ -177,18 +179,18 @@ def _command(kit: Kit, example: Example) -> str:
     return " ".join(("orderkit order", kit.name, *values))
 
 
-def _sketch(kit: Kit, fields: Fields) -> dict[str, Any]:
+def _sketch(kit: Kit, fields: KitFields) -> dict[str, Any]:
     """Return what must be given, with words where nobody can know a value."""
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     if not kit.name_from:
-        found[kit.name_parameters[0]] = "NAME"
+        answers[kit.name_parameters[0]] = "NAME"
     if not kit.team_from:
-        found[kit.team_parameter] = "TEAM"
+        answers[kit.team_parameter] = "TEAM"
     for field in fields.top:
         if field.required and field.visible:
             choices = field.schema.get("enum")
-            found[kit.parameter(field.path)] = choices[0] if choices else field.name.upper()
-    return found
+            answers[kit.parameter(field.path)] = choices[0] if choices else field.name.upper()
+    return answers
 
 
 def _changes(kit: Kit) -> str:
@@ -199,7 +201,7 @@ def _changes(kit: Kit) -> str:
         )
     table = "".join(map(_change, kit.changes))
     warnings = "".join(
-        f"- {c.title}: {form_rules.ended(c.warning)}\n" for c in kit.changes if c.warning
+        f"- {c.title}: {form_rules.with_full_stop(c.warning)}\n" for c in kit.changes if c.warning
     )
     text = (
         f"## Changes\n\n| Change | Fields | How far | Who | How |\n|---|---|---|---|---|\n{table}"
@@ -207,7 +209,7 @@ def _changes(kit: Kit) -> str:
     return text + (f"\n{warnings}" if warnings else "")
 
 
-def _change(change: Change) -> str:
+def _change(change: KitChange) -> str:
     fields = ", ".join(f"`{path}`" for path in change.fields)
     how = "at once" if change.how is How.DIRECT else "by review"
     if change.direction is Direction.NEVER:
@@ -220,11 +222,11 @@ def _change(change: Change) -> str:
 
 def _end(kit: Kit) -> str:
     kept = "archived" if kit.end.repository == "archive" else "deleted"
-    survives = "".join(_survivor(each) for each in kit.end.survives)
-    told = f"\nWhat is left:\n\n{survives}" if survives else ""
+    survives = "".join(_survivor(survivor) for survivor in kit.end.survives)
+    survivors_text = f"\nWhat is left:\n\n{survives}" if survives else ""
     return (
         f"## End\n\n`orderkit destroy {kit.name}-…` removes everything that was made; the order's "
-        f"repository is {kept}.\n{_first(kit)}{told}"
+        f"repository is {kept}.\n{_first(kit)}{survivors_text}"
     )
 
 
@@ -232,21 +234,23 @@ def _first(kit: Kit) -> str:
     first = kit.end.first
     if first is None:
         return ""
-    made = " and ".join(f"`{path}` becomes `{_json(value)}`" for path, value in first.set.items())
+    assignments = " and ".join(
+        f"`{path}` becomes `{_json(value)}`" for path, value in first.set.items()
+    )
     why = f" ({_plain(first.why).rstrip('.')})" if first.why else ""
-    return f"\nBefore that, {made}{why}, and that is waited for.\n"
+    return f"\nBefore that, {assignments}{why}, and that is waited for.\n"
 
 
 def _survivor(survivor: Survivor) -> str:
     but = " and ".join(f"`{path}` is `{_json(value)}`" for path, value in survivor.unless.items())
-    text = form_rules.ended(survivor.text)
-    asked = f" `--take {survivor.name}` sets that first." if survivor.name else ""
-    return f"- {text}{f' Not if {but}.' if but else ''}{asked}\n"
+    text = form_rules.with_full_stop(survivor.text)
+    take_hint = f" `--take {survivor.name}` sets that first." if survivor.name else ""
+    return f"- {text}{f' Not if {but}.' if but else ''}{take_hint}\n"
 
 
 def _kinds(kit: Kit) -> str:
-    told = [("composes", kit.composes), ("reads", kit.requires)]
-    lines = [f"- {verb} {', '.join(map(_kind, kinds))}\n" for verb, kinds in told if kinds]
+    kinds_by_verb = [("composes", kit.composes), ("reads", kit.requires)]
+    lines = [f"- {verb} {', '.join(map(_kind, kinds))}\n" for verb, kinds in kinds_by_verb if kinds]
     return "## In the cluster\n\n" + "".join(lines) if lines else ""
 
 

@@ -19,8 +19,9 @@ from typing import Any
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.kit.generated_mark import template_comment
+from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit, When
-from orderkit.core.kit.xrd_fields import Field, Fields, Shape, fields_of
+from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.yaml.documents import API_VERSION
@@ -63,22 +64,9 @@ def member(of: str, name: str) -> str:
     return f"{of}[{quoted(name)}]"
 
 
-def quoted(text: str) -> str:
-    """
-    Return a text as a literal of the template language.
-
-    Raises:
-        ValueError: It has control characters, which the language cannot say.
-    """
-    if any(ord(character) < ord(" ") for character in text):
-        raise ValueError(f"{text!r} has control characters")
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def plain(text: str) -> str:
     """Return a text so that a template prints it as it is."""
-    return _TAG.sub(lambda found: f'${{{{ "{found[0]}" }}}}', text)
+    return _TAG.sub(lambda match: f'${{{{ "{match[0]}" }}}}', text)
 
 
 @functools.cache
@@ -88,7 +76,7 @@ def _key(name: str) -> str:
     return plain(line if "\n" not in line and not line.startswith("?") else json.dumps(name))
 
 
-def _manifest(kit: Kit, fields: Fields) -> str:
+def _manifest(kit: Kit, fields: KitFields) -> str:
     name = "values.order"
     if kit.xr_name != "order":
         name = _expression(kit.xr_name)
@@ -102,24 +90,24 @@ def _manifest(kit: Kit, fields: Fields) -> str:
 
 def _namespace(kit: Kit) -> str:
     parts = [
-        part
+        operand
         for text, path in kit.namespace_parts
-        for part in (quoted(text) if text else "", _expression(path) if path else "")
-        if part
+        for operand in (quoted(text) if text else "", _expression(path) if path else "")
+        if operand
     ]
-    whole = " ~ ".join(parts)
-    return f"  namespace: {_dumped(f'({whole})')}\n" if parts else ""
+    expression = " ~ ".join(parts)
+    return f"  namespace: {_dumped(f'({expression})')}\n" if parts else ""
 
 
-def _order(kit: Kit, fields: Fields) -> str:
+def _order(kit: Kit, fields: KitFields) -> str:
     lease: dict[str, Any] = {
         key: value for key, value in (("duration", kit.lease.default),
                                       ("maximum", kit.lease.maximum)) if value
     }  # fmt: skip
-    told = "lease: {}\n"
+    lease_text = "lease: {}\n"
     if lease:
-        told = "lease:\n" + "".join(f"    {key}: {value}\n" for key, value in lease.items())
-    entered = [field for field in fields.top if not field.hidden]
+        lease_text = "lease:\n" + "".join(f"    {key}: {value}\n" for key, value in lease.items())
+    entered_fields = [field for field in fields.top if not field.hidden]
     return (
         "---\n# The order as it was placed. Written once; what holds now stands in manifests/.\n"
         f"apiVersion: {API_VERSION}\nkind: Order\n"
@@ -128,13 +116,13 @@ def _order(kit: Kit, fields: Fields) -> str:
         "  team: ${{ values.team | dump }}\n"
         "  packCommit: ${{ values.pack_commit | dump }}\n"
         "  requester: ${{ values.requester | dump }}\n"
-        f"  {told}" + block("ordered", SPEC, entered, "  ")
+        f"  {lease_text}" + block("ordered", SPEC, entered_fields, "  ")
     )
 
 
 def _catalog_info(kit: Kit) -> str:
     tags = dump({"tags": ["orderkit", *(t for t in (kit.name, *kit.tags) if t != "orderkit")]})
-    listed = "".join(f"  {line}\n" for line in tags.removeprefix("---\n").splitlines())
+    tag_lines = "".join(f"  {line}\n" for line in tags.removeprefix("---\n").splitlines())
     described = quoted(f"{' '.join(kit.title.split())} of team ")
     return (
         "---\napiVersion: backstage.io/v1alpha1\nkind: Component\nmetadata:\n"
@@ -143,7 +131,7 @@ def _catalog_info(kit: Kit) -> str:
         "  annotations:\n"
         "    argocd/app-name: ${{ values.order | dump }}\n"
         "    orderkit.dev/order: ${{ values.order | dump }}\n"
-        f"{plain(listed)}"
+        f"{plain(tag_lines)}"
         f"{_links(kit)}"
         "spec:\n  type: order\n  lifecycle: production\n"
         '  owner: ${{ ("group:default/" ~ values.team) | dump }}\n'
@@ -178,7 +166,7 @@ def _readme(kit: Kit, manifest: PurePosixPath) -> str:
     )
 
 
-def block(key: str, at: str, fields: Sequence[Field], indent: str) -> str:
+def block(key: str, at: str, fields: Sequence[KitField], indent: str) -> str:
     """
     Return the lines of a map whose entries may all be missing; then it is ``{}``.
 
@@ -188,58 +176,64 @@ def block(key: str, at: str, fields: Sequence[Field], indent: str) -> str:
     return f"{indent}{_key(key)}:{_entries(at, fields, indent, 1)}\n"
 
 
-def _entries(at: str, fields: Sequence[Field], indent: str, depth: int) -> str:
+def _entries(at: str, fields: Sequence[KitField], indent: str, depth: int) -> str:
     """Return what stands behind a map's colon."""
-    shown = [field for field in fields if _written(field)]
-    lines = "".join(_entry(field, at, fields, f"{indent}  ", depth) for field in shown)
-    if any(_sure(field) for field in shown):
+    written_fields = [field for field in fields if _written(field)]
+    lines = "".join(_entry(field, at, fields, f"{indent}  ", depth) for field in written_fields)
+    if any(_is_always_there(field) for field in written_fields):
         return lines
-    nothing = " and ".join(f"not ({_given(field, at, fields)})" for field in shown)
-    return f"{{% if {nothing} %}} {{}}{{% endif %}}{lines}" if shown else " {}"
+    nothing = " and ".join(
+        f"not ({_given_condition(field, at, fields)})" for field in written_fields
+    )
+    return f"{{% if {nothing} %}} {{}}{{% endif %}}{lines}" if written_fields else " {}"
 
 
-def _written(field: Field) -> bool:
+def _written(field: KitField) -> bool:
     """Say whether the XR may have the field: what nobody can enter is left to the server."""
     return field.asked or field.hidden is not None or (field.required and not field.unseen)
 
 
-def _sure(field: Field) -> bool:
+def _is_always_there(field: KitField) -> bool:
     """Say whether every value of the form has the field."""
     return field.hidden is not None or (field.required and field.hints.when is None)
 
 
-def _given(field: Field, at: str, beside: Sequence[Field]) -> str:
+def _given_condition(field: KitField, at: str, beside: Sequence[KitField]) -> str:
     """Return the condition under which the XR has the field."""
     value = member(at, field.name)
-    if field.shape is Shape.EMPTY:
+    if field.shape is FieldShape.EMPTY:
         return "true"
-    found = [f"{value} is defined"]
+    conditions = [f"{value} is defined"]
     if field.may_be_empty:
-        found = [_entered(field, value)]
+        conditions = [_entered(field, value)]
     when = field.hints.when
     if when:
-        found.append(_holds(when, at, beside))
-    return " and ".join(found)
+        conditions.append(_when_condition(when, at, beside))
+    return " and ".join(conditions)
 
 
-def _entered(field: Field, value: str) -> str:
+def _entered(field: KitField, value: str) -> str:
     """Return the condition under which something is entered in a field."""
     match field.shape:
-        case Shape.OBJECT if not field.schema.get(PRESERVE):
-            inner = [_entered(one, member(value, one.name)) for one in field.fields if one.visible]
+        case FieldShape.OBJECT if not field.schema.get(PRESERVE):
+            inner = [
+                _entered(nested, member(value, nested.name))
+                for nested in field.fields
+                if nested.visible
+            ]
             return f"({' or '.join(inner)})" if inner else "false"
-        case Shape.LIST | Shape.MAP | Shape.FREE | Shape.OBJECT:
+        case FieldShape.LIST | FieldShape.MAP | FieldShape.FREE | FieldShape.OBJECT:
             return f"({value} is defined and ({value} | length) !== 0)"
     return f"{value} is defined"
 
 
-def _holds(when: When, at: str, beside: Sequence[Field]) -> str:
+def _when_condition(when: When, at: str, beside: Sequence[KitField]) -> str:
     question = next(field for field in beside if field.path == when.field)
-    asked = member(at, question.name)
-    answers = [f"{asked} === {_literal(value)}" for value in when.values]
+    answer = member(at, question.name)
+    answers = [f"{answer} === {_literal(value)}" for value in when.values]
     holds = answers[0] if len(answers) == 1 else f"({' or '.join(answers)})"
     before = question.hints.when  # an answer that is not shown any more is none
-    return f"{_holds(before, at, beside)} and {holds}" if before else holds
+    return f"{_when_condition(before, at, beside)} and {holds}" if before else holds
 
 
 def _literal(value: str | float | bool) -> str:  # noqa: FBT001 - an answer, no switch
@@ -248,54 +242,54 @@ def _literal(value: str | float | bool) -> str:  # noqa: FBT001 - an answer, no 
     return json.dumps(value)
 
 
-def _entry(field: Field, at: str, beside: Sequence[Field], indent: str, depth: int) -> str:
+def _entry(field: KitField, at: str, beside: Sequence[KitField], indent: str, depth: int) -> str:
     """Return a field's lines, beginning with a line break."""
     value = _value(field, member(at, field.name), indent, depth)
     text = f"\n{indent}{_key(field.name)}:{value}"
-    if _sure(field) or field.shape is Shape.EMPTY:
+    if _is_always_there(field) or field.shape is FieldShape.EMPTY:
         return text
-    return f"\n{{%- if {_given(field, at, beside)} %}}{text}\n{{%- endif %}}"
+    return f"\n{{%- if {_given_condition(field, at, beside)} %}}{text}\n{{%- endif %}}"
 
 
-def _value(field: Field, value: str, indent: str, depth: int) -> str:
+def _value(field: KitField, value: str, indent: str, depth: int) -> str:
     """Return what stands behind a key or a dash; `indent` is the key's, or the dash's."""
     match field.shape:
-        case Shape.EMPTY:
+        case FieldShape.EMPTY:
             return " {}"
-        case Shape.OBJECT if not field.schema.get(PRESERVE):
+        case FieldShape.OBJECT if not field.schema.get(PRESERVE):
             return _entries(value, field.fields, indent, depth)
-        case Shape.OBJECT | Shape.FREE:
+        case FieldShape.OBJECT | FieldShape.FREE:
             return f" ${{{{ {value} | dump(2) | indent({len(indent)}) }}}}"
-        case Shape.LIST | Shape.MAP if field.item is not None:
-            return _each(field, field.item, value, f"{indent}  ", depth)
+        case FieldShape.LIST | FieldShape.MAP if field.item is not None:
+            return _loop(field, field.item, value, f"{indent}  ", depth)
     # A baked number has no quotes: its guard pattern has checked it.
-    bare = field.hidden is not None and field.shape is not Shape.TEXT
+    bare = field.hidden is not None and field.shape is not FieldShape.TEXT
     prefix = prefix_of(field.hints)
     if prefix:
         value = f"({value} | replace({quoted(prefix)}, {quoted('')}))"
     return f" ${{{{ {value} }}}}" if bare else f" {_dumped(value)}"
 
 
-def _each(field: Field, item: Field, value: str, indent: str, depth: int) -> str:
+def _loop(field: KitField, item: KitField, value: str, indent: str, depth: int) -> str:
     """Return the entries of a list or map, one a line; none is ``[]`` or ``{}``."""
-    own = f"entry{depth}"
-    if field.shape is Shape.LIST:
-        empty, names = "[]", own
-        line = f"{indent}-{_item(item, own, indent, depth + 1)}"
+    entry_name = f"entry{depth}"
+    if field.shape is FieldShape.LIST:
+        empty, names = "[]", entry_name
+        line = f"{indent}-{_item(item, entry_name, indent, depth + 1)}"
     else:
-        empty, names = "{}", f"key{depth}, {own}"
-        line = f"{indent}{_dumped(f'key{depth}')}:{_value(item, own, indent, depth + 1)}"
+        empty, names = "{}", f"key{depth}, {entry_name}"
+        line = f"{indent}{_dumped(f'key{depth}')}:{_value(item, entry_name, indent, depth + 1)}"
     nothing = f"{{% if ({value} | length) === 0 %}} {empty}{{% endif %}}"
     if field.name and field.may_be_empty:
         nothing = ""
     return f"{nothing}\n{{%- for {names} in {value} %}}\n{line}\n{{%- endfor %}}"
 
 
-def _item(item: Field, value: str, indent: str, depth: int) -> str:
+def _item(item: KitField, value: str, indent: str, depth: int) -> str:
     """Return a list's entry; a map's first line stands behind the dash if it is sure to be one."""
-    if item.shape is not Shape.OBJECT or item.schema.get(PRESERVE):
+    if item.shape is not FieldShape.OBJECT or item.schema.get(PRESERVE):
         return _value(item, value, indent, depth)
-    fields = sorted(item.fields, key=lambda field: not _sure(field))
+    fields = sorted(item.fields, key=lambda field: not _is_always_there(field))
     lines = _entries(value, fields, indent, depth)
     start = f"\n{indent}  "
     return f" {lines.removeprefix(start)}" if lines.startswith(start) else lines

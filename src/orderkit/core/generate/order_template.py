@@ -10,11 +10,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.generate.form_pages import FORGE_HOST, PACK_COMMIT, pages
+from orderkit.core.generate.form_pages import pages
 from orderkit.core.generate.order_skeleton import manifest_path, member
 from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
 from orderkit.core.kit.model import Kit, Link
-from orderkit.core.kit.xrd_fields import Fields, fields_of
+from orderkit.core.kit.xrd_fields import KitFields, fields_of
 from orderkit.core.portal.template import API_VERSION
 from orderkit.core.yaml import yaml11
 
@@ -31,7 +32,7 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
         FormError: A field's pattern cannot be said in JavaScript.
     """
     fields = fields_of(kit)
-    found: dict[str, Any] = {
+    entity: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Template",
         "metadata": {
@@ -49,12 +50,12 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
         },
     }
     path = PurePosixPath("templates", kit.name, "template.yaml")
-    return {path: written(found, kit).encode()}
+    return {path: template_text(entity, kit).encode()}
 
 
-def written(found: dict[str, Any], kit: Kit) -> str:
+def template_text(entity: dict[str, Any], kit: Kit) -> str:
     """Return a Template as YAML with the mark of what is generated; yamllint passes it."""
-    body = yaml11.dump(found, width=_FOLD_AT).removeprefix("---\n")
+    body = yaml11.dump(entity, width=_FOLD_AT).removeprefix("---\n")
     wide = any(len(line) > _LINE_MAX for line in body.splitlines())
     excuse = "# yamllint disable rule:line-length\n" if wide else ""
     return f"---\n{comment(kit.name)}{excuse}{body}"
@@ -86,7 +87,7 @@ def _described(kit: Kit) -> str:
     return flat if len(flat) <= _DESCRIPTION_MAX else flat[: _DESCRIPTION_MAX - 1] + "…"
 
 
-def _steps(kit: Kit, fields: Fields) -> list[dict[str, Any]]:
+def _steps(kit: Kit, fields: KitFields) -> list[dict[str, Any]]:
     order, team = order_expression(kit), team_expression(kit)
     spec = {
         field.name: f"${{{{ {member('parameters', kit.parameter(field.name))} }}}}"
@@ -179,5 +180,10 @@ def _output(kit: Kit) -> dict[str, Any]:
 
 
 def _link(link: Link) -> dict[str, str]:
-    found = {"title": link.title, "url": link.url, "entityRef": link.entity_ref, "icon": link.icon}
-    return {key: value for key, value in found.items() if value}
+    link_entry = {
+        "title": link.title,
+        "url": link.url,
+        "entityRef": link.entity_ref,
+        "icon": link.icon,
+    }
+    return {key: value for key, value in link_entry.items() if value}

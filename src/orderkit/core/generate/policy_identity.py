@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.generate.cel_text import Value, concatenated, either, literal
+from orderkit.core.generate.cel_text import Expression, concatenated, either, literal
 from orderkit.core.generate.policy_parts import (
     AGAIN,
     INSTANCE_LABEL,
-    Rule,
+    PolicyRule,
     Variables,
     changes,
     quoted,
@@ -26,25 +26,25 @@ def same_tracker() -> str:
     return "variables.tracked_by == variables.tracked_by_before"
 
 
-def identity(kit: Kit, variables: Variables) -> Iterator[Rule]:
+def identity(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
     """Yield the rules, what an order is told first coming first."""
-    yield _somebody_delivers(kit)
-    yield _notes_agree()
-    for path, what in _naming(kit):
-        yield _kept(kit, variables, path, f"names the order{what}")
-    made = _note_order(kit, variables)
+    yield _is_delivered(kit)
+    yield _trackers_agree()
+    for path, role in _naming(kit):
+        yield _never_changes(kit, variables, path, f"names the order{role}")
+    has_order_id = _define_order(kit, variables)
     if kit.xr_name != "order":
         yield _named_by_field(kit, variables)
-    elif made:
+    elif has_order_id:
         yield _named_by_id(kit, variables)
     if kit.namespace_parts:
         yield _in_its_namespace(kit, variables)
-    yield _its_own(kit, made=made)
+    yield _delivers_its_own(kit, has_order_id=has_order_id)
 
 
-def _somebody_delivers(kit: Kit) -> Rule:
+def _is_delivered(kit: Kit) -> PolicyRule:
     order = f"an order of kit {kit.name} is delivered from its own repository"
-    return Rule(
+    return PolicyRule(
         either("variables.tracked_by != ''", f"oldObject != null && {same_tracker()}"),
         (
             f"metadata: no Application delivers {kit.kind.kind} ",
@@ -55,9 +55,9 @@ def _somebody_delivers(kit: Kit) -> Rule:
     )
 
 
-def _notes_agree() -> Rule:
+def _trackers_agree() -> PolicyRule:
     """Argo CD writes either the annotation or the label; the other may be made up."""
-    return Rule(
+    return PolicyRule(
         either(
             "variables.labelled == ''",
             "variables.labelled == variables.tracked_by",
@@ -77,17 +77,17 @@ def _notes_agree() -> Rule:
 
 def _naming(kit: Kit) -> Iterator[tuple[FieldPath, str]]:
     """Yield the fields that say which order this is, and whose."""
-    own = dict.fromkeys(kit.name_from, "")
+    roles = dict.fromkeys(kit.name_from, "")
     if kit.xr_name != "order":
-        own.setdefault(kit.xr_name, "'s XR")
+        roles.setdefault(kit.xr_name, "'s XR")
     if kit.team_from:
-        own[kit.team_from] = "'s team"
-    yield from own.items()
+        roles[kit.team_from] = "'s team"
+    yield from roles.items()
 
 
-def _kept(kit: Kit, variables: Variables, path: FieldPath, why: str) -> Rule:
+def _never_changes(kit: Kit, variables: Variables, path: FieldPath, why: str) -> PolicyRule:
     now, was = variables.field(path)
-    return Rule(
+    return PolicyRule(
         either(f"{was} == null", f"{now} == {was}"),
         (
             *changes(kit, path, variables),
@@ -97,7 +97,7 @@ def _kept(kit: Kit, variables: Variables, path: FieldPath, why: str) -> Rule:
     )
 
 
-def _note_order(kit: Kit, variables: Variables) -> bool:
+def _define_order(kit: Kit, variables: Variables) -> bool:
     """Note the order's id as its fields make it; False where they do not."""
     if not kit.name_from:
         return False
@@ -106,19 +106,19 @@ def _note_order(kit: Kit, variables: Variables) -> bool:
         for path in kit.name_from:
             value = variables.field(path)[index]
             parts += [f"({value} == null ? '' : string({value}))", literal("-")]
-        variables.found[f"order{suffix}"] = concatenated(parts[:-1])
+        variables.expressions[f"order{suffix}"] = concatenated(parts[:-1])
     return True
 
 
-def _named_by_id(kit: Kit, variables: Variables) -> Rule:
-    fields: list[str | Value] = []
+def _named_by_id(kit: Kit, variables: Variables) -> PolicyRule:
+    fields: list[str | Expression] = []
     for path in kit.name_from:
         fields += [
             " and " if fields else "",
             f"spec.{path} ",
             shown(kit, path, variables.field(path)[0]),
         ]
-    return Rule(
+    return PolicyRule(
         either(
             "object.metadata.name == variables.order",
             "oldObject != null && variables.order == variables.order_before",
@@ -136,9 +136,9 @@ def _named_by_id(kit: Kit, variables: Variables) -> Rule:
     )
 
 
-def _named_by_field(kit: Kit, variables: Variables) -> Rule:
+def _named_by_field(kit: Kit, variables: Variables) -> PolicyRule:
     now, was = variables.field(kit.xr_name)
-    return Rule(
+    return PolicyRule(
         either(
             f"{now} != null && object.metadata.name == string({now})",
             f"oldObject != null && {now} == {was}",
@@ -154,37 +154,37 @@ def _named_by_field(kit: Kit, variables: Variables) -> Rule:
     )
 
 
-def _in_its_namespace(kit: Kit, variables: Variables) -> Rule:
+def _in_its_namespace(kit: Kit, variables: Variables) -> PolicyRule:
     parts = []
     for text, path in kit.namespace_parts:
         parts += [literal(text)] if text else []
         parts += [f"string({variables.field(path)[0]})"] if path else []
     home = concatenated(parts)
     fields = [variables.field(path)[0] for _, path in kit.namespace_parts if path]
-    there = " && ".join([*(f"{field} != null" for field in fields), "true"])
-    return Rule(
-        either(f"{there} && object.metadata.namespace == {home}", "oldObject != null"),
+    fields_are_set = " && ".join([*(f"{field} != null" for field in fields), "true"])
+    return PolicyRule(
+        either(f"{fields_are_set} && object.metadata.namespace == {home}", "oldObject != null"),
         (
             "metadata.namespace: is ",
             *quoted("object.metadata.namespace"),
             ", but the order's fields make it ",
-            *quoted(f"({there} ? {home} : 'nothing')"),
+            *quoted(f"({fields_are_set} ? {home} : 'nothing')"),
             "; put it there",
         ),
         "metadata.namespace is not the one that the order's fields make",
     )
 
 
-def _its_own(kit: Kit, *, made: bool) -> Rule:
+def _delivers_its_own(kit: Kit, *, has_order_id: bool) -> PolicyRule:
     """
     The Application that delivers the XR is this order's.
 
     Args:
-        made: The order's id can be made of its fields.
+        has_order_id: The order's id can be made of its fields.
     """
     prefix = literal(f"{kit.name}-")
     settled = f"oldObject != null && {same_tracker()}"
-    if made:
+    if has_order_id:
         right = "variables.tracked_by == variables.order"
         settled += " &&\nvariables.order == variables.order_before"
     elif kit.xr_name == "order":
@@ -197,7 +197,7 @@ def _its_own(kit: Kit, *, made: bool) -> Rule:
             f"variables.tracked_by.startsWith({prefix}) &&\n"
             f"!variables.tracked_by_before.startsWith({prefix})"
         )
-    return Rule(
+    return PolicyRule(
         either("variables.tracked_by == ''", right, settled),
         (
             "metadata.name: Application ",

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.generate.cel_text import (
-    Value,
+    Expression,
     block,
     identifier,
     literal,
     lookup,
+    message_expression,
     optional,
-    told,
 )
 from orderkit.core.kit.model import FieldPath, Kit
 from orderkit.core.objects.kube_objects import TRACKING_ID, Manifest
@@ -29,17 +29,17 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """One validation. `told` is its message, words and values; `plain` is it without values."""
 
     expression: str
-    told: tuple[str | Value, ...]
+    message: tuple[str | Expression, ...]
     plain: str
 
     def to_manifest(self) -> Manifest:
         return {
             "expression": block(self.expression),
-            "messageExpression": block(told(self.told)),
+            "messageExpression": block(message_expression(self.message)),
             "message": self.plain,
         }
 
@@ -49,47 +49,51 @@ class Variables:
     """The policy's variables, in the order in which they may use each other."""
 
     kit: Kit
-    found: dict[str, str] = field(default_factory=dict)
+    expressions: dict[str, str] = field(default_factory=dict)
     names: dict[FieldPath, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.found["before"] = "oldObject == null ? dyn({}) : oldObject"
+        self.expressions["before"] = "oldObject == null ? dyn({}) : oldObject"
         for root, suffix in (("object", ""), ("variables.before", "_before")):
             self._tracker(root, suffix)
 
     def _tracker(self, root: str, suffix: str) -> None:
         """Which Application delivers the object; the annotation counts on the object it names."""
         kind = self.kit.kind
-        noted = optional(root, ("metadata", "annotations", TRACKING_ID))
+        tracking_note = optional(root, ("metadata", "annotations", TRACKING_ID))
         labelled = optional(root, ("metadata", "labels", INSTANCE_LABEL))
-        own = literal(f":{kind.group}/{kind.kind}:")
+        own_kind = literal(f":{kind.group}/{kind.kind}:")
         ending = f"'/' + {root}.metadata.name"
         id_, tracked = f"tracking_id{suffix}", f"tracked_by{suffix}"
-        self.found[id_] = f"{noted}.orValue('')"
-        self.found[tracked] = (
-            f"variables.{id_}.contains({own}) &&\nvariables.{id_}.endsWith({ending}) ?\n"
+        self.expressions[id_] = f"{tracking_note}.orValue('')"
+        self.expressions[tracked] = (
+            f"variables.{id_}.contains({own_kind}) &&\nvariables.{id_}.endsWith({ending}) ?\n"
             f"variables.{id_}.split(':')[0] :\n{labelled}.orValue('')"
         )
-        self.found[f"labelled{suffix}"] = f"{labelled}.orValue('')"
+        self.expressions[f"labelled{suffix}"] = f"{labelled}.orValue('')"
 
     def field(self, path: FieldPath) -> tuple[str, str]:
         """Return the variables of a field's value now and before; null where it is absent."""
         if path not in self.names:
-            taken, name = set(self.names.values()), f"spec_{identifier(path)}"
-            while name in taken or name in self.found or f"{name}_before" in self.found:
+            taken_names, name = set(self.names.values()), f"spec_{identifier(path)}"
+            while (
+                name in taken_names
+                or name in self.expressions
+                or f"{name}_before" in self.expressions
+            ):
                 name += "_"
             self.names[path] = name
             steps = ("spec", *path.split("."))
-            self.found[name] = lookup("object", steps)
-            self.found[f"{name}_before"] = lookup("variables.before", steps)
+            self.expressions[name] = lookup("object", steps)
+            self.expressions[f"{name}_before"] = lookup("variables.before", steps)
         name = self.names[path]
         return f"variables.{name}", f"variables.{name}_before"
 
     def to_manifest(self) -> list[Manifest]:
-        return [{"name": n, "expression": block(e)} for n, e in self.found.items()]
+        return [{"name": n, "expression": block(e)} for n, e in self.expressions.items()]
 
 
-def changes(kit: Kit, path: FieldPath, variables: Variables) -> tuple[str | Value, ...]:
+def changes(kit: Kit, path: FieldPath, variables: Variables) -> tuple[str | Expression, ...]:
     """Return the words for a change of a field."""
     now, was = variables.field(path)
     if not _is_scalar(schema_at(kit.spec_schema, path)):
@@ -98,7 +102,7 @@ def changes(kit: Kit, path: FieldPath, variables: Variables) -> tuple[str | Valu
     return f"spec.{path}: changes from ", before, " to ", after
 
 
-def shown(kit: Kit, path: FieldPath, value: str) -> Value:
+def shown(kit: Kit, path: FieldPath, value: str) -> Expression:
     """Return what writes a value of a field: texts in quotes, no lists and maps."""
     schema = schema_at(kit.spec_schema, path)
     text = "'something else'"
@@ -106,13 +110,13 @@ def shown(kit: Kit, path: FieldPath, value: str) -> Value:
         text = f"string({value})"
     if schema.get("type") == "string":
         text = f"'\"' + {text} + '\"'"
-    return Value(f"({value} == null ? 'nothing' : {text})")
+    return Expression(f"({value} == null ? 'nothing' : {text})")
 
 
 def _is_scalar(schema: Any) -> bool:
     return schema.get("type") in _SCALARS or bool(schema.get("x-kubernetes-int-or-string"))
 
 
-def quoted(expression: str) -> tuple[str, Value, str]:
+def quoted(expression: str) -> tuple[str, Expression, str]:
     """Return the words for a text that an expression gives."""
-    return '"', Value(expression), '"'
+    return '"', Expression(expression), '"'

@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from orderkit.core.generate.cel_text import either, literal
-from orderkit.core.generate.cel_transitions import Limit, allowed, places
-from orderkit.core.generate.policy_parts import AGAIN, Rule, Variables, changes, shown
+from orderkit.core.generate.cel_transitions import (
+    RestrictedField,
+    allowed_expression,
+    positions_map,
+)
+from orderkit.core.generate.policy_parts import AGAIN, PolicyRule, Variables, changes, shown
 from orderkit.core.kit.model import Direction, FieldPath, Kit
 
 
-def hidden_values(kit: Kit, variables: Variables) -> Iterator[Rule]:
+def hidden_values(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
     """Yield a rule for each field that has a value of the platform."""
     for path, hidden in kit.hidden.items():
         now, was = variables.field(path)
-        yield Rule(
+        yield PolicyRule(
             either(
                 f"{now} != null && string({now}) == {literal(hidden.sentinel)}",
                 f"oldObject != null && {now} == {was}",
@@ -33,7 +37,7 @@ def hidden_values(kit: Kit, variables: Variables) -> Iterator[Rule]:
         )
 
 
-def limited(limit: Limit, variables: Variables) -> Rule:
+def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
     """Return the rule for a field that may not go everywhere."""
     kit, path = variables.kit, limit.path
     now, was = variables.field(path)
@@ -42,25 +46,25 @@ def limited(limit: Limit, variables: Variables) -> Rule:
         expression = either("oldObject == null", f"{now} == {was}")
     else:
         rule, back = _direction(limit)
-        body = _with_places(limit, variables, allowed(limit, was, now))
+        body = _with_places(limit, variables, allowed_expression(limit, was, now))
         expression = either(f"{now} == {was}", f"{was} == null", f"({now} != null && ({body}))")
-    return Rule(
+    return PolicyRule(
         expression,
         (*changes(kit, path, variables), f", but {rule}; {back}, {AGAIN}"),
         f"spec.{path}: {rule}",
     )
 
 
-def _with_places(limit: Limit, variables: Variables, body: str) -> str:
+def _with_places(limit: RestrictedField, variables: Variables, body: str) -> str:
     """Give an enum's order a name."""
-    if not (found := places(limit)):
+    if not (positions := positions_map(limit)):
         return body
     name = variables.field(limit.path)[0].replace("variables.spec_", "places_")
-    variables.found[name] = found
-    return body.replace(found, f"variables.{name}")
+    variables.expressions[name] = positions
+    return body.replace(positions, f"variables.{name}")
 
 
-def _direction(limit: Limit) -> tuple[str, str]:
+def _direction(limit: RestrictedField) -> tuple[str, str]:
     """Return a limit in words, and what can be done instead."""
     values = ", ".join(str(value) for value in limit.schema.get("enum") or () if value is not None)
     order = f" ({values})" if values else ""
@@ -72,11 +76,11 @@ def _direction(limit: Limit) -> tuple[str, str]:
     return f"it may only grow, or go one step at a time{order}", "put back what it was, or more"
 
 
-def immutable(kit: Kit, variables: Variables) -> Iterator[Rule]:
+def immutable(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
     """The server does not ask a field's own rules when the field is taken away."""
     for path in _calls_immutable(kit.spec_schema, ""):
         now, was = variables.field(path)
-        yield Rule(
+        yield PolicyRule(
             either(f"{was} == null", f"{now} != null"),
             (
                 f"spec.{path}: is taken away, it was ",
@@ -89,8 +93,8 @@ def immutable(kit: Kit, variables: Variables) -> Iterator[Rule]:
 
 def _calls_immutable(schema: Any, path: FieldPath) -> Iterator[FieldPath]:
     for name, child in (schema.get("properties") or {}).items():
-        here = f"{path}.{name}" if path else name
+        child_path = f"{path}.{name}" if path else name
         rules = (rule.get("rule", "") for rule in child.get("x-kubernetes-validations") or ())
         if any("".join(rule.split()) in {"self==oldSelf", "oldSelf==self"} for rule in rules):
-            yield here
-        yield from _calls_immutable(child, here)
+            yield child_path
+        yield from _calls_immutable(child, child_path)

@@ -36,17 +36,17 @@ def runner_role(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 
 def _resources(kit: Kit) -> dict[str, set[str]]:
-    found = {kit.kind.group: {str(kit.xrd["spec"]["names"]["plural"])}}
+    resources = {kit.kind.group: {str(kit.xrd["spec"]["names"]["plural"])}}
     for ref in (*kit.composes, *_referred(kit)):
         group = Kind.parse(ref.api_version, ref.kind).group
-        found.setdefault(group, set()).add(plural(ref))
-    return found
+        resources.setdefault(group, set()).add(plural(ref))
+    return resources
 
 
 def _referred(kit: Kit) -> Iterator[KindRef]:
     """Yield the kinds that fields refer to, with the plural that ``requires`` says."""
-    known = {(ref.api_version, ref.kind): ref for ref in kit.requires}
+    required = {(ref.api_version, ref.kind): ref for ref in kit.requires}
     for hints in kit.fields.values():
         if hints.refers:
             key = (hints.refers.api_version, hints.refers.kind)
-            yield known.get(key, KindRef(*key))
+            yield required.get(key, KindRef(*key))

@@ -1,1 +1,1 @@
-"""A kit: read from its XRD and kit.yaml, and everything that is generated from the two."""
+"""A kit: its model, how it is read from XRD and kit.yaml, and what forms need of it."""

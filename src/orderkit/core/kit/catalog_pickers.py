@@ -1,12 +1,12 @@
 """
-Fields that are picked from the catalog and hold the entity's name alone.
+Fields that are picked from the catalog but hold only the entity's name.
 
-A picker gives a reference (``resource:default/houses``). Where kit.yaml says ``value: name``, the
-XR holds ``houses``: forms take both, whatever is entered is stripped on its way to the XR, and a
-form that is opened on a living order shows the reference again. Only entities of the namespace
-``default`` can be named so; a reference to another one is refused by the form's pattern.
+A picker returns a reference (``resource:default/houses``). With ``value: name`` in kit.yaml the XR
+holds ``houses``: forms accept both, the prefix is removed on the way to the XR, and the form of a
+live order shows the reference again. This works only for entities of the namespace ``default``;
+the form's pattern refuses references to other namespaces.
 
-Called by the projections of this package and by the flows that read what was entered.
+Called by the generators and by the flows that read answers of forms.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from orderkit.core.kit.model import FieldPath, Hints, Kit
 
 
 def prefix_of(hints: Hints | None) -> str:
-    """Return what stands before the name in a reference; empty if the field holds what it gets."""
+    """Return the prefix of the field's references; empty if the field holds whole references."""
     picker = hints.picker if hints else None
     if picker is None or picker.value != "name":
         return ""
-    kinds = {str(each.get("kind", "")).lower() for each in picker.filter}
+    kinds = {str(entity_filter.get("kind", "")).lower() for entity_filter in picker.filter}
     return f"{kinds.pop()}:default/" if len(kinds) == 1 else ""
 
 
 def pattern_with(prefix: str, pattern: str) -> str | None:
-    """Return a pattern that takes references too; None if this one cannot be widened exactly."""
+    """Return a pattern that also accepts references; None if that cannot be exact."""
     plain = pattern.startswith("^") and pattern.endswith("$") and "|" not in pattern
     return f"^({prefix})?{pattern[1:]}" if plain else None
 
 
-def bare(kit: Kit, path: FieldPath, value: Any) -> Any:
-    """Return the value that the XR holds for what was entered."""
+def name_alone(kit: Kit, path: FieldPath, value: Any) -> Any:
+    """Return the value of the XR for an answer of the form."""
     prefix = prefix_of(kit.fields.get(path))
     return value.removeprefix(prefix) if prefix and isinstance(value, str) else value
 
 
-def bare_spec(kit: Kit, spec: Mapping[str, Any], at: FieldPath = "") -> dict[str, Any]:
-    """Return entered values, by the XRD's names, as the XR holds them."""
-    found = {}
+def names_alone(kit: Kit, spec: Mapping[str, Any], at: FieldPath = "") -> dict[str, Any]:
+    """Return answers, by the XRD's field names, as the XR holds them."""
+    stripped = {}
     for name, value in spec.items():
         path = f"{at}.{name}" if at else name
         inner = isinstance(value, Mapping)
-        found[name] = bare_spec(kit, value, path) if inner else bare(kit, path, value)
-    return found
+        stripped[name] = names_alone(kit, value, path) if inner else name_alone(kit, path, value)
+    return stripped
 
 
-def shown(hints: Hints, value: Any) -> Any:
+def as_reference(hints: Hints, value: Any) -> Any:
     """Return a value of the XR as a picker shows it."""
     prefix = prefix_of(hints)
     plain = prefix and isinstance(value, str) and value and ":" not in value

@@ -1,13 +1,12 @@
 """
-The changes of a kit's orders, as forms and links need them: which there are, what they show.
+The changes of a kit's orders for forms and links: their names, titles, fields and initial values.
 
-Pure; the Templates are made by ``core.generate.day2_forms``. Called by it, by the skeleton's links
-and by the service, which leads to a form with what Git holds filled in.
+Pure; ``core.generate.day2_forms`` makes the Templates. Called by it, by the skeleton's links and by
+the service, which redirects to a form that is filled with the values in Git.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,82 +16,84 @@ from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.model import (
     NAME_PARAMETER,
     TEAM_PARAMETER,
-    Change,
     Direction,
     FieldPath,
     Kit,
+    KitChange,
     spelt_out,
 )
-from orderkit.core.kit.xrd_fields import SCALARS, Field, Shape, fields_of
+from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of
 from orderkit.core.objects.values import ABSENT
+from orderkit.core.suggestions import did_you_mean
 
 END, ANY_CHANGE = "end", "change"
-"""The end's name, and that of the one change of a kit that names none."""
+"""The name of the end, and of the only change of a kit that declares none."""
 ORDER, BASE, REASON, CONFIRM = "order_id", "base_commit", "change_reason", "confirm"
 """Parameters of the forms beside the order's fields."""
 TAKE = "take_"
-"""Begins the parameters by which an end takes along what would stay."""
+"""Prefix of the parameters by which an end also removes a survivor."""
 CURRENT = "current_"
-"""What begins the hidden parameter that holds a field's present value."""
+"""Prefix of the hidden parameter with a field's present value."""
 NOT_SET = "(not set)"
 
 
 def template_name(kit: str, change: str) -> str:
-    """Return the name of the Template of a change; no kit's name has a dot."""
+    """Return the name of a change's Template; unique, because kit names have no dot."""
     return f"{kit}.{change}"
 
 
-def changes_of(kit: Kit) -> tuple[Change, ...]:
-    """Return the changes that have a form; a kit that names none lets every field change."""
+def changes_of(kit: Kit) -> tuple[KitChange, ...]:
+    """Return the changes that have a form; without ``changes`` every field may change."""
     if kit.changes:
-        return tuple(each for each in kit.changes if each.direction is not Direction.NEVER)
+        return tuple(change for change in kit.changes if change.direction is not Direction.NEVER)
     fields = tuple(field.path for field in shown_fields(kit, [f.path for f in fields_of(kit).top]))
     if not fields:
         return ()
-    return (Change(ANY_CHANGE, f"Change the {kit.title}", fields),)
+    return (KitChange(ANY_CHANGE, f"Change the {kit.title}", fields),)
 
 
-def title_of(change: Change) -> str:
-    """Return what people read: a change without a title of its own is named by what it changes."""
+def title_of(change: KitChange) -> str:
+    """Return the title of a change, derived from its name if it has none."""
     if change.title in ("", spelt_out(change.name)):
         return f"Change {spelt_out(change.name).lower()}"
     return change.title
 
 
-def change_named(kit: Kit, name: str) -> Change:
+def change_named(kit: Kit, name: str) -> KitChange:
     """
     Return a change that has a form.
 
     Raises:
-        InvalidInputError: The kit has no such change; the nearest is named.
+        InvalidInputError: The kit has no such change; the hint names the nearest.
     """
-    known = {change.name: change for change in changes_of(kit)}
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"changes: {', '.join(known) or 'none'}"
-    raise InvalidInputError("change", name, f"is no change of kit {kit.name}", hint=hint)
+    changes = {change.name: change for change in changes_of(kit)}
+    if name in changes:
+        return changes[name]
+    hint = did_you_mean(name, changes, f"changes: {', '.join(changes) or 'none'}")
+    raise InvalidInputError("change", name, f"is not a change of kit {kit.name}", hint=hint)
 
 
-def form_data(kit: Kit, change: Change, *, order: str, base: str, spec: Any) -> dict[str, Any]:
-    """Return what the form of a change begins with, when the order's ``spec`` is this."""
-    shown = shown_fields(kit, change.fields)
-    held = spec if isinstance(spec, dict) else {}
+def form_data(kit: Kit, change: KitChange, *, order: str, base: str, spec: Any) -> dict[str, Any]:
+    """Return the initial values of a change's form for an order with this ``spec``."""
+    form_fields = shown_fields(kit, change.fields)
+    current = spec if isinstance(spec, dict) else {}
     stepping = {
-        parameter_of(kit, f): held.get(f.name, ABSENT) for f in shown if is_stepping(change, f)
+        parameter_of(kit, f): current.get(f.name, ABSENT)
+        for f in form_fields
+        if is_stepping(change, f)
     }
     return {
         ORDER: order,
         BASE: base,
-        **_values(kit, shown, held),
+        **_values(kit, form_fields, current),
         **{f"{CURRENT}{name}": text_of(value) for name, value in stepping.items()},
     }
 
 
 def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> dict[str, Any]:
-    """Return what somebody would have entered into the order form to get this ``spec``."""
-    asked = tuple(field for field in fields_of(kit).top if field.asked or field.hidden)
-    values = _values(kit, asked, spec)
+    """Return the answers of the order form that lead to this ``spec``."""
+    form_fields = tuple(field for field in fields_of(kit).top if field.asked or field.hidden)
+    values = _values(kit, form_fields, spec)
     if not kit.name_from:
         values[NAME_PARAMETER] = order.removeprefix(f"{kit.name}-")
     if not kit.team_from:
@@ -100,8 +101,8 @@ def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> d
     return values
 
 
-def form_paths(kit: Kit, change: Change) -> tuple[FieldPath, ...]:
-    """Return the fields that the form of a change asks for, innermost ones."""
+def form_paths(kit: Kit, change: KitChange) -> tuple[FieldPath, ...]:
+    """Return the innermost fields that the form of a change asks for."""
     return tuple(
         field.path
         for top in shown_fields(kit, change.fields)
@@ -110,61 +111,63 @@ def form_paths(kit: Kit, change: Change) -> tuple[FieldPath, ...]:
     )
 
 
-def is_stepping(change: Change, field: Field) -> bool:
-    """Say whether what may be chosen depends on what is chosen now: a choice with a direction."""
+def is_stepping(change: KitChange, field: KitField) -> bool:
+    """Say whether the allowed choices depend on the present one: a choice with a direction."""
     bound = change.direction in (Direction.GROW, Direction.STEP)
     plain = field.shape in SCALARS and "." not in field.path and field.hints.when is None
     return bound and plain and bool(field.schema.get("enum"))
 
 
-def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[Field, ...]:
-    """Return the top-level fields of a change, without what is no part of it."""
+def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[KitField, ...]:
+    """Return the top-level fields of a change, reduced to the parts that it covers."""
     kept = (_kept(kit, field, paths) for field in fields_of(kit).top)
     return _unconditional(tuple(field for field in kept if field is not None))
 
 
 def text_of(value: Any) -> str:
-    """Write a present value as the form's hidden parameter has it."""
+    """Return a present value as text for the form's hidden parameter."""
     if value is ABSENT:
         return NOT_SET
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parameter_of(kit: Kit, field: Field) -> str:
-    """Return the form parameter of a field, or its name inside another one."""
+def parameter_of(kit: Kit, field: KitField) -> str:
+    """Return the form parameter of a field; nested fields keep their name."""
     return kit.aliases.get(field.path, field.name)
 
 
-def _values(kit: Kit, fields: Sequence[Field], held: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+def _values(kit: Kit, fields: Sequence[KitField], current: Mapping[str, Any]) -> dict[str, Any]:
+    values = {}
     for field in fields:
-        if field.name not in held:
+        if field.name not in current:
             continue
-        value = held[field.name]
-        if field.shape is Shape.OBJECT and isinstance(value, dict):
+        value = current[field.name]
+        if field.shape is FieldShape.OBJECT and isinstance(value, dict):
             value = _values(kit, field.fields, value)
-        found[parameter_of(kit, field)] = catalog_pickers.shown(field.hints, value)
-    return found
+        values[parameter_of(kit, field)] = catalog_pickers.as_reference(field.hints, value)
+    return values
 
 
-def _kept(kit: Kit, field: Field, paths: Sequence[FieldPath]) -> Field | None:
+def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | None:
     if not field.visible or field.path in {*kit.name_from, kit.team_from, kit.xr_name}:
         return None
     covered = any(field.path == path or field.path.startswith(f"{path}.") for path in paths)
-    if field.shape is not Shape.OBJECT:
+    if field.shape is not FieldShape.OBJECT:
         return field if covered else None
-    inner = tuple(f for f in (_kept(kit, each, paths) for each in field.fields) if f is not None)
+    inner = tuple(
+        f for f in (_kept(kit, nested, paths) for nested in field.fields) if f is not None
+    )
     if not inner and not (covered and not field.fields):
         return None
     return replace(field, fields=_unconditional(inner))
 
 
-def _unconditional(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Show a field always whose question is no part of the form."""
-    here = {field.path for field in fields}
+def _unconditional(fields: tuple[KitField, ...]) -> tuple[KitField, ...]:
+    """Make fields unconditional whose condition refers to a field outside of the form."""
+    paths = {field.path for field in fields}
     return tuple(
         field
-        if field.hints.when is None or field.hints.when.field in here
+        if field.hints.when is None or field.hints.when.field in paths
         else replace(field, hints=replace(field.hints, when=None))
         for field in fields
     )

@@ -1,8 +1,7 @@
 """
-Which Composition of a pack assembles the XRs of a kit.
+Find the Composition of a pack that assembles the XRs of a kit.
 
-Called by everybody who runs a kit's pipeline from the pack's files: ``orderkit kit test`` and
-plans.
+Called by ``kit test`` and plans, which run a kit's pipeline from the pack's files.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from orderkit.core.yaml.manifests import parse_manifests
 
 
 def name_shown(xrd: Manifest, composition: Manifest) -> str:
-    """Return the Composition's name as XRs show it in ``spec.crossplane``; empty if they do not."""
+    """Return the Composition's name for ``spec.crossplane``; empty for legacy XRs."""
     return "" if is_legacy(xrd) else str(metadata(composition).get("name", ""))
 
 
 def composition_of(files: Files, kit: Kit) -> Manifest | None:
     """
-    Return the Composition that an XR of this kind gets if it names none.
+    Return the default Composition for XRs of the kit.
 
     Raises:
-        ManifestError: A file of ``gitops/apis/<kit>`` is broken.
+        ManifestError: A file of ``gitops/apis/<kit>`` is malformed.
     """
     room = PurePosixPath("gitops", "apis", kit.name)
-    found = [
+    candidates = [
         manifest
         for path, data in files.items()
         if path.is_relative_to(room) and path.suffix in {".yaml", ".yml"}
@@ -38,8 +37,8 @@ def composition_of(files: Files, kit: Kit) -> Manifest | None:
         and dig(manifest, "spec", "compositeTypeRef", "kind") == kit.kind.kind
     ]
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):
-        wanted = dig(kit.xrd, "spec", key, "name")
-        for manifest in found if wanted else ():
-            if metadata(manifest).get("name") == wanted:
+        named_composition = dig(kit.xrd, "spec", key, "name")
+        for manifest in candidates if named_composition else ():
+            if metadata(manifest).get("name") == named_composition:
                 return manifest
-    return found[0] if found else None
+    return candidates[0] if candidates else None

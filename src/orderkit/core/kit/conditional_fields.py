@@ -1,8 +1,8 @@
 """
-Fields that are shown only with certain answers: ``dependencies.oneOf`` of a form.
+Fields that are shown only for certain answers: ``dependencies.oneOf`` of a form.
 
-Each question gets one branch per set of answers with the same consequences, so that exactly one
-branch fits any answer. Called by ``core.generate.form_fields``.
+Each question gets one branch per set of answers that show the same fields, so that exactly one
+branch matches any answer. Called by ``core.generate.form_fields``.
 """
 
 from __future__ import annotations
@@ -33,24 +33,31 @@ def _of_question(
     question: str, schemas: Mapping[str, Schema], dependent: Mapping[str, tuple[str, When]]
 ) -> Schema:
     shown_for = {
-        name: when.values for name, (asked, when) in dependent.items() if asked == question
+        name: when.values
+        for name, (asked_question, when) in dependent.items()
+        if asked_question == question
     }
     branches: dict[tuple[str, ...], list[Any]] = {}
-    named = list(dict.fromkeys(_answers(schemas[question], shown_for)))
-    for answer in named:
-        shown = tuple(name for name, values in shown_for.items() if _among(answer, values))
-        branches.setdefault(shown, []).append(answer)
-    found = [
-        {"properties": {question: {"enum": answers}, **{name: schemas[name] for name in shown}}}
-        for shown, answers in branches.items()
+    known_answers = list(dict.fromkeys(_answers(schemas[question], shown_for)))
+    for answer in known_answers:
+        visible = tuple(name for name, values in shown_for.items() if _is_one_of(answer, values))
+        branches.setdefault(visible, []).append(answer)
+    alternatives = [
+        {
+            "properties": {
+                question: {"enum": answers},
+                **{name: schemas[name] for name in fields_shown},
+            }
+        }
+        for fields_shown, answers in branches.items()
     ]
-    if not _closed(schemas[question]):
-        found.append({"properties": {question: {"not": {"enum": named}}}})
-    return {"oneOf": found}
+    if not _has_finite_answers(schemas[question]):
+        alternatives.append({"properties": {question: {"not": {"enum": known_answers}}}})
+    return {"oneOf": alternatives}
 
 
 def _answers(schema: Schema, shown_for: Mapping[str, tuple[Any, ...]]) -> list[Any]:
-    """Return the answers there are, or those that matter if there is no end of them."""
+    """Return all answers, or only those that show a field if there are infinitely many."""
     if "enum" in schema:
         return list(schema["enum"])
     if schema.get("type") == "boolean":
@@ -58,9 +65,9 @@ def _answers(schema: Schema, shown_for: Mapping[str, tuple[Any, ...]]) -> list[A
     return [value for values in shown_for.values() for value in values]
 
 
-def _closed(schema: Schema) -> bool:
+def _has_finite_answers(schema: Schema) -> bool:
     return "enum" in schema or schema.get("type") == "boolean"
 
 
-def _among(answer: object, values: tuple[object, ...]) -> bool:
+def _is_one_of(answer: object, values: tuple[object, ...]) -> bool:
     return any(isinstance(answer, bool) == isinstance(v, bool) and answer == v for v in values)

@@ -2,7 +2,7 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
-Called by ``core.kit.kit_reader``, which raises the first, and by ``orderkit kit check``, which
+Called by ``core.kit.checked_kits``, which raises the first, and by ``orderkit kit check``, which
 shows all.
 """
 
@@ -15,13 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core.generate.form_pages import RESERVED
-from orderkit.core.generate.order_skeleton import quoted
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.model import Change, Direction, Hints, How, Kit
-from orderkit.core.kit.xrd_fields import SCALARS, Field, Fields, Shape, fields_of
+from orderkit.core.kit.literals import RESERVED, quoted
+from orderkit.core.kit.model import Direction, Hints, How, Kit, KitChange
+from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.portal import js_regex
 from orderkit.core.schema.xrd import versions_of
@@ -33,7 +32,7 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class KitProblem:
     """One thing that is wrong, where, and what to do about it."""
 
     file: Literal["kit", "xrd"]
@@ -44,7 +43,7 @@ class Problem:
     hint: str = ""
 
 
-def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[Problem]:
+def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     """
     Yield what is wrong, the XRD's own faults first.
 
@@ -64,7 +63,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[Problem]:
         yield from check()
 
 
-def _xrd_problems(kit: Kit, fields: Fields) -> Iterator[Problem]:
+def _xrd_problems(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
     index = next(n for n, v in enumerate(versions_of(kit.xrd)) if v.get("referenceable"))
     root: Steps = ("spec", "versions", index, "schema", "openAPIV3Schema", "properties", "spec")
     for field in fields.walk():
@@ -76,42 +75,44 @@ def _schema_steps(path: str) -> Steps:
     return tuple(step for name in path.split(".") for step in ("properties", name))
 
 
-def _with_items(field: Field, steps: Steps) -> Iterator[tuple[Field, Steps]]:
+def _with_items(field: KitField, steps: Steps) -> Iterator[tuple[KitField, Steps]]:
     """Yield a field, and what its entries are made of."""
     yield field, steps
     if field.item is not None:
-        key = "items" if field.shape is Shape.LIST else "additionalProperties"
+        key = "items" if field.shape is FieldShape.LIST else "additionalProperties"
         for inner in field.item.walk():
             relative = inner.path.removeprefix(field.item.path).lstrip(".")
             below = _schema_steps(relative) if relative else ()
             yield from _with_items(inner, (*steps, key, *below))
 
 
-def _field_problems(field: Field, steps: Steps) -> Iterator[Problem]:
+def _field_problems(field: KitField, steps: Steps) -> Iterator[KitProblem]:
     type_ = field.schema.get("type")
     if type_ is not None and type_ not in _TYPES:
-        yield Problem("xrd", (*steps, "type"), type_, "is no type", _nearest(type_, _TYPES))
+        yield KitProblem("xrd", (*steps, "type"), type_, "is no type", _nearest(type_, _TYPES))
     choices, default = field.schema.get("enum"), field.schema.get("default")
     if choices and default is not None and default not in choices:
         told = f"is none of the values of its enum: {', '.join(map(str, choices))}"
-        yield Problem("xrd", (*steps, "default"), default, told, _nearest(default, choices))
+        yield KitProblem("xrd", (*steps, "default"), default, told, _nearest(default, choices))
     pattern = field.schema.get("pattern")
     if isinstance(pattern, str) and field.hidden is None:
         yield from _pattern_problems("xrd", (*steps, "pattern"), pattern)
     if field.unseen and field.required:
         hint = "give it a default, or a value of the platform in kit.yaml: hidden"
-        yield Problem("xrd", (*steps, "x-ui-hidden"), field.path, "is required and hidden", hint)
+        yield KitProblem("xrd", (*steps, "x-ui-hidden"), field.path, "is required and hidden", hint)
     try:
         quoted(field.name)
     except ValueError:
-        yield Problem("xrd", steps, field.name, "has a control character in its name")
+        yield KitProblem("xrd", steps, field.name, "has a control character in its name")
 
 
-def _pattern_problems(file: Literal["kit", "xrd"], steps: Steps, pattern: str) -> Iterator[Problem]:
+def _pattern_problems(
+    file: Literal["kit", "xrd"], steps: Steps, pattern: str
+) -> Iterator[KitProblem]:
     try:
         to_javascript(pattern)
     except ValueError as error:
-        yield Problem(
+        yield KitProblem(
             file, steps, pattern,
             f"is refused as a pattern: {error}",
             "the form reads it as JavaScript, the API server as RE2: write it with what both "
@@ -124,17 +125,17 @@ class _Checks:
     """Checks of one kit.yaml against its XRD."""
 
     kit: Kit
-    fields: Fields
+    fields: KitFields
     spec: Mapping[str, Any]
 
-    def names(self) -> Iterator[Problem]:
+    def names(self) -> Iterator[KitProblem]:
         """Every field that is named is one of the XRD."""
         for steps, path in self._named():
             if self.fields.find(path) is None:
                 near = _nearest(path, self.fields.paths) or (
                     f"fields: {', '.join(self.fields.paths) or 'none'}"
                 )
-                yield Problem("kit", ("spec", *steps), path, "is no field of the XRD", near)
+                yield KitProblem("kit", ("spec", *steps), path, "is no field of the XRD", near)
 
     def _named(self) -> Iterator[tuple[Steps, str]]:
         kit, spec = self.kit, self.spec
@@ -161,10 +162,10 @@ class _Checks:
             if hints.when:
                 yield ("fields", path, "when", hints.when.field), hints.when.field
 
-    def _find(self, path: str) -> Field | None:
+    def _find(self, path: str) -> KitField | None:
         return self.fields.find(path)
 
-    def aliases(self) -> Iterator[Problem]:
+    def aliases(self) -> Iterator[KitProblem]:
         """Every parameter of the form has one field."""
         own = [*RESERVED]
         if not self.kit.name_from:
@@ -175,10 +176,10 @@ class _Checks:
         for path, parameter in self.kit.aliases.items():
             steps = ("spec", "aliases", path)
             if "." in path:
-                yield Problem("kit", steps, path, "is inside another field", "only fields "
+                yield KitProblem("kit", steps, path, "is inside another field", "only fields "
                               "directly below spec can have an alias")  # fmt: skip
             if not _PARAMETER.match(parameter):
-                yield Problem("kit", steps, parameter, "is no name of a form parameter",
+                yield KitProblem("kit", steps, parameter, "is no name of a form parameter",
                               "letters, digits and '_', for example team_name")  # fmt: skip
         for field in self.fields.top:
             parameter = self.kit.parameter(field.path)
@@ -189,10 +190,10 @@ class _Checks:
                 aliased = field.path in self.kit.aliases
                 place: Steps = ("spec", "aliases", field.path) if aliased else ("spec",)
                 hint = f"give '{field.path}' another name under spec.aliases"
-                yield Problem("kit", place, parameter, told, hint)
+                yield KitProblem("kit", place, parameter, told, hint)
             owners.setdefault(parameter, field.path)
 
-    def pages(self) -> Iterator[Problem]:
+    def pages(self) -> Iterator[KitProblem]:
         """A page has fields directly below spec, each on one page, none hidden."""
         seen: set[str] = set()
         for at, page in enumerate(self.kit.pages):
@@ -201,14 +202,16 @@ class _Checks:
                 field = self._find(path)
                 if "." in path:
                     outer = path.partition(".")[0]
-                    yield Problem("kit", steps, path, "is inside another field", f"name '{outer}'")
+                    yield KitProblem(
+                        "kit", steps, path, "is inside another field", f"name '{outer}'"
+                    )
                 elif path in seen:
-                    yield Problem("kit", steps, path, "is on a page already")
+                    yield KitProblem("kit", steps, path, "is on a page already")
                 elif field and not field.visible:
-                    yield Problem("kit", steps, path, "is not shown in the form", "leave it out")
+                    yield KitProblem("kit", steps, path, "is not shown in the form", "leave it out")
                 seen.add(path)
 
-    def hints(self) -> Iterator[Problem]:
+    def hints(self) -> Iterator[KitProblem]:
         """What ``fields`` says fits the field."""
         for path, hints in self.kit.fields.items():
             field = self._find(path)
@@ -216,49 +219,49 @@ class _Checks:
                 continue
             steps = ("spec", "fields", path)
             yield from _label_problems(field, hints, steps)
-            if hints.picker and field.shape is not Shape.TEXT:
+            if hints.picker and field.shape is not FieldShape.TEXT:
                 told = f"cannot be picked from the catalog: it is no text but {field.shape}"
-                yield Problem("kit", (*steps, "picker"), path, told)
+                yield KitProblem("kit", (*steps, "picker"), path, told)
             if hints.error and "pattern" not in field.schema and path not in self.kit.name_from:
-                yield Problem("kit", (*steps, "error"), path, "has no pattern to explain",
+                yield KitProblem("kit", (*steps, "error"), path, "has no pattern to explain",
                               "say it in 'help'")  # fmt: skip
             yield from _picker_problems(self.kit, field, hints, steps)
             if hints.ask == "later" and (field.required or "." in path):
-                yield Problem("kit", (*steps, "ask"), path, "must be asked for when ordering",
+                yield KitProblem("kit", (*steps, "ask"), path, "must be asked for when ordering",
                               "make it optional in the XRD, directly below spec")  # fmt: skip
             if hints.when:
                 yield from self._when_problems(field, hints, steps)
 
-    def _when_problems(self, field: Field, hints: Hints, steps: Steps) -> Iterator[Problem]:
+    def _when_problems(self, field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:
         when = hints.when
         question = self._find(when.field) if when else None
         if when is None or question is None:
             return
         place = (*steps, "when", when.field)
         if question.path.rpartition(".")[0] != field.path.rpartition(".")[0]:
-            yield Problem("kit", place, when.field, f"does not stand beside '{field.path}'",
+            yield KitProblem("kit", place, when.field, f"does not stand beside '{field.path}'",
                           "a form can only look at fields of the same object")  # fmt: skip
         elif question.shape not in SCALARS or not question.visible or question.path == field.path:
-            yield Problem("kit", place, when.field, "cannot be a condition",
+            yield KitProblem("kit", place, when.field, "cannot be a condition",
                           "name a visible text, number or yes-or-no")  # fmt: skip
         elif self._leads_back(question):
-            yield Problem("kit", place, when.field, "depends on this field itself")
+            yield KitProblem("kit", place, when.field, "depends on this field itself")
         elif self._page_of(question) != self._page_of(field):
-            yield Problem("kit", place, when.field, "is on another page",
+            yield KitProblem("kit", place, when.field, "is on another page",
                           "put both on one page")  # fmt: skip
         if field.required:
-            yield Problem("kit", (*steps, "when"), field.path, "is required by the XRD",
+            yield KitProblem("kit", (*steps, "when"), field.path, "is required by the XRD",
                           "what is asked for only sometimes must be optional there")  # fmt: skip
         for value in when.values:
             choices = _answers(question)
             if choices is not None and value not in choices:
-                yield Problem("kit", place, value, f"is no value of '{when.field}'",
+                yield KitProblem("kit", place, value, f"is no value of '{when.field}'",
                               _nearest(value, choices))  # fmt: skip
 
-    def _leads_back(self, field: Field) -> bool:
+    def _leads_back(self, field: KitField) -> bool:
         """Say whether a field depends on itself, by way of others."""
         seen: set[str] = set()
-        found: Field | None = field
+        found: KitField | None = field
         while found is not None and found.hints.when:
             if found.path in seen:
                 return True
@@ -266,7 +269,7 @@ class _Checks:
             found = self._find(found.hints.when.field)
         return False
 
-    def _page_of(self, field: Field) -> int:
+    def _page_of(self, field: KitField) -> int:
         top = field.path.partition(".")[0]
         for at, page in enumerate(self.kit.pages):
             if top in page.fields:
@@ -276,7 +279,7 @@ class _Checks:
         found = self._find(top)
         return int(found.advanced) if found else 0
 
-    def hidden(self) -> Iterator[Problem]:
+    def hidden(self) -> Iterator[KitProblem]:
         """A hidden field can be baked, and an unbaked one is noticed."""
         for path, hidden in self.kit.hidden.items():
             field = self._find(path)
@@ -284,12 +287,12 @@ class _Checks:
                 continue
             steps: Steps = ("spec", "hidden", path)
             if field.shape not in SCALARS:
-                yield Problem("kit", steps, path, f"cannot be baked: it is {field.shape}",
+                yield KitProblem("kit", steps, path, f"cannot be baked: it is {field.shape}",
                               "only texts, numbers and yes-or-no can")  # fmt: skip
                 continue
             pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
             if not pattern:
-                yield Problem("kit", steps, path, "is hidden without a pattern",
+                yield KitProblem("kit", steps, path, "is hidden without a pattern",
                               "give it one: it refuses what was never baked")  # fmt: skip
                 continue
             place = (*steps, "pattern") if hidden.pattern else steps
@@ -298,41 +301,44 @@ class _Checks:
             if not found and js_regex.compile_pattern(to_javascript(pattern)).search(
                 hidden.sentinel
             ):
-                yield Problem("kit", place, pattern, f"lets {hidden.sentinel} through",
+                yield KitProblem("kit", place, pattern, f"lets {hidden.sentinel} through",
                               "a pattern that the value matches and '__' does not")  # fmt: skip
             if path in self.kit.fields:
-                yield Problem("kit", ("spec", "fields", path), path, "is hidden", "leave it out")
+                yield KitProblem("kit", ("spec", "fields", path), path, "is hidden", "leave it out")
 
-    def naming(self) -> Iterator[Problem]:
+    def naming(self) -> Iterator[KitProblem]:
         """What names an order, its team and its XR is always there and is plain."""
         kit = self.kit
         named = [("nameFrom", path) for path in kit.name_from]
         named += [("teamFrom", kit.team_from)] if kit.team_from else []
         named += [("xrName", kit.xr_name)] if kit.xr_name != "order" else []
         if kit.xr_namespace and not kit.namespaced:
-            yield Problem("kit", ("spec", "xrNamespace"), kit.xr_namespace,
+            yield KitProblem("kit", ("spec", "xrNamespace"), kit.xr_namespace,
                           "is for XRs that live in a namespace", "leave it out")  # fmt: skip
         for _, path in kit.namespace_parts:
             if path and path not in {*kit.name_from, kit.xr_name}:
-                yield Problem("kit", ("spec", "xrNamespace"), path, "can change, a namespace not",
+                yield KitProblem("kit", ("spec", "xrNamespace"), path,
+                              "can change, a namespace not",
                               "name a field of nameFrom")  # fmt: skip
         for key, path in named:
             field = self._find(path)
             if field is None:
                 continue
-            good = (Shape.TEXT, Shape.INTEGER) if key == "nameFrom" else (Shape.TEXT,)
+            good = (
+                (FieldShape.TEXT, FieldShape.INTEGER) if key == "nameFrom" else (FieldShape.TEXT,)
+            )
             if field.shape not in good or not field.visible:
-                yield Problem("kit", ("spec", key), path, f"cannot name it: it is {field.shape}"
+                yield KitProblem("kit", ("spec", key), path, f"cannot name it: it is {field.shape}"
                               if field.visible else "is not shown in the form")  # fmt: skip
             elif not field.always or field.hints.when:
-                yield Problem("kit", ("spec", key), path, "may be left out",
+                yield KitProblem("kit", ("spec", key), path, "may be left out",
                               "make it required in the XRD, or give it a default")  # fmt: skip
 
-    def changes(self) -> Iterator[Problem]:
+    def changes(self) -> Iterator[KitProblem]:
         """A change names fields that can go its direction."""
         for name in _twice(change.name for change in self.kit.changes):
             at = max(n for n, change in enumerate(self.kit.changes) if change.name == name)
-            yield Problem(
+            yield KitProblem(
                 "kit", ("spec", "changes", at, "name"), name, "is the name of two changes"
             )
         for at, change in enumerate(self.kit.changes):
@@ -342,7 +348,7 @@ class _Checks:
                     steps = ("spec", "changes", at, "fields", n)
                     yield from _direction_problems(change, field, steps)
 
-    def _first(self) -> Iterator[Problem]:
+    def _first(self) -> Iterator[KitProblem]:
         """What an end sets first is something that a change may set at once."""
         first = self.kit.end.first
         for number, survivor in enumerate(self.kit.end.survives):
@@ -354,18 +360,18 @@ class _Checks:
             yield from self._no_value(steps, path, value)
             direct = [c for c in self.kit.changes if path in c.fields and c.how is How.DIRECT]
             if self.kit.changes and not direct:
-                yield Problem("kit", steps, path, "is in no change that is committed directly",
+                yield KitProblem("kit", steps, path, "is in no change that is committed directly",
                               "an end cannot wait for a review")  # fmt: skip
 
-    def _no_value(self, steps: Steps, path: str, value: object) -> Iterator[Problem]:
+    def _no_value(self, steps: Steps, path: str, value: object) -> Iterator[KitProblem]:
         """Tell of a value that a field can never have."""
         field = self._find(path)
         choices = _answers(field) if field else None
         if choices is not None and value not in choices:
             hint = _nearest(value, choices)
-            yield Problem("kit", steps, value, f"is no value of '{path}'", hint)
+            yield KitProblem("kit", steps, value, f"is no value of '{path}'", hint)
 
-    def gate(self) -> Iterator[Problem]:
+    def gate(self) -> Iterator[KitProblem]:
         """What programs are told stands in the XRD's status."""
         gate = self.kit.gate
         if gate is None:
@@ -376,46 +382,47 @@ class _Checks:
         ):
             schema = status_field(self.kit, path)
             if schema is None:
-                yield Problem(
+                yield KitProblem(
                     "kit", ("spec", "gate", name), path, "is no field of the XRD's status"
                 )
             elif schema.get("type") != type_:
                 told = f"is a {schema.get('type')} in the XRD's status, not a {type_}"
-                yield Problem("kit", ("spec", "gate", name), path, told)
+                yield KitProblem("kit", ("spec", "gate", name), path, told)
         choices = (status_field(self.kit, gate.cause) or {}).get("enum") or gate.exhausted
         for at, cause in enumerate(gate.exhausted):
             if cause not in choices:
                 steps = ("spec", "gate", "exhausted", at)
                 near = _nearest(cause, choices)
-                yield Problem("kit", steps, cause, "is no value of the cause's enum", near)
+                yield KitProblem("kit", steps, cause, "is no value of the cause's enum", near)
 
-    def rest(self) -> Iterator[Problem]:
+    def rest(self) -> Iterator[KitProblem]:
         """Links lead somewhere, leases end, examples have names of their own."""
         for at, link in enumerate(self.kit.links):
             if bool(link.url) == bool(link.entity_ref):
-                yield Problem("kit", ("spec", "links", at), link.title,
+                yield KitProblem("kit", ("spec", "links", at), link.title,
                               "needs url or entityRef, one of the two")  # fmt: skip
         lease = self.kit.lease
         if lease.default and lease.maximum and _hours(lease.default) > _hours(lease.maximum):
-            yield Problem("kit", ("spec", "lease", "default"), lease.default,
+            yield KitProblem("kit", ("spec", "lease", "default"), lease.default,
                           f"is longer than the maximum, {lease.maximum}")  # fmt: skip
         yield from self._first()
         for name in _twice(example.name for example in self.kit.examples):
-            yield Problem("kit", ("spec", "examples"), name, "is the name of two examples")
+            yield KitProblem("kit", ("spec", "examples"), name, "is the name of two examples")
 
 
-def _picker_problems(kit: Kit, field: Field, hints: Hints, steps: Steps) -> Iterator[Problem]:
+def _picker_problems(kit: Kit, field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:
     """A field that holds a name knows of which kind; an order's own name is no entity's."""
     by_name = hints.picker is not None and hints.picker.value == "name"
     if by_name and not prefix_of(hints):
-        yield Problem("kit", (*steps, "picker"), field.path, "holds a name of more than one kind",
+        yield KitProblem("kit", (*steps, "picker"), field.path,
+                      "holds a name of more than one kind",
                       "let the filter name one kind: filter: {kind: Resource}")  # fmt: skip
     if by_name and field.path in {*kit.name_from, kit.xr_name}:
-        yield Problem("kit", (*steps, "picker"), field.path, "names the order",
+        yield KitProblem("kit", (*steps, "picker"), field.path, "names the order",
                       "leave the picker out: no entity of that name is there yet")  # fmt: skip
-    if hints.refers and field.shape is not Shape.TEXT:
+    if hints.refers and field.shape is not FieldShape.TEXT:
         told = f"cannot refer to an object: it is no text but {field.shape}"
-        yield Problem("kit", (*steps, "refers"), field.path, told)
+        yield KitProblem("kit", (*steps, "refers"), field.path, told)
 
 
 def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
@@ -425,37 +432,41 @@ def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
     return found
 
 
-def _label_problems(field: Field, hints: Hints, steps: Steps) -> Iterator[Problem]:
+def _label_problems(field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:
     choices = [str(choice) for choice in field.schema.get("enum") or ()]
     if field.item and not choices:
         choices = [str(choice) for choice in field.item.schema.get("enum") or ()]
     for value in hints.labels:
         if value not in choices:
             told = "is no value of the field's enum" if choices else "labels a field without enum"
-            yield Problem("kit", (*steps, "labels", value), value, told, _nearest(value, choices))
+            yield KitProblem(
+                "kit", (*steps, "labels", value), value, told, _nearest(value, choices)
+            )
 
 
-def _direction_problems(change: Change, field: Field, steps: Steps) -> Iterator[Problem]:
+def _direction_problems(change: KitChange, field: KitField, steps: Steps) -> Iterator[KitProblem]:
     if field.unseen:
-        yield Problem("kit", steps, field.path, "is not shown in any form", "leave it out")
+        yield KitProblem("kit", steps, field.path, "is not shown in any form", "leave it out")
     if field.hidden and change.direction is not Direction.NEVER:
         told = "is the platform's value: no order changes it"
-        yield Problem("kit", steps, field.path, told, "leave it out, or 'direction: never'")
-    numeric = field.shape in (Shape.INTEGER, Shape.NUMBER) or bool(field.schema.get("enum"))
+        yield KitProblem("kit", steps, field.path, told, "leave it out, or 'direction: never'")
+    numeric = field.shape in (FieldShape.INTEGER, FieldShape.NUMBER) or bool(
+        field.schema.get("enum")
+    )
     if change.direction is Direction.GROW and not (
-        numeric or field.shape in (Shape.LIST, Shape.MAP)
+        numeric or field.shape in (FieldShape.LIST, FieldShape.MAP)
     ):
-        yield Problem("kit", steps, field.path, f"cannot grow: it is {field.shape}",
+        yield KitProblem("kit", steps, field.path, f"cannot grow: it is {field.shape}",
                       "numbers, enums, lists and maps can")  # fmt: skip
     if change.direction is Direction.STEP and not (
-        field.shape is Shape.INTEGER or field.schema.get("enum")
+        field.shape is FieldShape.INTEGER or field.schema.get("enum")
     ):
-        yield Problem("kit", steps, field.path, f"has no steps: it is {field.shape}",
+        yield KitProblem("kit", steps, field.path, f"has no steps: it is {field.shape}",
                       "whole numbers and enums have")  # fmt: skip
 
 
-def _answers(field: Field) -> Sequence[object] | None:
-    if field.shape is Shape.BOOLEAN:
+def _answers(field: KitField) -> Sequence[object] | None:
+    if field.shape is FieldShape.BOOLEAN:
         return (True, False)
     found: Sequence[object] | None = field.schema.get("enum")
     return found

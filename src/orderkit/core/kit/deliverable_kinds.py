@@ -1,11 +1,13 @@
 """
-The kinds that orders of a pack may deliver: one list, from which every AppProject is made.
+The kinds that orders of a pack may deliver: the list for every team's AppProject.
 
 ``gitops/kinds.yaml`` is generated from the XRDs of all kits and committed, so that a review shows
-when teams may deliver something new. It stands beside the layers, not in one: Argo CD does not
-deliver it. ``orderkit team add`` and bootstrap write its kinds into each team's AppProject
-(``core.order.ledger``): cluster-scoped ones into ``clusterResourceWhitelist``, namespaced ones into
-``namespaceResourceWhitelist``.
+when teams may deliver a new kind. It is not part of a layer, so Argo CD does not deliver it.
+``orderkit team add`` and bootstrap write its kinds into each team's AppProject
+(``core.order.ledger``): cluster-scoped kinds into ``clusterResourceWhitelist``, namespaced kinds
+into ``namespaceResourceWhitelist``.
+
+Called by ``core.generate.kit_files`` and ``flows.team.teams``.
 """
 
 from __future__ import annotations
@@ -46,52 +48,52 @@ _SCHEMA: dict[str, Any] = {
 }
 
 GroupKind = tuple[str, str]
-"""Group and kind; an AppProject does not speak of versions."""
+"""Group and kind; AppProjects ignore versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderKinds:
-    """What orders may deliver, by where it lives; sorted."""
+    """The kinds that orders may deliver, by scope, sorted."""
 
     cluster: tuple[GroupKind, ...] = ()
     namespaced: tuple[GroupKind, ...] = ()
 
 
 def kinds_of(kits: Iterable[Kit]) -> OrderKinds:
-    """Return the kinds of some kits."""
-    found = {(kit.namespaced, (kit.kind.group, kit.kind.kind)) for kit in kits}
+    """Return the XR kinds of kits."""
+    scoped_kinds = {(kit.namespaced, (kit.kind.group, kit.kind.kind)) for kit in kits}
     return OrderKinds(
-        tuple(sorted(each for namespaced, each in found if not namespaced)),
-        tuple(sorted(each for namespaced, each in found if namespaced)),
+        tuple(sorted(group_kind for namespaced, group_kind in scoped_kinds if not namespaced)),
+        tuple(sorted(group_kind for namespaced, group_kind in scoped_kinds if namespaced)),
     )
 
 
 def kinds(pack_name: str, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
     """Return ``gitops/kinds.yaml``."""
-    found = kinds_of(kits)
+    order_kinds = kinds_of(kits)
     document = {
         "apiVersion": API_VERSION,
         "kind": "OrderKinds",
         "metadata": {"name": pack_name},
         "spec": {
-            "clusterResources": as_rules(found.cluster),
-            "namespacedResources": as_rules(found.namespaced),
+            "clusterResources": as_rules(order_kinds.cluster),
+            "namespacedResources": as_rules(order_kinds.namespaced),
         },
     }
     return {PATH: (pack_comment() + yaml11.dump(document)).encode()}
 
 
-def as_rules(found: Sequence[GroupKind]) -> list[dict[str, str]]:
-    """Write kinds as an AppProject lists them."""
-    return [{"group": group, "kind": kind} for group, kind in found]
+def as_rules(group_kinds: Sequence[GroupKind]) -> list[dict[str, str]]:
+    """Return kinds as entries of an AppProject."""
+    return [{"group": group, "kind": kind} for group, kind in group_kinds]
 
 
 def read_kinds(files: Files) -> OrderKinds | None:
     """
-    Return the list that a pack holds; None if it holds none.
+    Return the list of a pack; None if it has none.
 
     Raises:
-        InvalidInputError: The file is broken.
+        InvalidInputError: The file is malformed.
     """
     if PATH not in files:
         return None
@@ -99,5 +101,5 @@ def read_kinds(files: Files) -> OrderKinds | None:
     return OrderKinds(_read(spec["clusterResources"]), _read(spec["namespacedResources"]))
 
 
-def _read(found: Iterable[dict[str, str]]) -> tuple[GroupKind, ...]:
-    return tuple(sorted((each["group"], each["kind"]) for each in found))
+def _read(rules: Iterable[dict[str, str]]) -> tuple[GroupKind, ...]:
+    return tuple(sorted((rule["group"], rule["kind"]) for rule in rules))

@@ -1,9 +1,9 @@
 """
-What of an XRD's CEL rules a form can check itself, and what it can only tell.
+Translate CEL rules of an XRD for forms: into keywords where that is exact, else into sentences.
 
-A rule is taken into the form only where that is exact: comparisons, sizes, choices and patterns of
-one value that is always there (or is asked for with ``has``). Everything else, and every rule about
-a change, becomes a sentence. Called by ``core.kit.xrd_fields`` and ``core.generate.kit_page``.
+Exact are comparisons, sizes, choices and patterns of one value that is always set (or is tested
+with ``has``). All other rules, and every rule about changes, become a sentence. Called by
+``core.kit.xrd_fields``.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _BACKWARDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """A keyword of JSON Schema that says what a rule says, and the rule's own message."""
+class RuleKeyword:
+    """A keyword of JSON Schema that is equivalent to a rule, and the rule's message."""
 
     keyword: str
     value: Any
@@ -50,67 +50,67 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Delegated:
-    """A rule of an object that speaks of one property; `self` is that property now."""
+class PropertyRule:
+    """A rule of an object about one property, rewritten so that `self` is the property."""
 
     name: str
     rule: str
     message: str
     guarded: bool
-    """Whether it asks first if the property is there."""
+    """Whether the rule tests first that the property is set."""
 
 
 def rules_of(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the CEL rules of a schema."""
-    found = schema.get(RULES)
-    return [rule for rule in found if isinstance(rule, dict)] if isinstance(found, list) else []
+    rules = schema.get(RULES)
+    return [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
 
 
-def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[Limit, ...] | None:
-    """Return what a form checks in the rule's stead; None if that would not be exact."""
+def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[RuleKeyword, ...] | None:
+    """Return the equivalent keywords of a rule; None if there are none."""
     if schema.get("nullable"):
-        return None  # the rule is not asked for null, or fails on it
-    found: list[Limit] = []
-    for part in _flat(rule).split(" && "):
-        limit = _limit(part.strip(), schema)
+        return None  # for null, the rule is not evaluated or fails
+    form_limits: list[RuleKeyword] = []
+    for clause in _flat(rule).split(" && "):
+        limit = _limit(clause.strip(), schema)
         if limit is None:
             return None
-        found.append(Limit(*limit, message))
-    return tuple(found)
+        form_limits.append(RuleKeyword(*limit, message))
+    return tuple(form_limits)
 
 
-def delegated(rule: str, message: str) -> Delegated | None:
-    """Return the rule as one about a property, if it speaks of only one."""
+def rule_of_one_property(rule: str, message: str) -> PropertyRule | None:
+    """Return the rule as one about a property, if it uses only one."""
     flat = _flat(rule)
     guard = _HAS.match(flat)
-    rest = guard["rest"] if guard else flat
-    names = {found["name"] for found in _MEMBER.finditer(_without_texts(flat))}
-    if len(names) != 1 or "has(" in rest or "oldSelf" in rest:
+    body = guard["rest"] if guard else flat
+    names = {match["name"] for match in _MEMBER.finditer(_without_texts(flat))}
+    if len(names) != 1 or "has(" in body or "oldSelf" in body:
         return None
     (name,) = names
     if guard and guard["name"] != name:
         return None
-    spoken = re.sub(rf"\bself\.{name}\b(?!\()", "self", rest)
-    return Delegated(name, spoken, message, guarded=guard is not None)
+    spoken = re.sub(rf"\bself\.{name}\b(?!\()", "self", body)
+    return PropertyRule(name, spoken, message, guarded=guard is not None)
 
 
-def mentioned(rule: str) -> frozenset[str]:
-    """Return the properties of ``self`` that a rule speaks of."""
-    return frozenset(found["name"] for found in _MEMBER.finditer(_without_texts(rule)))
+def properties_mentioned(rule: str) -> frozenset[str]:
+    """Return the properties of ``self`` that a rule uses."""
+    return frozenset(match["name"] for match in _MEMBER.finditer(_without_texts(rule)))
 
 
 def sentence(rule: Mapping[str, Any]) -> str:
-    """Tell a rule in a sentence: its message, or the rule itself."""
+    """Return a sentence for a rule: its message, or the rule itself."""
     text = _flat(str(rule.get("rule", "")))
     message = str(rule.get("message") or "").strip()
     if "oldSelf" in text:
         if re.fullmatch(r"self == oldSelf|oldSelf == self", text):
             return "It cannot be changed later."
-        return ended(f"When it is changed: {message or text}")
-    return ended(f"Checked when it is ordered: {message or text}")
+        return with_full_stop(f"When it is changed: {message or text}")
+    return with_full_stop(f"Checked when it is ordered: {message or text}")
 
 
-def ended(text: str) -> str:
+def with_full_stop(text: str) -> str:
     """Return a text with a full stop."""
     flat = " ".join(text.split())
     return flat if flat.endswith((".", "!", "?")) else f"{flat}."
@@ -124,18 +124,18 @@ def _without_texts(rule: str) -> str:
     return re.sub(_STRING, "''", rule)
 
 
-def _limit(part: str, schema: Mapping[str, Any]) -> tuple[str, Any] | None:
-    if backwards := _BACKWARDS.match(part):
-        part = f"{backwards['left']} {_FLIPPED[backwards['op']]} {backwards['value']}"
-    if found := _COMPARE.match(part):
-        value = ast.literal_eval(found["value"])
-        if found["size"] != "self":
-            return _size(found["op"], value, str(schema.get("type")))
-        return _compare(found["op"], value, schema)
-    if found := _MATCHES.match(part):
-        return _pattern(ast.literal_eval(found["pattern"]), schema)
-    if found := _IN.match(part):
-        return _choice([ast.literal_eval(item) for item in _ITEM.findall(found["items"])], schema)
+def _limit(clause: str, schema: Mapping[str, Any]) -> tuple[str, Any] | None:
+    if backwards := _BACKWARDS.match(clause):
+        clause = f"{backwards['left']} {_FLIPPED[backwards['op']]} {backwards['value']}"
+    if match := _COMPARE.match(clause):
+        value = ast.literal_eval(match["value"])
+        if match["size"] != "self":
+            return _size(match["op"], value, str(schema.get("type")))
+        return _compare(match["op"], value, schema)
+    if match := _MATCHES.match(clause):
+        return _pattern(ast.literal_eval(match["pattern"]), schema)
+    if match := _IN.match(clause):
+        return _choice([ast.literal_eval(item) for item in _ITEM.findall(match["items"])], schema)
     return None
 
 
@@ -143,13 +143,13 @@ def _size(op: str, value: object, type_: str) -> tuple[str, Any] | None:
     keywords = _SIZES.get(type_)
     if keywords is None or not isinstance(value, int) or value < 0:
         return None
-    least, most = keywords
+    minimum, maximum = keywords
     if op in (">=", ">"):
-        return least, value + (op == ">")
+        return minimum, value + (op == ">")
     if op in ("<=", "<") and value - (op == "<") >= 0:
-        return most, value - (op == "<")
+        return maximum, value - (op == "<")
     if op == "!=" and value == 0:
-        return least, 1
+        return minimum, 1
     return None
 
 
@@ -178,15 +178,19 @@ def _choice(items: list[Any], schema: Mapping[str, Any]) -> tuple[str, Any] | No
     kind = {"string": str, "integer": int}.get(str(schema.get("type")))
     if kind is None or not all(isinstance(item, kind) for item in items):
         return None
-    known = schema.get("enum")
-    chosen = [item for item in known if item in items] if isinstance(known, list) else items
-    unique = list(dict.fromkeys(chosen))
+    enum = schema.get("enum")
+    choices = [item for item in enum if item in items] if isinstance(enum, list) else items
+    unique = list(dict.fromkeys(choices))
     return ("enum", unique) if unique else None
 
 
-def says_more(limit: Limit, schema: Mapping[str, Any]) -> bool:
-    """Say whether a limit is tighter than what the schema says already."""
-    known = schema.get(limit.keyword)
-    if known is None or limit.keyword in ("enum", "pattern"):
+def is_tighter(limit: RuleKeyword, schema: Mapping[str, Any]) -> bool:
+    """Say whether a limit is tighter than the schema."""
+    schema_value = schema.get(limit.keyword)
+    if schema_value is None or limit.keyword in ("enum", "pattern"):
         return True
-    return bool(limit.value > known if limit.keyword.startswith("min") else limit.value < known)
+    return bool(
+        limit.value > schema_value
+        if limit.keyword.startswith("min")
+        else limit.value < schema_value
+    )

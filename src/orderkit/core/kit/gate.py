@@ -1,9 +1,9 @@
 """
-Whether whoever uses an XR may go on: what its status says, by the words of its kit.
+The budget gate: whether the user of an XR may continue, as the XR's status says.
 
-Pure. The status is the only truth: conditions, ages and other objects are not looked at, because
-two who infer the same thing from different signs will disagree. So a measuring that fails changes
-nothing here; the stations decide what then stands in the status.
+Pure. Only the status counts, not conditions, ages or other objects: two readers that infer the same
+fact from different signs would disagree. So a failing measurement changes nothing here; the
+stations decide what the status says then.
 
 Used by ``flows.order.gate_check``.
 """
@@ -18,36 +18,36 @@ from orderkit.core.objects.kube_objects import Manifest, dig
 
 
 class GateState(StrEnum):
-    """May the user go on?"""
+    """Whether the user may continue."""
 
     OPEN = "open"
     EXHAUSTED = "exhausted"
-    """No: what was paid for is used up."""
+    """No: the budget is used up."""
     UNKNOWN = "unknown"
-    """Nobody knows, or it is paused for a reason that the user cannot mend by paying."""
+    """Unknown, or paused for a reason that payment does not resolve."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an XR's status says."""
+class GateVerdict:
+    """The verdict of an XR's status."""
 
     state: GateState
     cause: str
-    """As the status has it; empty: not said."""
+    """As in the status; empty: not set."""
     why: str
     """For a person."""
 
 
-def judged(gate: Gate, xr: Manifest) -> Verdict:
-    """Read a verdict from an XR's status. Never raises, whatever stands there."""
+def verdict_of(gate: Gate, xr: Manifest) -> GateVerdict:
+    """Read the verdict from an XR's status. Never raises, whatever the status contains."""
     paused = dig(xr, "status", *gate.paused.split("."))
-    found = dig(xr, "status", *gate.cause.split("."))
-    cause = found if isinstance(found, str) else ""
+    cause_value = dig(xr, "status", *gate.cause.split("."))
+    cause = cause_value if isinstance(cause_value, str) else ""
     if not isinstance(paused, bool):
-        told = "was never written" if paused is None else f"is {paused!r}, not true or false"
-        return Verdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {told}")
+        problem = "was never written" if paused is None else f"is {paused!r}, not true or false"
+        return GateVerdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {problem}")
     if not paused:
-        return Verdict(GateState.OPEN, cause, "not paused")
+        return GateVerdict(GateState.OPEN, cause, "not paused")
     if cause in gate.exhausted:
-        return Verdict(GateState.EXHAUSTED, cause, f"paused: {cause}")
-    return Verdict(GateState.UNKNOWN, cause, f"paused, but status.{gate.cause} is '{cause}'")
+        return GateVerdict(GateState.EXHAUSTED, cause, f"paused: {cause}")
+    return GateVerdict(GateState.UNKNOWN, cause, f"paused, but status.{gate.cause} is '{cause}'")

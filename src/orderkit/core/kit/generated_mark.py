@@ -1,7 +1,7 @@
 """
-The mark in generated files: from what, by which command. It says which files are ours to write.
+The mark in generated files: their sources and the command. Only marked files are overwritten.
 
-Called by whatever writes or checks a generated file.
+Called by the generators and by ``core.generate.kit_files``.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ def sentences(kit: str) -> tuple[str, str]:
 
 
 def comment(kit: str) -> str:
-    """Return the mark as comment lines of YAML."""
+    """Return the mark as YAML comment lines."""
     return "".join(f"# {sentence}\n" for sentence in sentences(kit))
 
 
 def pack_comment() -> str:
-    """Return the mark as comment lines of YAML, in a file that is made of all kits."""
+    """Return the mark as YAML comment lines, for a file that is generated from all kits."""
     first = f"{_MARK} the definition.yaml of every kit by `orderkit kit generate`."
     return f"# {first}\n# {sentences('')[1]}\n"
 
 
 def template_comment(kit: str) -> str:
-    """Return the mark for a skeleton's file: the order's own file does not have it."""
+    """Return the mark for a skeleton's file; the rendered file does not contain it."""
     return f"{{# {' '.join(sentences(kit))} -#}}\n"
 
 
@@ -40,6 +40,6 @@ def html_comment(kit: str) -> str:
 
 
 def is_generated(data: bytes) -> bool:
-    """Say whether a file bears the mark."""
+    """Say whether a file has the mark."""
     head = data[:_HEAD_BYTES]
     return _MARK.encode() in head and b"`orderkit kit generate" in head

@@ -1,7 +1,7 @@
 """
-Fields that the platform fills in: a sentinel that is baked, behind a pattern that guards it.
+Fields that the platform fills in: a placeholder that publishing replaces, and its pattern.
 
-Called by the other modules of a form, and by ``flows.install.pack_rendering``, which checks a
+Called by the generators of forms, and by ``flows.install.pack_rendering``, which checks a
 platform's values against the same patterns.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from orderkit.core.kit import js_patterns
 from orderkit.core.kit.model import Hidden, spelt_out
-from orderkit.core.kit.xrd_fields import Field, Shape
+from orderkit.core.kit.xrd_fields import FieldShape, KitField
 
 Schema = dict[str, Any]
 
@@ -19,38 +19,40 @@ NOT_BAKED = "is not set, because this pack was not published to a platform"
 _HIDDEN_UI = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
 
 
-def hidden_schema(field: Field, hidden: Hidden) -> Schema:
+def hidden_schema(field: KitField, hidden: Hidden) -> Schema:
     """
-    Return how a field of the platform stands in a form.
+    Return the form property of a field with a value of the platform.
 
     Raises:
-        ValueError: Its pattern cannot be said in JavaScript.
+        ValueError: Its pattern has no equivalent in JavaScript.
     """
-    return baked(field.hints.title or titled(field.name), hidden, guard(hidden, field))
+    return baked_parameter(
+        field.hints.title or label_of(field.name), hidden, guard_pattern(hidden, field)
+    )
 
 
-def guard(hidden: Hidden, field: Field) -> str:
+def guard_pattern(hidden: Hidden, field: KitField) -> str:
     """
-    Return the pattern, JavaScript's, that a hidden field's value must match.
+    Return the JavaScript pattern that a hidden field's value must match.
 
     Raises:
-        ValueError: It cannot be said in JavaScript.
+        ValueError: The pattern has no equivalent in JavaScript.
     """
-    own = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
-    return js_patterns.to_javascript(own)
+    pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
+    return js_patterns.to_javascript(pattern)
 
 
-def guard_of(shape: Shape) -> str:
-    """Return the guard pattern of a baked value that is no text; empty for text."""
+def guard_of(shape: FieldShape) -> str:
+    """Return the pattern of a platform value by its type; empty for text."""
     return {
-        Shape.INTEGER: "^(0|-?[1-9][0-9]*)$",
-        Shape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
-        Shape.BOOLEAN: "^(true|false)$",
+        FieldShape.INTEGER: "^(0|-?[1-9][0-9]*)$",
+        FieldShape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
+        FieldShape.BOOLEAN: "^(true|false)$",
     }.get(shape, "")
 
 
-def baked(title: str, hidden: Hidden, pattern: str) -> Schema:
-    """Return a parameter that holds a value of the platform."""
+def baked_parameter(title: str, hidden: Hidden, pattern: str) -> Schema:
+    """Return the form parameter of a platform value."""
     return {
         "title": title,
         "type": "string",
@@ -61,7 +63,7 @@ def baked(title: str, hidden: Hidden, pattern: str) -> Schema:
     }
 
 
-def titled(name: str) -> str:
-    """Write a property's name as a label: the first word with a capital, the rest without."""
-    first, *rest = spelt_out(name).split() or [name]
-    return " ".join([first, *(word if word.isupper() else word.lower() for word in rest)])
+def label_of(name: str) -> str:
+    """Return a property's name as a label: only the first word starts with a capital."""
+    first, *words = spelt_out(name).split() or [name]
+    return " ".join([first, *(word if word.isupper() else word.lower() for word in words)])

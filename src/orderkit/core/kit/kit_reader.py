@@ -1,7 +1,8 @@
 """
 Read a kit from a pack's files: ``definition.yaml`` and, if there is one, ``kit.yaml``.
 
-Messages name file, line, key and the way out. Called by ``core.kit.pack``.
+Messages name file, line, key and the way out. Whether both files agree is not checked here: that
+is done before a pack is published (``core.kit.consistency``). Called by ``core.kit.pack``.
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.consistency import Problem, problems
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
-    Change,
     Direction,
     End,
     Example,
@@ -26,6 +25,7 @@ from orderkit.core.kit.model import (
     How,
     KindRef,
     Kit,
+    KitChange,
     Lease,
     Link,
     Page,
@@ -36,7 +36,6 @@ from orderkit.core.kit.model import (
     spelt_out,
 )
 from orderkit.core.objects.kube_objects import XRD, Manifest, annotations_of, dig
-from orderkit.core.schema.xrd import BrokenXrdError
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import Files, data_kinds
 
@@ -51,12 +50,19 @@ _XRD_SCHEMA: dict[str, Any] = {
             "type": "object",
             "required": ["group", "names", "versions"],
             "properties": {
+                "group": {"type": "string"},
+                "names": {
+                    "type": "object",
+                    "required": ["kind"],
+                    "properties": {"kind": {"type": "string"}},
+                },
                 "versions": {
                     "type": "array",
+                    "items": {"type": "object", "properties": {"schema": {"type": "object"}}},
                     "contains": {"properties": {"referenceable": {"const": True}}},
                     "minContains": 1,
                     "maxContains": 1,
-                }
+                },
             },
         },
     },
@@ -86,37 +92,17 @@ def read_kit(name: str, files: Files) -> Kit:
             str(path), None, "is missing", hint=f"kit '{name}' needs an XRD there"
         )
     xrd = yaml11.load(files[path], name=str(path), schema=_XRD_SCHEMA)
-    spec = _document(name, files).get("spec") or {}
-    kit = kit_of(name, spec, xrd)
-    try:
-        found = next(problems(kit, spec), None)
-    except BrokenXrdError as error:
-        where = yaml11.place(str(path), files[path], error.steps)
-        raise InvalidInputError(where, None, f"is refused: {error}", hint=error.hint) from error
-    if found is not None:
-        raise told(found, name, files)
-    return kit
+    return kit_of(name, kit_spec(name, files), xrd)
 
 
-def all_problems(name: str, files: Files) -> tuple[InvalidInputError, ...]:
+def kit_spec(name: str, files: Files) -> dict[str, Any]:
     """
-    Return everything that is wrong with a kit beyond its files' own schemas.
+    Return ``spec`` of a kit's kit.yaml; empty if it has none.
 
     Raises:
-        InvalidInputError: A file is missing or not well-formed, so that nothing more can be said.
+        InvalidInputError: kit.yaml is broken; file, line and key are named.
     """
-    path = definition_path(name)
-    xrd = yaml11.load(files[path], name=str(path), schema=_XRD_SCHEMA)
-    spec = _document(name, files).get("spec") or {}
-    return tuple(told(found, name, files) for found in problems(kit_of(name, spec, xrd), spec))
-
-
-def told(problem: Problem, name: str, files: Files) -> InvalidInputError:
-    """Return a problem as an error that names file and line."""
-    path = definition_path(name) if problem.file == "xrd" else kit_path(name)
-    steps = problem.steps
-    where = yaml11.place(str(path), files[path], steps) if path in files else str(path)
-    return InvalidInputError(where, problem.value, problem.rule, hint=problem.hint)
+    return _document(name, files).get("spec") or {}
 
 
 def _document(name: str, files: Files) -> dict[str, Any]:
@@ -218,8 +204,8 @@ def _link(found: Mapping[str, Any]) -> Link:
     )
 
 
-def _change(found: Mapping[str, Any]) -> Change:
-    return Change(
+def _change(found: Mapping[str, Any]) -> KitChange:
+    return KitChange(
         name=found["name"],
         title=found.get("title") or spelt_out(found["name"]),
         fields=tuple(found["fields"]),

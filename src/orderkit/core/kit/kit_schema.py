@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.platform.baking import NAME
+from orderkit.core.platform.baking import BUILT_IN, NAME
 from orderkit.core.yaml.documents import DATA_KIND, document
 
 Schema = dict[str, Any]
@@ -20,7 +20,7 @@ ENTITY_REF = r"^([a-z]+:)?([a-z0-9][-a-z0-9_.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*$"
 _DURATION = r"^[1-9][0-9]*[hdw]$"
 
 
-def _told(schema: Schema, description: str) -> Schema:
+def _doc(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description}
 
 
@@ -28,8 +28,8 @@ def _map(values: Schema, description: str) -> Schema:
     return {"type": "object", "additionalProperties": values, "description": description}
 
 
-def _list(items: Schema, description: str, **more: Any) -> Schema:
-    return {"type": "array", "items": items, "description": description, **more}
+def _list(items: Schema, description: str, **keywords: Any) -> Schema:
+    return {"type": "array", "items": items, "description": description, **keywords}
 
 
 def _closed(description: str, required: list[str], properties: dict[str, Schema]) -> Schema:
@@ -42,7 +42,7 @@ def _closed(description: str, required: list[str], properties: dict[str, Schema]
     }
 
 
-_FIELD = _told(_TEXT, "A field of the XRD: its path below spec, dotted (teamName, storage.sizeGb).")
+_FIELD = _doc(_TEXT, "A field of the XRD: its path below spec, dotted (teamName, storage.sizeGb).")
 _FIELDS = _list(_FIELD, "Fields of the XRD.", minItems=1, uniqueItems=True)
 _SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 
@@ -72,19 +72,19 @@ _REFERS = _closed(
     {
         "apiVersion": _TEXT,
         "kind": _TEXT,
-        "ready": _told(_TEXT, "A path in the object, dotted, that must be true: status.ready."),
+        "ready": _doc(_TEXT, "A path in the object, dotted, that must be true: status.ready."),
     },
 )
 _HINTS = _closed(
     "How one field looks in the form.",
     [],
     {
-        "title": _told(_TEXT, "Its title. Default: its name, spelt out."),
-        "help": _told(_TEXT, "The line below it. Default: the XRD's description."),
-        "placeholder": _told(_TEXT, "Shown while it is empty."),
-        "widget": _told(_TEXT, "The form's ui:widget, for example textarea, radio, updown."),
-        "autofocus": _told(_FLAG, "The cursor starts here."),
-        "error": _told(_TEXT, "Shown instead of the regular expression that is not matched."),
+        "title": _doc(_TEXT, "Its title. Default: its name, spelt out."),
+        "help": _doc(_TEXT, "The line below it. Default: the XRD's description."),
+        "placeholder": _doc(_TEXT, "Shown while it is empty."),
+        "widget": _doc(_TEXT, "The form's ui:widget, for example textarea, radio, updown."),
+        "autofocus": _doc(_FLAG, "The cursor starts here."),
+        "error": _doc(_TEXT, "Shown instead of the regular expression that is not matched."),
         "labels": _map(_TEXT, "Enum value: the text that is shown for it."),
         "picker": _PICKER,
         "refers": _REFERS,
@@ -111,10 +111,10 @@ _HIDDEN = _closed(
         "from": {
             "type": "string",
             "pattern": f"^{NAME}$",
-            "description": "A name in platform.yaml's spec.values, or one of FORGE_URL, "
-            "FORGE_HOST, PACK_COMMIT, REGISTRY.",
+            "description": "A name in platform.yaml's spec.values, or one of "
+            f"{', '.join(BUILT_IN)}.",
         },
-        "pattern": _told(
+        "pattern": _doc(
             _TEXT,
             "What the value must match, so that an unbaked one is refused. "
             "Default: the XRD's pattern.",
@@ -151,7 +151,7 @@ _CHANGE = _closed(
             "maxLength": 40,
             "description": "Its name in commands and addresses.",
         },
-        "title": _told(_TEXT, "Its title in the portal. Default: the name, spelt out."),
+        "title": _doc(_TEXT, "Its title in the portal. Default: the name, spelt out."),
         "fields": _FIELDS,
         "direction": {
             "enum": ["any", "grow", "step", "never"],
@@ -169,8 +169,8 @@ _CHANGE = _closed(
             "default": "direct",
             "description": "direct: committed at once; review: a pull request.",
         },
-        "warning": _told(_TEXT, "Shown before the change is sent."),
-        "differs": _told(_FLAG, "Asking for what holds already is refused, not passed over."),
+        "warning": _doc(_TEXT, "Shown before the change is sent."),
+        "differs": _doc(_FLAG, "Asking for what holds already is refused, not passed over."),
     },
 )
 _KIND = _closed(
@@ -179,7 +179,7 @@ _KIND = _closed(
     {
         "apiVersion": _TEXT,
         "kind": _TEXT,
-        "resource": _told(_TEXT, "Its plural. Default: guessed from the kind."),
+        "resource": _doc(_TEXT, "Its plural. Default: guessed from the kind."),
     },
 )
 _EXAMPLE = _closed(
@@ -198,11 +198,11 @@ _SURVIVOR = _closed(
     {
         "text": _TEXT,
         "unless": {**_map(_SCALAR, "Not if these fields have these values."), "minProperties": 1},
-        "name": _told(
+        "name": _doc(
             {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"},
             "How an end asks for it to go too; the fields are set first then.",
         ),
-        "ask": _told(_TEXT, "What the form of the end asks, for example 'Delete it too'."),
+        "ask": _doc(_TEXT, "What the form of the end asks, for example 'Delete it too'."),
     },
 )
 _SURVIVOR["dependentRequired"] = {"name": ["ask"], "ask": ["name"]}
@@ -212,7 +212,7 @@ _FIRST = _closed(
     {
         "set": {**_map(_SCALAR, "Fields and their values."), "minProperties": 1},
         "until": _map(_SCALAR, "Paths in the XR's status, dotted, and what they must be."),
-        "why": _told(_TEXT, "What it is good for, in words."),
+        "why": _doc(_TEXT, "What it is good for, in words."),
     },
 )
 _FACT: Schema = {
@@ -226,8 +226,8 @@ _FACT: Schema = {
 }
 
 _SPEC: dict[str, Schema] = {
-    "title": _told(_TEXT, "What people call the kit. Default: the XRD's kind, spelt out."),
-    "description": _told(_TEXT, "One sentence. Default: the XRD's description."),
+    "title": _doc(_TEXT, "What people call the kit. Default: the XRD's kind, spelt out."),
+    "description": _doc(_TEXT, "One sentence. Default: the XRD's description."),
     "owner": {
         "type": "string",
         "pattern": ENTITY_REF,
@@ -245,7 +245,7 @@ _SPEC: dict[str, Schema] = {
         "description": "The fields that name an order, <kit>-<value>-<value>. "
         "Default: the form asks for a name.",
     },
-    "teamFrom": _told(_FIELD, "The field that names the team. Default: the form asks for it."),
+    "teamFrom": _doc(_FIELD, "The field that names the team. Default: the form asks for it."),
     "xrName": {
         **_TEXT,
         "default": "order",
@@ -287,8 +287,8 @@ _SPEC: dict[str, Schema] = {
         "Paths are below status, dotted.",
         ["paused", "cause", "exhausted"],
         {
-            "paused": _told(_TEXT, "A boolean: true stops."),
-            "cause": _told(_TEXT, "A text: why."),
+            "paused": _doc(_TEXT, "A boolean: true stops."),
+            "cause": _doc(_TEXT, "A text: why."),
             "exhausted": _list(
                 _TEXT,
                 "Causes that are answered 402, payment required. Every other one is 503.",

@@ -1,8 +1,8 @@
 """
-A kit as its XRD and kit.yaml say it, with every default filled in.
+The model of a kit: the content of its XRD and kit.yaml with all defaults.
 
-Plain values that other modules of this package project into files; ``core.kit.kit_reader`` makes
-them. Field paths are dotted property paths below ``spec`` of the XR.
+Plain values that ``core.kit.kit_reader`` makes and ``core.generate`` turns into files. Field paths
+are dotted property paths below ``spec`` of the XR.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from orderkit.core.yaml.documents import DataKinds
 FieldPath = str
 """``teamName``, ``storage.sizeGb``: properties below ``spec``, dotted."""
 NAME_PARAMETER, TEAM_PARAMETER = "name", "team"
-"""The form's own parameters, where no field gives the order's name or team."""
+"""The form's own parameters, used if no field holds the order's name or team."""
 _PART = re.compile(r"([a-z0-9-]*)(?:\{([A-Za-z0-9_.]+)\})?")
 _TEAM_PREFIX = "group:default/"
-"""What the catalog's picker puts in front of a team."""
+"""The prefix that the catalog's picker adds to a team."""
 
 
 class Direction(StrEnum):
@@ -37,7 +37,7 @@ class Direction(StrEnum):
 
 
 class How(StrEnum):
-    """How a change reaches the branch: committed at once, or by a pull request."""
+    """How a change reaches the branch: directly, or by a pull request."""
 
     DIRECT = "direct"
     REVIEW = "review"
@@ -50,17 +50,17 @@ class Picker:
     kind: Literal["entity", "owner"]
     filter: tuple[Mapping[str, Any], ...] = ()
     value: Literal["reference", "name"] = "reference"
-    """What of the entity the field holds."""
+    """The part of the entity that the field holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refers:
-    """A field that names an object of the cluster, which must be there when it is entered."""
+    """A field that names an object of the cluster, which must exist when it is entered."""
 
     api_version: str
     kind: str
     ready: str = ""
-    """A path in the object, dotted, that must be true; empty: being there is enough."""
+    """A dotted path in the object that must be true; empty: it only has to exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """How one field looks in the form; empty or None: as the XRD gives it."""
+    """How a field looks in the form; empty or None: as in the XRD."""
 
     title: str = ""
     help: str = ""
@@ -91,16 +91,16 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A field that gets a value of the platform when the pack is published."""
+    """A field that publishing fills with a value of the platform."""
 
     value: str
     """The value's name in platform.yaml."""
     pattern: str = ""
-    """What the value must match; empty: the XRD's pattern."""
+    """The pattern of the value; empty: the XRD's pattern."""
 
     @property
     def sentinel(self) -> str:
-        """What stands in the pack until the value is baked."""
+        """The placeholder in the pack that publishing replaces."""
         return f"__ORDERKIT_{self.value}__"
 
 
@@ -124,7 +124,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KitChange:
     """A change of a living order."""
 
     name: str
@@ -136,19 +136,19 @@ class Change:
     how: How = How.DIRECT
     warning: str = ""
     differs: bool = False
-    """Asking for what holds already is refused."""
+    """A request for the present value is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """What an order becomes before its end begins, because no function runs for a deleted XR."""
+    """A change before the end of an order, because no function runs for a deleted XR."""
 
     set: Mapping[FieldPath, str | int | float | bool]
     until: Mapping[str, Any] = field(default_factory=dict)
-    """Paths in the XR's status, dotted, and the values that are waited for."""
+    """Dotted paths in the XR's status, and the values to wait for."""
     why: str = ""
-    asked: bool = False
-    """A person asked for it when they typed the order's id: no review is waited for."""
+    requested: bool = False
+    """A person confirmed it with the order's id: no review is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +157,23 @@ class Survivor:
 
     text: str
     unless: Mapping[FieldPath, Any] = field(default_factory=dict)
-    """It does not if these fields have these values."""
+    """It does not outlive the order if these fields have these values."""
     name: str = ""
-    """How the request to end an order asks for it to go too; empty: that cannot be asked."""
+    """The name by which an end can remove it too; empty: it cannot."""
     ask: str = ""
-    """What the form of the end asks for then, in words."""
+    """The question in the form of the end."""
 
     def holds(self, spec: Mapping[str, Any]) -> bool:
         """Say whether it outlives an order with this ``spec``."""
-        told = self.unless.items()
-        return not told or any(dig(spec, *path.split(".")) != value for path, value in told)
+        conditions = self.unless.items()
+        return not conditions or any(
+            dig(spec, *path.split(".")) != value for path, value in conditions
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What is left of an order that has ended, and what comes first."""
+    """What remains of an ended order, and what happens before its end."""
 
     repository: Literal["archive", "delete"] = "archive"
     survives: tuple[Survivor, ...] = ()
@@ -180,12 +182,12 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Where the XR's status says that whoever uses it has to stop. Paths below ``status``."""
+    """The paths below ``status`` that tell the user of an XR to stop."""
 
     paused: FieldPath
     cause: FieldPath
     exhausted: tuple[str, ...]
-    """Causes that mean: what was paid for is used up."""
+    """Causes that mean that the budget is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An order as somebody could place it: values of the form."""
+    """An example order: values of the form."""
 
     name: str
     title: str
@@ -207,7 +209,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class KindRef:
-    """A kind that stations compose or read. `resource` is its plural; empty: not said."""
+    """A kind that stations compose or read. `resource` is its plural; empty: not given."""
 
     api_version: str
     kind: str
@@ -216,7 +218,7 @@ class KindRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """What the platform offers: a form, a skeleton, an XRD, and how orders are named."""
+    """An offer of the platform: form, skeleton, XRD, and the naming of its orders."""
 
     name: str
     xrd: Manifest
@@ -226,19 +228,19 @@ class Kit:
     type: str = "service"
     tags: tuple[str, ...] = ()
     name_from: tuple[FieldPath, ...] = ()
-    """Fields that give the order its name; empty: the form asks for it."""
+    """Fields that name the order; empty: the form asks for a name."""
     team_from: FieldPath = ""
-    """The field that names the team; empty: the form asks for it."""
+    """The field that names the team; empty: the form asks for the team."""
     xr_name: str = "order"
     xr_namespace: str = ""
-    """Namespace of the XR, with ``{field}`` for a field's value; empty: as it is delivered."""
+    """Namespace of the XR, with ``{field}`` for a field's value; empty: that of the Application."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Top-level field -> form parameter, where they differ."""
     pages: tuple[Page, ...] = ()
     fields: Mapping[FieldPath, Hints] = field(default_factory=dict)
     hidden: Mapping[FieldPath, Hidden] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[KitChange, ...] = ()
     """Empty: every visible field may change, directly."""
     end: End = field(default_factory=End)
     lease: Lease = field(default_factory=Lease)
@@ -247,9 +249,9 @@ class Kit:
     composes: tuple[KindRef, ...] = ()
     requires: tuple[KindRef, ...] = ()
     data_kinds: DataKinds = field(default_factory=dict)
-    """Kinds of which the kit says that they hold data, or do not."""
+    """Whether kinds hold data, as the kit declares."""
     facts: tuple[Manifest, ...] = ()
-    """Objects that stations find when the kit is tried; never delivered."""
+    """Objects for stations when ``kit check`` runs them; never delivered."""
 
     @property
     def kind(self) -> Kind:
@@ -263,12 +265,12 @@ class Kit:
 
     @property
     def namespace_parts(self) -> tuple[tuple[str, FieldPath], ...]:
-        """Texts of the XR's namespace, each with the field whose value follows it, or nothing."""
-        found = _PART.findall(self.xr_namespace)
-        return tuple((text, path) for text, path in found if text or path)
+        """Literal parts of the XR's namespace, each with the field that follows it, if any."""
+        parts = _PART.findall(self.xr_namespace)
+        return tuple((text, path) for text, path in parts if text or path)
 
     def namespace_of(self, spec: Mapping[str, Any]) -> str:
-        """Return the XR's namespace as its fields make it; empty if kit.yaml says none."""
+        """Return the XR's namespace, computed from its fields; empty without ``xrNamespace``."""
         return "".join(
             text + (_text(spec, path) if path else "") for text, path in self.namespace_parts
         )
@@ -277,26 +279,26 @@ class Kit:
     def schema(self) -> dict[str, Any]:
         """The author's ``openAPIV3Schema`` at the referenceable version."""
         version = next(v for v in self.xrd["spec"]["versions"] if v.get("referenceable"))
-        found: dict[str, Any] = dig(version, "schema", "openAPIV3Schema", default={})
-        return found
+        schema: dict[str, Any] = dig(version, "schema", "openAPIV3Schema", default={})
+        return schema
 
     @property
     def spec_schema(self) -> dict[str, Any]:
         """The XRD's schema of ``spec`` at the referenceable version."""
-        found: dict[str, Any] = dig(self.schema, "properties", "spec", default={})
-        return found
+        schema: dict[str, Any] = dig(self.schema, "properties", "spec", default={})
+        return schema
 
     @property
     def status_schema(self) -> dict[str, Any]:
         """The XRD's schema of ``status`` at the referenceable version."""
-        found: dict[str, Any] = dig(self.schema, "properties", "status", default={})
-        return found
+        schema: dict[str, Any] = dig(self.schema, "properties", "status", default={})
+        return schema
 
     @property
     def name_parameters(self) -> tuple[str, ...]:
         """The form parameters whose values name the order, dotted."""
-        own = self._own(NAME_PARAMETER)
-        return tuple(map(self.parameter, self.name_from)) or (own,)
+        name_parameter = self._own(NAME_PARAMETER)
+        return tuple(map(self.parameter, self.name_from)) or (name_parameter,)
 
     @property
     def team_parameter(self) -> str:
@@ -304,47 +306,49 @@ class Kit:
         return self.parameter(self.team_from) if self.team_from else self._own(TEAM_PARAMETER)
 
     def _own(self, name: str) -> str:
-        """Return the name of a parameter of the form itself: no field has it."""
-        taken = {self.aliases.get(field, field) for field in self.spec_schema.get("properties", {})}
-        return f"order_{name}" if name in taken else name
+        """Return the name of the form's own parameter that no field uses."""
+        field_parameters = {
+            self.aliases.get(field, field) for field in self.spec_schema.get("properties", {})
+        }
+        return f"order_{name}" if name in field_parameters else name
 
     def parameter(self, path: FieldPath) -> str:
         """Return the form parameter that carries a field, dotted like the field."""
-        head, dot, rest = path.partition(".")
-        return f"{self.aliases.get(head, head)}{dot}{rest}"
+        head, dot, subpath = path.partition(".")
+        return f"{self.aliases.get(head, head)}{dot}{subpath}"
 
     def order_id(self, parameters: Mapping[str, object]) -> OrderId:
         """
-        Name an order by its parameters.
+        Return the order's id for the form's parameters.
 
         Raises:
-            InvalidInputError: The result is no RFC 1123 label.
+            InvalidInputError: The result is not an RFC 1123 label.
         """
         names = self.name_parameters
-        told = "-".join(_text(parameters, name) for name in names)
-        return OrderId(check_label(" and ".join(names), f"{self.name}-{told}"))
+        suffix = "-".join(_text(parameters, name) for name in names)
+        return OrderId(check_label(" and ".join(names), f"{self.name}-{suffix}"))
 
     def team(self, parameters: Mapping[str, object]) -> TeamName:
         """
-        Return the team that orders; a reference ``group:default/<team>`` is read as its name.
+        Return the ordering team; of a reference ``group:default/<team>`` only the name.
 
         Raises:
-            InvalidInputError: It is no RFC 1123 label.
+            InvalidInputError: It is not an RFC 1123 label.
         """
         name = self.team_parameter
         return TeamName(check_label(name, _text(parameters, name).removeprefix(_TEAM_PREFIX)))
 
 
 def _text(parameters: Mapping[str, object], name: str) -> str:
-    found = dig(parameters, *name.split("."))
-    return "" if found is None else str(found)
+    value = dig(parameters, *name.split("."))
+    return "" if value is None else str(value)
 
 
 def spelt_out(name: str) -> str:
     """
     Write an identifier as a title: ``sizeGb`` is "Size Gb", ``XAgentBudget`` is "Agent Budget".
 
-    The ``X`` that Crossplane's kinds begin with by habit is left out.
+    The conventional ``X`` prefix of Crossplane's kinds is removed.
     """
     bare = re.sub(r"^X(?=[A-Z])", "", name)
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[-_.]+", " ", bare).split()
@@ -352,7 +356,7 @@ def spelt_out(name: str) -> str:
 
 
 def plural_of(kind: str) -> str:
-    """Return a plausible plural of a kind, lower case, by English rules."""
+    """Return the probable plural of a kind in lower case, by English rules."""
     name = kind.lower()
     if name.endswith("endpoints"):
         return name

@@ -1,15 +1,14 @@
 """
-A pack and its kits, as read from files that somebody else has fetched.
+Read a pack and its kits.
 
-``pack.yaml`` marks the root and names the kits. Each kit has its rooms: ``templates/<kit>``
-with ``kit.yaml`` and ``template.yaml``, ``stations/<kit>``, ``gitops/apis/<kit>``. What a kit
-is stands in ``core.kit``. This module reads from a mapping of paths to bytes; whether those
-come from a folder, a wheel or a repository is the caller's business.
+``pack.yaml`` marks the root and names the kits. Each kit has three folders: ``templates/<kit>``
+with ``kit.yaml`` and ``template.yaml``, ``stations/<kit>`` and ``gitops/apis/<kit>``. This module
+reads from a mapping of paths to bytes; the caller fetches them from a folder, a wheel or a
+repository.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -17,6 +16,7 @@ from pathlib import PurePosixPath
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.kit.model import Kit
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import DATA_KIND, NAME, DataKinds, Files, data_kinds, document
 
@@ -57,11 +57,11 @@ class Pack:
     kit_names: tuple[str, ...]
     files: Files
     providers: tuple[str, ...] | None = None
-    """Folders of ``gitops/providers`` that its kits need; None: all it has."""
+    """Folders of ``gitops/providers`` that its kits need; None: all of them."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """The release of everything the pack delivers and did not make."""
+    """The releases of the foreign software that the pack delivers."""
     data_kinds: DataKinds = field(default_factory=dict)
-    """Kinds of which the pack says that they hold data, or do not."""
+    """Whether kinds hold data, as the pack declares."""
 
     def kit(self, name: str) -> Kit:
         """
@@ -69,11 +69,10 @@ class Pack:
 
         Raises:
             NotFoundError: The pack has no kit of that name.
-            InvalidInputError: One of its files is broken.
+            InvalidInputError: One of its files is malformed.
         """
         if name not in self.kit_names:
-            near = difflib.get_close_matches(name, self.kit_names, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"kits: {', '.join(self.kit_names)}"
+            hint = did_you_mean(name, self.kit_names, f"kits: {', '.join(self.kit_names)}")
             raise NotFoundError(f"kit '{name}' is not in pack '{self.name}'", hint=hint)
         return read_kit(name, self.files)
 
@@ -96,15 +95,15 @@ def read_pack(files: Files) -> Pack:
     Read ``pack.yaml``.
 
     Raises:
-        InvalidInputError: It is missing or broken.
+        InvalidInputError: It is missing or malformed.
     """
     data = files.get(PurePosixPath("pack.yaml"))
     if data is None:
-        raise InvalidInputError("pack.yaml", None, "is missing: this is no pack")
-    found = yaml11.load(data, name="pack.yaml", schema=PACK_SCHEMA)
-    spec = found["spec"]
+        raise InvalidInputError("pack.yaml", None, "is missing: this is not a pack")
+    document = yaml11.load(data, name="pack.yaml", schema=PACK_SCHEMA)
+    spec = document["spec"]
     return Pack(
-        found["metadata"]["name"],
+        document["metadata"]["name"],
         tuple(spec["kits"]),
         files,
         tuple(spec["providers"]) if "providers" in spec else None,

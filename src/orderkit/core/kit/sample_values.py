@@ -1,10 +1,9 @@
 """
-Values that a schema allows: one to begin with, and others that differ from it in one field.
+Generate values that a schema allows: a first one, and others that differ from it in one field.
 
-Small on purpose: it tries enums, defaults, bounds and a list of usual texts against patterns, and
-gives up (None) where none fits; then the kit's own examples are needed. Rules in CEL are not looked
-at: the caller validates. Called by ``core.check.trial_orders`` and ``core.check.xrd_rules`` and by
-``core.generate.kit_draft``.
+Small on purpose: it tries enums, defaults, bounds and a list of common texts against patterns, and
+gives up where none fits; then the kit needs examples. It ignores CEL rules: the caller validates.
+Called by ``core.check.trial_orders`` and ``core.generate.kit_draft``.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ _LONG = ("a", "0", "A", "a0")
 
 
 class NoSampleError(ValueError):
-    """No value could be made up."""
+    """No valid value was found."""
 
 
 def sample(schema: Schema) -> Any:
     """
-    Return a value that the schema allows: its default, or the smallest that comes to mind.
+    Return a value that the schema allows: its default, or a small simple one.
 
     Raises:
-        NoSampleError: A pattern that none of the usual texts matches.
+        NoSampleError: None of the common texts matches a pattern.
     """
     if "default" in schema:
         return schema["default"]
@@ -63,14 +62,14 @@ def sample(schema: Schema) -> Any:
 
 def alternatives(schema: Schema, value: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """
-    Yield what was varied and the varied value: other enums, the other boolean, fields more or less.
+    Yield variations with their descriptions: other enum values and booleans, more or fewer fields.
 
-    Objects are gone into; lists and maps are not.
+    Varies the fields of objects, but not the entries of lists and maps.
     """
     required = set(schema.get("required") or ())
     for name, inner in (schema.get("properties") or {}).items():
-        for told, other in _others(inner, value.get(name), present=name in value):
-            yield f"{name}{told}", {**value, name: other}
+        for variation, other in _others(inner, value.get(name), present=name in value):
+            yield f"{name}{variation}", {**value, name: other}
         if name in value and name not in required and "default" not in inner:
             yield f"without {name}", {key: entry for key, entry in value.items() if key != name}
 
@@ -84,11 +83,11 @@ def _others(schema: Schema, value: Any, *, present: bool) -> Iterator[tuple[str,
     elif schema.get("type") == "boolean":
         yield f"={str(not value).lower()}", not value
     elif schema.get("type") == "object" and isinstance(value, Mapping):
-        yield from ((f".{told}", other) for told, other in alternatives(schema, value))
+        yield from ((f".{variation}", other) for variation, other in alternatives(schema, value))
 
 
 def longest(schema: Schema, limit: int) -> int:
-    """Return how long a value's text can get, at most `limit`: what is unbounded gives that."""
+    """Return the maximum length of a value's text, at most `limit`."""
     if schema.get("enum"):
         return min(limit, max(len(str(entry)) for entry in schema["enum"]))
     if schema.get("type") in {"integer", "number"}:
@@ -99,7 +98,7 @@ def longest(schema: Schema, limit: int) -> int:
 
 
 def long_text(schema: Schema, length: int) -> str | None:
-    """Return a text of this length that the pattern allows; None if none was found."""
+    """Return a text of this length that matches the pattern; None if none was found."""
     texts = [(letters * length)[:length] for letters in _LONG]
     with contextlib.suppress(NoSampleError):
         texts += _stretched(_text(schema), length)
@@ -107,17 +106,19 @@ def long_text(schema: Schema, length: int) -> str | None:
 
 
 def _stretched(text: str, length: int) -> Iterator[str]:
-    """Yield a text with one of its characters repeated until it is so long."""
-    more = length - len(text)
-    for index in range(len(text) if more >= 0 else 0):
-        yield text[: index + 1] + text[index] * more + text[index + 1 :]
+    """Yield the text extended to this length by repeating one of its characters."""
+    missing_length = length - len(text)
+    for index in range(len(text) if missing_length >= 0 else 0):
+        yield text[: index + 1] + text[index] * missing_length + text[index + 1 :]
 
 
 def fits(schema: Schema, text: str) -> bool:
-    """Say whether a text has the length and the pattern that a schema asks for."""
+    """Say whether a text matches the length and pattern of a schema."""
     pattern = schema.get("pattern")
-    least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
-    if len(text) < least or (most is not None and len(text) > most):
+    shortest_allowed, longest_allowed = int(schema.get("minLength", 0)), schema.get("maxLength")
+    if len(text) < shortest_allowed or (
+        longest_allowed is not None and len(text) > longest_allowed
+    ):
         return False
     try:
         return pattern is None or compile_pattern(str(pattern)).search(text) is not None
@@ -126,8 +127,10 @@ def fits(schema: Schema, text: str) -> bool:
 
 
 def _text(schema: Schema) -> str:
-    known = _FORMATS.get(str(schema.get("format")))
-    candidates = [known] if known else [*_TEXTS, "x" * int(schema.get("minLength", 0))]
+    format_sample = _FORMATS.get(str(schema.get("format")))
+    candidates = (
+        [format_sample] if format_sample else [*_TEXTS, "x" * int(schema.get("minLength", 0))]
+    )
     for candidate in candidates:
         if fits(schema, candidate):
             return candidate

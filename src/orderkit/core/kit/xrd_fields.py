@@ -1,10 +1,10 @@
 """
 The fields of a kit: the XRD's schema and kit.yaml's hints as one tree.
 
-The schema is the one of the CRD that Crossplane makes, so a form never asks for what would be
-dropped; Crossplane's own fields are left out. Hints in TeraSky's vocabulary (``x-ui-hidden``,
-``x-ui-advanced``, ``x-ui-order``) are read from the author's schema. Called by the projections
-of this package and by whoever needs to know a kit's fields.
+The schema is that of the CRD which Crossplane derives, so a form never asks for a field that would
+be dropped; Crossplane's own fields are omitted. Hints in TeraSky's vocabulary (``x-ui-hidden``,
+``x-ui-advanced``, ``x-ui-order``) are read from the author's schema. Called by the generators and
+by all code that needs a kit's fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from orderkit.core.kit import form_rules
-from orderkit.core.kit.form_rules import Limit
+from orderkit.core.kit.form_rules import RuleKeyword
 from orderkit.core.kit.model import FieldPath, Hidden, Hints, Kit
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.schema.structural.pruning import PRESERVE
@@ -29,8 +29,8 @@ ABSENT: Any = object()
 _NO_HINTS = Hints()
 
 
-class Shape(StrEnum):
-    """What kind of value a field holds, as a form sees it."""
+class FieldShape(StrEnum):
+    """The kind of value that a field holds, from the form's point of view."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -43,48 +43,48 @@ class Shape(StrEnum):
     FREE = "free"
     """Anything: ``x-kubernetes-preserve-unknown-fields`` without properties."""
     EMPTY = "empty"
-    """An object whose content would be pruned: nothing can be entered."""
+    """An object whose content would be pruned, so nothing can be entered."""
 
 
-SCALARS = frozenset({Shape.TEXT, Shape.INTEGER, Shape.NUMBER, Shape.BOOLEAN})
+SCALARS = frozenset({FieldShape.TEXT, FieldShape.INTEGER, FieldShape.NUMBER, FieldShape.BOOLEAN})
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class KitField:
     """One property below ``spec`` of the XR, or an entry of a list or map."""
 
     name: str
     path: FieldPath
     """Dotted; entries of lists and maps end in ``[]``."""
-    shape: Shape
+    shape: FieldShape
     schema: Schema
     required: bool
     """Whether the XR is refused without it. A default makes it optional."""
     present: bool
-    """Whether what holds it is in every XR: only then may the form fill in its default."""
+    """Whether its parent is in every XR: only then may the form fill in its default."""
     default: Any = ABSENT
     hints: Hints = _NO_HINTS
     hidden: Hidden | None = None
     unseen: bool = False
-    """``x-ui-hidden``: no part of the form."""
+    """``x-ui-hidden``: not part of the form."""
     advanced: bool = False
     order: float | None = None
-    fields: tuple[Field, ...] = ()
-    item: Field | None = None
+    fields: tuple[KitField, ...] = ()
+    item: KitField | None = None
     """What a list or map holds."""
-    limits: tuple[Limit, ...] = ()
-    """What rules of the XRD ask for, said as keywords."""
+    limits: tuple[RuleKeyword, ...] = ()
+    """Rules of the XRD, translated to keywords."""
     sentences: tuple[str, ...] = ()
-    """Rules that a form can only tell."""
+    """Rules that a form can only describe."""
 
     @property
     def visible(self) -> bool:
-        """Whether somebody fills it in."""
-        return self.hidden is None and not self.unseen and self.shape is not Shape.EMPTY
+        """Whether a person fills it in."""
+        return self.hidden is None and not self.unseen and self.shape is not FieldShape.EMPTY
 
     @property
     def asked(self) -> bool:
-        """Whether the order form shows it; forms of changes show all that is visible."""
+        """Whether the order form shows it; forms of changes show all visible fields."""
         return self.visible and self.hints.ask == "order"
 
     @property
@@ -95,38 +95,38 @@ class Field:
     @property
     def may_be_empty(self) -> bool:
         """
-        Whether the XR leaves it out when nothing in it is entered.
+        Whether the XR omits it if nothing is entered in it.
 
-        A form sends empty lists and maps, and groups of them, where nobody touched anything; no
-        rule should find them in the XR.
+        A form sends empty lists, maps and groups for untouched fields; the XR must not contain
+        them, because rules would see them.
         """
         optional = not self.required and self.default is ABSENT and self.hidden is None
-        holds = self.shape in (Shape.LIST, Shape.MAP, Shape.FREE, Shape.OBJECT)
+        holds = self.shape in (FieldShape.LIST, FieldShape.MAP, FieldShape.FREE, FieldShape.OBJECT)
         return optional and holds and not any(field.hidden for field in self.walk())
 
-    def walk(self) -> Iterator[Field]:
-        """Yield the field and what is below it, entries of lists and maps left out."""
+    def walk(self) -> Iterator[KitField]:
+        """Yield the field and its nested fields, without entries of lists and maps."""
         yield self
         for field in self.fields:
             yield from field.walk()
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """All fields of a kit, and the rules of its ``spec`` that a form can only tell."""
+class KitFields:
+    """All fields of a kit, and the rules of its ``spec`` that a form can only describe."""
 
-    top: tuple[Field, ...]
+    top: tuple[KitField, ...]
     rules: tuple[tuple[frozenset[str], str], ...]
-    """For each: the top-level fields it speaks of, and its sentence."""
+    """For each rule: the top-level fields it uses, and its sentence."""
     preserves: bool
-    """Whether ``spec`` keeps fields that no schema knows."""
+    """Whether ``spec`` keeps fields that are not in the schema."""
 
-    def walk(self) -> Iterator[Field]:
-        """Yield every field, entries of lists and maps left out, in the form's order."""
+    def walk(self) -> Iterator[KitField]:
+        """Yield every field in the form's order, without entries of lists and maps."""
         for field in self.top:
             yield from field.walk()
 
-    def find(self, path: FieldPath) -> Field | None:
+    def find(self, path: FieldPath) -> KitField | None:
         """Return the field of that path."""
         return next((field for field in self.walk() if field.path == path), None)
 
@@ -136,25 +136,25 @@ class Fields:
         return tuple(field.path for field in self.walk())
 
 
-def fields_of(kit: Kit) -> Fields:
+def fields_of(kit: Kit) -> KitFields:
     """
     Return the fields of a kit in the order of its XRD.
 
     Raises:
-        BrokenXrdError: Crossplane could make no CRD of the XRD.
+        BrokenXrdError: Crossplane cannot derive a CRD from the XRD.
     """
     spec = spec_of(kit)
     reader = _Reader(kit)
-    top, told = reader.properties(spec, kit.spec_schema, "", present=True)
-    return Fields(top, (*told, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
+    top, rules = reader.properties(spec, kit.spec_schema, "", present=True)
+    return KitFields(top, (*rules, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
 
 
 def spec_of(kit: Kit) -> dict[str, Any]:
     """
-    Return the schema of ``spec`` as the API server will have it, without Crossplane's fields.
+    Return the schema of ``spec`` as in the API server, without Crossplane's fields.
 
     Raises:
-        BrokenXrdError: Crossplane could make no CRD of the XRD.
+        BrokenXrdError: Crossplane cannot derive a CRD from the XRD.
     """
     version = xr_kind(kit.xrd).version
     crd = crd_for(kit.xrd)
@@ -164,32 +164,32 @@ def spec_of(kit: Kit) -> dict[str, Any]:
     )
     ours = spec_fields(scope_of(kit.xrd), "")
     theirs = spec.get("properties") or {}
-    spec["properties"] = {name: found for name, found in theirs.items() if name not in ours}
+    spec["properties"] = {name: schema for name, schema in theirs.items() if name not in ours}
     return spec
 
 
 _BY_TYPE = {
-    "string": Shape.TEXT,
-    "integer": Shape.INTEGER,
-    "number": Shape.NUMBER,
-    "boolean": Shape.BOOLEAN,
-    "array": Shape.LIST,
+    "string": FieldShape.TEXT,
+    "integer": FieldShape.INTEGER,
+    "number": FieldShape.NUMBER,
+    "boolean": FieldShape.BOOLEAN,
+    "array": FieldShape.LIST,
 }
 
 
-def shape_of(schema: Schema) -> Shape:
-    """Say what kind of value a schema holds."""
+def shape_of(schema: Schema) -> FieldShape:
+    """Return the kind of value that a schema describes."""
     if schema.get(INT_OR_STRING):
-        return Shape.INT_OR_STRING
+        return FieldShape.INT_OR_STRING
     by_type = _BY_TYPE.get(str(schema.get("type")))
     if by_type is not None:
         return by_type
     if schema.get("properties"):
-        return Shape.OBJECT
-    more = schema.get("additionalProperties")
-    if isinstance(more, dict) and more:
-        return Shape.MAP
-    return Shape.FREE if schema.get(PRESERVE) or more else Shape.EMPTY
+        return FieldShape.OBJECT
+    values = schema.get("additionalProperties")
+    if isinstance(values, dict) and values:
+        return FieldShape.MAP
+    return FieldShape.FREE if schema.get(PRESERVE) or values else FieldShape.EMPTY
 
 
 class _Reader:
@@ -200,32 +200,46 @@ class _Reader:
 
     def properties(
         self, schema: Schema, author: Schema, path: FieldPath, *, present: bool
-    ) -> tuple[tuple[Field, ...], tuple[tuple[frozenset[str], str], ...]]:
-        """Return the fields of an object, and its rules that are about more than one of them."""
+    ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
+        """Return the fields of an object, and its rules about more than one of them."""
         required = schema.get("required") or ()
         hints = author.get("properties")
-        found: list[Field] = []
+        fields: list[KitField] = []
         for name, inner in (schema.get("properties") or {}).items():
-            place = f"{path}.{name}" if path else name
-            own = hints.get(name) if isinstance(hints, Mapping) else None
-            found.append(
-                self._field(name, place, inner, own, present=present, asked=name in required)
+            field_path = f"{path}.{name}" if path else name
+            author_schema = hints.get(name) if isinstance(hints, Mapping) else None
+            fields.append(
+                self._field(
+                    name,
+                    field_path,
+                    inner,
+                    author_schema,
+                    present=present,
+                    is_required=name in required,
+                )
             )
-        found.sort(key=lambda field: (field.order is None, field.order or 0))
-        return self._ruled(tuple(found), schema)
+        fields.sort(key=lambda field: (field.order is None, field.order or 0))
+        return self._ruled(tuple(fields), schema)
 
     def _field(
-        self, name: str, path: FieldPath, schema: Schema, author: Any, *, present: bool, asked: bool
-    ) -> Field:
+        self,
+        name: str,
+        path: FieldPath,
+        schema: Schema,
+        author: Any,
+        *,
+        present: bool,
+        is_required: bool,
+    ) -> KitField:
         author = author if isinstance(author, Mapping) else {}
         default = schema.get("default")
         order = author.get("x-ui-order")
-        field = Field(
+        field = KitField(
             name=name,
             path=path,
             shape=shape_of(schema),
             schema=schema,
-            required=asked and default is None,
+            required=is_required and default is None,
             present=present,
             default=ABSENT if default is None else default,
             hints=self._kit.fields.get(path, _NO_HINTS),
@@ -236,70 +250,77 @@ class _Reader:
         )
         return self._completed(field, author)
 
-    def _completed(self, field: Field, author: Schema) -> Field:
-        """Add what is inside the field, and its own rules."""
-        told: tuple[str, ...] = ()
-        if field.shape is Shape.OBJECT:
+    def _completed(self, field: KitField, author: Schema) -> KitField:
+        """Add the nested fields and the field's own rules."""
+        rule_sentences: tuple[str, ...] = ()
+        if field.shape is FieldShape.OBJECT:
             inner, about = self.properties(
                 _with_defaults(field), author, field.path, present=field.always
             )
             field = replace(field, fields=inner)
-            told = tuple(sentence for _, sentence in about)
-        elif field.shape in (Shape.LIST, Shape.MAP):
-            key = "items" if field.shape is Shape.LIST else "additionalProperties"
+            rule_sentences = tuple(sentence for _, sentence in about)
+        elif field.shape in (FieldShape.LIST, FieldShape.MAP):
+            key = "items" if field.shape is FieldShape.LIST else "additionalProperties"
             item = self._field(
-                "", f"{field.path}[]", field.schema[key], author.get(key), present=True, asked=True
+                "",
+                f"{field.path}[]",
+                field.schema[key],
+                author.get(key),
+                present=True,
+                is_required=True,
             )
             field = replace(field, item=item)
-        found = tuple(_choices(field.schema))
-        field = replace(field, sentences=(*told, *(sentence for _, sentence in found)))
+        choice_rules = tuple(_choices(field.schema))
+        field = replace(
+            field, sentences=(*rule_sentences, *(sentence for _, sentence in choice_rules))
+        )
         for rule in form_rules.rules_of(field.schema):
-            if field.shape is not Shape.OBJECT:
+            if field.shape is not FieldShape.OBJECT:
                 field = _limited(field, str(rule.get("rule", "")), rule)
         return field
 
     def _ruled(
-        self, found: tuple[Field, ...], schema: Schema
-    ) -> tuple[tuple[Field, ...], tuple[tuple[frozenset[str], str], ...]]:
-        """Hand each rule of an object to the one property it is about, or tell it."""
-        by_name = {field.name: field for field in found}
-        told: list[tuple[frozenset[str], str]] = []
+        self, fields: tuple[KitField, ...], schema: Schema
+    ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
+        """Move each rule of an object to its only property, or keep it as a sentence."""
+        by_name = {field.name: field for field in fields}
+        rules: list[tuple[frozenset[str], str]] = []
         for rule in form_rules.rules_of(schema):
             text = str(rule.get("rule", ""))
-            about = form_rules.delegated(text, str(rule.get("message") or ""))
+            about = form_rules.rule_of_one_property(text, str(rule.get("message") or ""))
             field = by_name.get(about.name) if about else None
             if about and field and (about.guarded or field.always):
                 by_name[field.name] = _limited(field, about.rule, rule)
             else:
-                told.append((form_rules.mentioned(text), form_rules.sentence(rule)))
-        return tuple(by_name.values()), tuple(told)
+                rules.append((form_rules.properties_mentioned(text), form_rules.sentence(rule)))
+        return tuple(by_name.values()), tuple(rules)
 
 
-def _limited(field: Field, text: str, rule: Mapping[str, Any]) -> Field:
-    """Add a rule to a field: as keywords if that is exact, else as a sentence."""
+def _limited(field: KitField, text: str, rule: Mapping[str, Any]) -> KitField:
+    """Add a rule to a field, as keywords if that is exact, else as a sentence."""
     message = str(rule.get("message") or "")
-    found = None if "oldSelf" in text else form_rules.limits(text, message, field.schema)
-    taken = {limit.keyword for limit in field.limits}
+    new_limits = None if "oldSelf" in text else form_rules.limits(text, message, field.schema)
+    keywords = {limit.keyword for limit in field.limits}
     if (
-        found is None
-        or any(limit.keyword in taken for limit in found)
-        or _contradicts(field, found)
+        new_limits is None
+        or any(limit.keyword in keywords for limit in new_limits)
+        or _contradicts(field, new_limits)
     ):
         return replace(field, sentences=(*field.sentences, form_rules.sentence(rule)))
-    more = tuple(limit for limit in found if form_rules.says_more(limit, field.schema))
-    return replace(field, limits=(*field.limits, *more))
+    tighter = tuple(limit for limit in new_limits if form_rules.is_tighter(limit, field.schema))
+    return replace(field, limits=(*field.limits, *tighter))
 
 
-def _contradicts(field: Field, found: Sequence[Limit]) -> bool:
-    """Say whether a default is outside a choice: the form must offer what it begins with."""
+def _contradicts(field: KitField, new_limits: Sequence[RuleKeyword]) -> bool:
+    """Say whether the default is not among the choices: the form must offer its initial value."""
     return any(
         limit.keyword == "enum" and field.default is not ABSENT and field.default not in limit.value
-        for limit in found
+        for limit in new_limits
     )
 
 
-def _with_defaults(field: Field) -> dict[str, Any]:
-    """Return an object's schema with its own default handed down: it wins over the inner ones."""
+def _with_defaults(field: KitField) -> dict[str, Any]:
+    """Return an object's schema with its default applied to its properties, where it wins."""
     schema = dict(field.schema)
     if not isinstance(field.default, dict) or not field.default:
         return schema
@@ -311,28 +332,28 @@ def _with_defaults(field: Field) -> dict[str, Any]:
 
 
 def _choices(schema: Schema) -> Iterator[tuple[frozenset[str], str]]:
-    """Tell ``oneOf``, ``anyOf``, ``allOf`` and ``not``, which would change how a form looks."""
+    """Yield sentences for ``oneOf``, ``anyOf``, ``allOf`` and ``not``: forms cannot show them."""
     if schema.get(INT_OR_STRING):
         return
     for key, words in (("oneOf", "Exactly one of"), ("anyOf", "At least one of")):
         branches = schema.get(key)
         if not branches:
             continue
-        names = [b["required"][0] for b in branches if _asks_for_one(b)]
+        names = [b["required"][0] for b in branches if _requires_one_field(b)]
         if len(names) == len(branches):
-            yield frozenset(names), f"{words} {_listed(names)} is needed."
+            yield frozenset(names), f"{words} {_joined_names(names)} is needed."
         else:
-            yield frozenset(), _MORE
+            yield frozenset(), _UNSHOWN_RULES
     if schema.get("allOf") or schema.get("not"):
-        yield frozenset(), _MORE
+        yield frozenset(), _UNSHOWN_RULES
 
 
-_MORE = "More rules are checked when it is ordered."
+_UNSHOWN_RULES = "More rules are checked when it is ordered."
 
 
-def _asks_for_one(branch: object) -> bool:
+def _requires_one_field(branch: object) -> bool:
     return isinstance(branch, dict) and set(branch) == {"required"} and len(branch["required"]) == 1
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

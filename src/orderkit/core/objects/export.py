@@ -31,9 +31,9 @@ def authored(xr: Manifest) -> Manifest:
     if meta.get("namespace"):
         kept["namespace"] = meta["namespace"]
     for key in ("labels", "annotations"):
-        own = _own(meta.get(key) or {})
-        if own:
-            kept[key] = own
+        own_entries = _own(meta.get(key) or {})
+        if own_entries:
+            kept[key] = own_entries
     return {
         "apiVersion": xr["apiVersion"],
         "kind": xr["kind"],
@@ -54,10 +54,12 @@ def _is_foreign(name: str) -> bool:
 
 
 def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in spec.items() if key not in _CROSSPLANES}
-    if isinstance(found.get("crossplane"), Mapping):
-        own = {k: v for k, v in found["crossplane"].items() if k not in _CROSSPLANES}
-        del found["crossplane"]
-        if own:
-            found["crossplane"] = own
-    return found
+    own_spec = {key: value for key, value in spec.items() if key not in _CROSSPLANES}
+    if isinstance(own_spec.get("crossplane"), Mapping):
+        crossplane_fields = {
+            k: v for k, v in own_spec["crossplane"].items() if k not in _CROSSPLANES
+        }
+        del own_spec["crossplane"]
+        if crossplane_fields:
+            own_spec["crossplane"] = crossplane_fields
+    return own_spec

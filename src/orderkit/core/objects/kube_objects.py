@@ -75,8 +75,8 @@ class ObjectKey:
 
     def to_json(self) -> dict[str, str]:
         """Return it as Kubernetes writes a reference."""
-        found = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "name": self.name}
-        return found | ({"namespace": self.namespace} if self.namespace else {})
+        identity = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "name": self.name}
+        return identity | ({"namespace": self.namespace} if self.namespace else {})
 
     @classmethod
     def from_json(cls, reference: Mapping[str, str]) -> Self:
@@ -85,8 +85,8 @@ class ObjectKey:
         return cls(kind, reference.get("name", ""), reference.get("namespace", ""))
 
     def __str__(self) -> str:
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {where}"
+        qualified_name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {qualified_name}"
 
 
 NAMESPACE = Kind("", "v1", "Namespace")
@@ -110,8 +110,8 @@ CLUSTER_SCOPED_HOME = "default"
 
 def metadata(manifest: Manifest) -> dict[str, Any]:
     """Return ``metadata``, or an empty dict when it is missing or no map."""
-    found = manifest.get("metadata")
-    return found if isinstance(found, dict) else {}
+    meta = manifest.get("metadata")
+    return meta if isinstance(meta, dict) else {}
 
 
 def annotations_of(manifest: Manifest) -> dict[str, str]:
@@ -135,8 +135,8 @@ def dig(value: object, *path: str, default: Any = None) -> Any:
 
 def condition(manifest: Manifest, type_: str) -> dict[str, Any] | None:
     """Return the entry of ``status.conditions`` with this type, or None."""
-    found: Iterable[object] | None = dig(manifest, "status", "conditions")
-    for entry in found or ():  # a fresh CRD has null there for a moment
+    conditions: Iterable[object] | None = dig(manifest, "status", "conditions")
+    for entry in conditions or ():  # a fresh CRD has null there for a moment
         if isinstance(entry, dict) and entry.get("type") == type_:
             return entry
     return None

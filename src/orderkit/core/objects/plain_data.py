@@ -46,12 +46,12 @@ def _plain(value: Any) -> Any:
     if kind is str or kind is bool or value is None:
         return value
     if kind is dict:
-        found = {}
+        plain_map = {}
         for key, entry in value.items():
             if type(key) is not str:
                 raise _OddError
-            found[key] = entry if type(entry) is str else _plain(entry)
-        return found
+            plain_map[key] = entry if type(entry) is str else _plain(entry)
+        return plain_map
     if kind is list:
         return [entry if type(entry) is str else _plain(entry) for entry in value]
     if kind is int and -_EXACT_MAX <= value <= _EXACT_MAX:

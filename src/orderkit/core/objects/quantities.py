@@ -39,10 +39,10 @@ def parse(text: str) -> Decimal:
         NoQuantity: The server would not read it.
         Unsure: The server would change it.
     """
-    found = _SHAPE.match(text)
-    if not found:
+    match = _SHAPE.match(text)
+    if not match:
         raise NoQuantity(_SHAPE_TEXT)
-    number, suffix = found.groups()
+    number, suffix = match.groups()
     if number.count(".") > 1:
         raise NoQuantity(_SHAPE_TEXT)
     if not _NUMBER.match(number):

@@ -55,9 +55,9 @@ def with_value(value: Any, steps: Sequence[Step], new: Any) -> Any:
     """
     if not steps:
         return new
-    first, rest = steps[0], steps[1:]
+    first, further_steps = steps[0], steps[1:]
     if isinstance(value, list) and isinstance(first, int) and first < len(value):
-        changed = with_value(value[first], rest, new)
+        changed = with_value(value[first], further_steps, new)
         return [*value[:first], *([] if changed is ABSENT else [changed]), *value[first + 1 :]]
     if value is ABSENT or value is None:
         value = {}
@@ -65,23 +65,25 @@ def with_value(value: Any, steps: Sequence[Step], new: Any) -> Any:
         raise KeyError(first)
     if new is ABSENT and first not in value:
         return value
-    changed = with_value(value.get(first, ABSENT), rest, new)
+    changed = with_value(value.get(first, ABSENT), further_steps, new)
     if changed is ABSENT:
         return {key: entry for key, entry in value.items() if key != first}
     return {**value, first: changed}
 
 
-def same(one: Any, other: Any) -> bool:
+def same(value: Any, other_value: Any) -> bool:
     """Say whether two values are the same to Kubernetes: 1 and True are not, 1 and 1.0 are."""
-    if one is other or type(one) is str:
-        return bool(one == other)
-    if isinstance(one, bool) is not isinstance(other, bool):
+    if value is other_value or type(value) is str:
+        return bool(value == other_value)
+    if isinstance(value, bool) is not isinstance(other_value, bool):
         return False
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(value, dict) and isinstance(other_value, dict):
+        return value.keys() == other_value.keys() and all(
+            same(value[key], other_value[key]) for key in value
+        )
+    if isinstance(value, list) and isinstance(other_value, list):
+        return len(value) == len(other_value) and all(map(same, value, other_value))
+    return bool(value == other_value)
 
 
 def shown(value: Any) -> str:
@@ -97,8 +99,8 @@ def shown_pair(old: Any, new: Any, *, limit: int = _SHOWN_MAX) -> tuple[str, str
     if max(map(len, texts)) > limit and common > limit // 2:
         begin = common - limit // 4
         texts = [f"…{text[begin:]}" for text in texts]
-    one, other = (shorten(text, limit=limit) for text in texts)
-    return one, other
+    old_text, new_text = (shorten(text, limit=limit) for text in texts)
+    return old_text, new_text
 
 
 def whole(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""An order as files: its record, its state, the ledger, its limits, its end."""
+"""Orders: their files, state, limits and end, and the ledger that lists them."""

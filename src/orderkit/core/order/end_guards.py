@@ -1,15 +1,16 @@
 """
-What keeps an order from being ended: its own protection, and others that need it.
+What prevents the end of an order: its own protection, and other orders that depend on it.
 
-Both stand in the XR's file, so they are changed like everything else of an order, through Git:
+Both are annotations in the XR's file, so they change through Git like the rest of an order:
 
     metadata:
       annotations:
         orderkit.dev/protected: production until the audit in May    # any text; false lifts it
         orderkit.dev/depends-on: bucket-photos, network-blue         # ids of other orders
 
-Besides, an XR needs another one if its kit says that its stations read that kind (``requires``)
-and a field of its spec has the other's name. Pure; called by ``flows.end.guard_check``.
+An XR also depends on another one if its kit declares that its stations read that kind
+(``requires``) and a field of its spec has the other XR's name. Pure; called by
+``flows.end.guard_check``.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ _LIFTED = ("", "false")
 
 
 def protection(manifests: Iterable[Manifest]) -> str:
-    """Return what the first protected object says why it is; empty: nothing is protected."""
+    """Return the reason of the first protected object; empty if none is protected."""
     for manifest in manifests:
-        said = str(dig(manifest, "metadata", "annotations", PROTECTED, default="")).strip()
-        if said.lower() not in _LIFTED:
-            return said
+        text = str(dig(manifest, "metadata", "annotations", PROTECTED, default="")).strip()
+        if text.lower() not in _LIFTED:
+            return text
     return ""
 
 
 def needs(other: Manifest, order: OrderId, xr_name: str, *, reads_kind: bool) -> str:
     """
-    Say by what another XR needs an order; empty: it does not.
+    Return how another XR depends on an order; empty if it does not.
 
     Args:
         xr_name: The name of the order's XR.
-        reads_kind: Whether the other's kit reads objects of this order's kind.
+        reads_kind: Whether the other XR's kit reads objects of this order's kind.
     """
-    named = dig(other, "metadata", "annotations", DEPENDS_ON, default="")
-    if order in str(named).replace(",", " ").split():
+    depends_on = dig(other, "metadata", "annotations", DEPENDS_ON, default="")
+    if order in str(depends_on).replace(",", " ").split():
         return f"its annotation {DEPENDS_ON}"
     if reads_kind:
         for path, value in _texts(other.get("spec"), "spec"):

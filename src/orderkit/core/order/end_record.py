@@ -1,9 +1,9 @@
 """
-The end of an order as the ledger records it: which step is under way, what must be gone.
+The end of an order as recorded in the ledger: the current step, and what must be gone.
 
-``data/<team>/<order>/end.yaml`` while it ends, ``tombstone.yaml`` afterwards. Each step is
-recorded before it is taken, so whoever repeats the command knows where to go on, and the list
-of what must disappear is the one seen before anything was touched.
+``data/<team>/<order>/end.yaml`` while it ends, ``tombstone.yaml`` afterwards. Each step is recorded
+before it is carried out, so that a repeated command knows where to continue. The list of objects
+that must disappear is made before anything is changed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from orderkit.core.yaml.documents import API_VERSION
 Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
 STEPS: tuple[Step, ...] = get_args(Step)
 Phase = Literal["first"] | Step
-"""What an end tells of while it runs; ``first`` comes before anything is recorded."""
+"""The phases that an end reports; ``first`` comes before anything is recorded."""
 Survivor = Literal["archive", "delete"]
-"""What becomes of the repository."""
+"""What happens to the repository."""
 
 _OBJECT = {
     "type": "object",
@@ -77,17 +77,17 @@ class EndRecord:
     started_at: str
     must_be_gone: Sequence[ObjectKey]
     emptied_at: str = ""
-    """Commit of the order's repository that removed its manifests."""
+    """The commit in the order's repository that removed its manifests."""
     ended_at: str = ""
     survives: Sequence[str] = ()
-    """What the kit says outlives its orders, in words."""
+    """What outlives the order according to its kit, in words."""
 
     def at(self, step: Step) -> EndRecord:
-        """Return the record with a later step."""
+        """Return the record at a later step."""
         return replace(self, step=step)
 
     def passed(self, step: Step) -> bool:
-        """Say whether `step` was recorded already, so that a later one is under way."""
+        """Say whether a step after `step` is recorded."""
         return STEPS.index(self.step) > STEPS.index(step)
 
     def to_yaml(self) -> str:
@@ -117,12 +117,12 @@ def parse(text: str, *, name: str) -> EndRecord:
     Read a record; `name` is what messages call the file.
 
     Raises:
-        InvalidInputError: It is not readable or lacks something.
+        InvalidInputError: It is unreadable or incomplete.
     """
-    found = yaml11.load(text, name=name, schema=_SCHEMA)
-    spec = found["spec"]
+    record = yaml11.load(text, name=name, schema=_SCHEMA)
+    spec = record["spec"]
     return EndRecord(
-        order=OrderId(found["metadata"]["name"]),
+        order=OrderId(record["metadata"]["name"]),
         kit=spec["kit"],
         requester=spec["requester"],
         repository=spec["repository"],

@@ -1,5 +1,5 @@
 """
-The ledger's files: which exist, what stands in them, how they are found again.
+The ledger's files: their paths and content, and how to find them.
 
     teams/<team>.yaml            the team's AppProject and the Application for apps/<team>/
     apps/<team>/<order>.yaml     the order's Application
@@ -7,8 +7,8 @@ The ledger's files: which exist, what stands in them, how they are found again.
     data/<team>/<order>/end.yaml              an end under way, never delivered
     data/<team>/<order>/tombstone-<when>.yaml one per end
 
-Layout chosen so that one bad file hurts one order, at worst one team: a malformed file stops
-every new child of the Application that holds it (observed on Argo CD 3.2.11). Pure: it makes
+The layout limits the damage of a bad file to one order, at worst one team: a malformed file blocks
+every new child of the Application that delivers it (observed on Argo CD 3.2.11). Pure: it writes
 and reads texts; flows commit them.
 """
 
@@ -38,7 +38,7 @@ KIT_LABEL = "orderkit.dev/kit"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 IN_CLUSTER = "https://kubernetes.default.svc"
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
-"""Keeps a commit for one team from making Argo CD look at every other team."""
+"""Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
 _APP_PARTS, _DATA_PARTS = 3, 4
 _END = "end.yaml"
@@ -46,7 +46,7 @@ _END = "end.yaml"
 
 @dataclass(frozen=True, slots=True)
 class OrderEntry:
-    """An order as the ledger's file names tell it."""
+    """An order as named by a file of the ledger."""
 
     team: TeamName
     order: OrderId
@@ -60,7 +60,7 @@ class OrderEntry:
         return PurePosixPath("data", self.team, self.order, _END)
 
     def tombstone_path(self, started_at: str) -> PurePosixPath:
-        """Return where the tombstone of the end begun at `started_at` (ISO 8601) stands."""
+        """Return the path of the tombstone for the end started at `started_at` (ISO 8601)."""
         stamp = "".join(c for c in started_at.partition("+")[0] if c.isalnum())
         return self.end_path.with_name(f"tombstone-{stamp}.yaml")
 
@@ -70,7 +70,7 @@ class OrderEntry:
 
 
 def team_path(team: TeamName) -> PurePosixPath:
-    """Return where a team's file stands."""
+    """Return the path of a team's file."""
     return PurePosixPath("teams", f"{team}.yaml")
 
 
@@ -94,19 +94,19 @@ def kit_of(application: Manifest) -> str:
     return labels_of(application).get(KIT_LABEL, "")
 
 
-def holder(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
-    """Return the living order of that id, whatever its team; without looking at all others."""
+def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
+    """Return the live order of that id in any team, without parsing the other paths."""
     file = f"{order}.yaml"
     for path in paths:
-        if not str(path).endswith(file):  # its text is at hand, its name would be made
+        if not str(path).endswith(file):  # faster than path.name, which is computed
             continue
         if path.name == file and path.parts[0] == "apps" and len(path.parts) == _APP_PARTS:
             return OrderEntry(TeamName(path.parts[1]), OrderId(order))
     return None
 
 
-def living(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
-    """Return the orders that a team has, in order."""
+def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
+    """Return the live orders of a team, sorted."""
     folder = ("apps", team)
     return sorted(
         OrderId(path.stem)
@@ -116,15 +116,15 @@ def living(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
 
 
 def entries(paths: Iterable[PurePosixPath]) -> Iterator[OrderEntry]:
-    """Yield the orders among the ledger's paths, ended ones left out, in order."""
-    found = [path.parts for path in paths if path.parts[0] == "apps"]
-    for _, team, file in sorted(parts for parts in found if len(parts) == _APP_PARTS):
+    """Yield the live orders in the ledger's paths, sorted."""
+    app_parts = [path.parts for path in paths if path.parts[0] == "apps"]
+    for _, team, file in sorted(parts for parts in app_parts if len(parts) == _APP_PARTS):
         if file.endswith(".yaml"):
             yield OrderEntry(TeamName(team), OrderId(file.removesuffix(".yaml")))
 
 
-def ending(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
-    """Return the order of that id if its end is under way."""
+def ending_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
+    """Return the order of that id if it is ending."""
     for path in paths:
         if path.name == _END and _is_data_of(path, order):
             return OrderEntry(TeamName(path.parts[1]), OrderId(order))
@@ -144,9 +144,9 @@ def _is_data_of(path: PurePosixPath, order: str) -> bool:
 
 
 def teams(paths: Iterable[PurePosixPath]) -> Iterator[TeamName]:
-    """Yield the teams among the ledger's paths, in order."""
-    found = [path.name for path in paths if path.parts[:-1] == ("teams",)]
-    for name in sorted(found):
+    """Yield the teams in the ledger's paths, sorted."""
+    names = [path.name for path in paths if path.parts[:-1] == ("teams",)]
+    for name in sorted(names):
         if name.endswith(".yaml"):
             yield TeamName(name.removesuffix(".yaml"))
 
@@ -181,33 +181,33 @@ def _application(
 
 @dataclass(frozen=True, slots=True)
 class TeamPlace:
-    """Where a team's orders come from and go to."""
+    """Source and destination of a team's orders."""
 
     team: TeamName
     forge_url: str
     ledger: RepoId
     kinds: OrderKinds
     namespaces: tuple[str, ...] = ()
-    """Beside the team's own."""
+    """In addition to the team's own."""
 
 
-def team_file(place: TeamPlace) -> str:
+def team_file(team_place: TeamPlace) -> str:
     """
     Return ``teams/<team>.yaml``.
 
-    The AppProject allows this organisation's repositories, these kinds and the team's own
-    namespaces only; an absent ``namespaceResourceWhitelist`` would allow every namespaced kind
-    (observed), so it is written even when it is empty. The team's namespace is made where
-    there are namespaced kinds to put into it. The team's Application is emptied when its last
-    order ends, therefore ``allowEmpty``.
+    The AppProject allows only this organisation's repositories, these kinds and the team's own
+    namespaces. A missing ``namespaceResourceWhitelist`` would allow every namespaced kind
+    (observed), so it is written even if it is empty. The team's namespace is created only if there
+    are namespaced kinds. ``allowEmpty`` is set because the team's Application has no objects left
+    once its last order ends.
     """
-    team = place.team
-    namespaces = [_namespace(team)] if place.kinds.namespaced else []
+    team = team_place.team
+    namespaces = [_namespace(team)] if team_place.kinds.namespaced else []
     application = _application(
         team_application(team),
         project="default",
         source={
-            "repoURL": f"{place.forge_url}/{place.ledger}.git",
+            "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
             "targetRevision": "main",
             "path": f"apps/{team}",
         },
@@ -217,22 +217,24 @@ def team_file(place: TeamPlace) -> str:
         annotations={GENERATE_PATHS: "."},
         finalizers=[FINALIZER],
     )
-    return yaml11.dump_all([*namespaces, _project(place), application])
+    return yaml11.dump_all([*namespaces, _project(team_place), application])
 
 
-def _project(place: TeamPlace) -> Manifest:
-    team = place.team
-    namespaces = [team_namespace(team), *sorted(place.namespaces)]
+def _project(team_place: TeamPlace) -> Manifest:
+    team = team_place.team
+    namespaces = [team_namespace(team), *sorted(team_place.namespaces)]
     return {
         "apiVersion": APP_PROJECT.api_version,
         "kind": APP_PROJECT.kind,
         "metadata": {"name": team, "namespace": ARGOCD_NAMESPACE, "labels": {TEAM_LABEL: team}},
         "spec": {
             "description": f"Orders of team {team}",
-            "sourceRepos": [f"{place.forge_url}/{team}/*"],
-            "destinations": [{"server": IN_CLUSTER, "namespace": each} for each in namespaces],
-            "clusterResourceWhitelist": as_rules(place.kinds.cluster),
-            "namespaceResourceWhitelist": as_rules(place.kinds.namespaced),
+            "sourceRepos": [f"{team_place.forge_url}/{team}/*"],
+            "destinations": [
+                {"server": IN_CLUSTER, "namespace": namespace} for namespace in namespaces
+            ],
+            "clusterResourceWhitelist": as_rules(team_place.kinds.cluster),
+            "namespaceResourceWhitelist": as_rules(team_place.kinds.namespaced),
         },
     }
 
@@ -251,7 +253,7 @@ def order_application(
     """
     Return the Application of an order.
 
-    `ending` turns self-heal off and lets the last manifest be pruned: without it Argo CD
+    `ending_order` turns self-heal off and lets the last manifest be pruned: without it Argo CD
     answers "auto-sync will wipe out all resources" and keeps everything (observed).
     """
     automated = {"prune": True, "selfHeal": not ending}

@@ -1,9 +1,9 @@
 """
 Check an order's files against its kit before anything is written.
 
-The XR among ``manifests/`` must be of the kit's kind, be called as the kit says, and be what
-``core.schema.validate`` accepts; the first finding is the error. Rules that cannot be evaluated
-here are left to the API server. Called by the flows that order and that run templates.
+The XR in ``manifests/`` must have the kit's kind and the right name, and ``core.schema.validate``
+must accept it; the first finding is raised. Rules that cannot be evaluated here are left to the API
+server. Called by the flows that order and that run templates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.hints import value_at
 from orderkit.core.yaml.manifests import parse_manifests
 
-_BREAKS = re.compile("\x85|\u2028|\u2029".encode())
+_LINE_BREAKS = re.compile("\x85|\u2028|\u2029".encode())
 
 
 def check_order_files(
@@ -34,7 +34,7 @@ def check_order_files(
     Return the order's XR, proved to fit its XRD.
 
     Args:
-        validator: The kit's, if the caller has made it already.
+        validator: The kit's validator, if the caller has one already.
 
     Raises:
         InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
@@ -52,48 +52,50 @@ def check_order_files(
 
 
 def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
-    """Refuse characters that YAML readers take for line breaks and turn into blanks."""
+    """Refuse characters that some YAML readers treat as line breaks and replace by spaces."""
     for path, data in files.items():
-        found = _BREAKS.search(data) if path.suffix in (".yaml", ".yml") else None
-        if found:
+        match = _LINE_BREAKS.search(data) if path.suffix in (".yaml", ".yml") else None
+        if match:
             raise InvalidInputError(
                 str(path),
-                found[0].decode(),
-                "is a line break to some YAML readers, so its text would change",
-                hint="write a plain line break or a blank",
+                match[0].decode(),
+                "is a line break for some YAML readers, so the text would change",
+                hint="write a normal line break or a space",
             )
 
 
 def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
-    """Refuse an XR that is not called as kit.yaml says."""
-    wanted, whose = str(order), "the order's id"
+    """Refuse an XR whose name or namespace is not the one that kit.yaml prescribes."""
+    expected, origin = str(order), "the order's id"
     if kit.xr_name != "order":
-        wanted, whose = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
+        expected, origin = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
     name = metadata(xr).get("name")
-    if name != wanted:
-        raise InvalidInputError("metadata.name", name, f"is not {whose} '{wanted}'")
+    if name != expected:
+        raise InvalidInputError("metadata.name", name, f"is not {origin} '{expected}'")
     home = kit.namespace_of(xr.get("spec") or {})
-    found = metadata(xr).get("namespace")
-    if home and found != home:
-        raise InvalidInputError("metadata.namespace", found, f"is not '{home}', where it belongs")
+    namespace = metadata(xr).get("namespace")
+    if home and namespace != home:
+        raise InvalidInputError(
+            "metadata.namespace", namespace, f"is not '{home}', the namespace of this order"
+        )
 
 
 def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:
-    found = [
+    xrs = [
         manifest
         for path in sorted(files)
         if path.is_relative_to(MANIFESTS) and path.suffix in (".yaml", ".yml", ".json")
         for manifest in parse_manifests(str(path), files[path])
         if Kind.of(manifest) == kit.kind
     ]
-    if len(found) != 1:
+    if len(xrs) != 1:
         raise InvalidInputError(
-            "manifests/", len(found), f"objects of {kit.kind}: an order has exactly one"
+            "manifests/", len(xrs), f"objects of {kit.kind}; an order has exactly one"
         )
-    return found[0]
+    return xrs[0]
 
 
 def _field(kit: Kit, path: str) -> str:
-    """Name the form parameter where the XRD property has one of its own."""
+    """Return the form parameter of a field if it has another name than the XRD property."""
     name = path.removeprefix("spec.")
     return kit.parameter(name) if name in kit.aliases else path

@@ -1,8 +1,8 @@
 """
-``.orderkit/order.yaml``: who ordered what from which pack, as it was on the first day.
+``.orderkit/order.yaml``: who ordered what from which pack, as originally placed.
 
-Written once by the skeleton, compared when the same order is placed again, and never read as
-state: what holds now stands in ``manifests/``.
+Written once by the skeleton, and compared when the same order is placed again. It is never read as
+state: the current values are in ``manifests/``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OrderFile:
     ordered: Mapping[str, Any]
 
     def same_order(self, other: OrderFile) -> bool:
-        """Say whether both ask for the same thing, whoever asked and whatever the pack's age."""
+        """Say whether both are the same order, regardless of requester and pack version."""
         return (self.order, self.kit, self.team, self.ordered) == (
             other.order,
             other.kit,
@@ -73,12 +73,12 @@ def parse(data: bytes, *, name: str) -> OrderFile:
     Read the record; `name` is what messages call the file.
 
     Raises:
-        InvalidInputError: It is not readable or lacks something.
+        InvalidInputError: It is unreadable or incomplete.
     """
-    found = yaml11.load(data, name=name, schema=_SCHEMA)
-    spec = found["spec"]
+    record = yaml11.load(data, name=name, schema=_SCHEMA)
+    spec = record["spec"]
     return OrderFile(
-        order=OrderId(found["metadata"]["name"]),
+        order=OrderId(record["metadata"]["name"]),
         kit=spec["kit"],
         team=TeamName(spec["team"]),
         requester=spec["requester"],

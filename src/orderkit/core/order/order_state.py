@@ -1,11 +1,12 @@
 """
-Say how an order is doing, from what Argo CD and Crossplane wrote about it.
+Determine the state of an order from what Argo CD and Crossplane wrote about it.
 
-No single field tells: ``core.argocd.application`` says so of Argo CD's, and Ready keeps its last
-value when a pipeline fails (observed on Crossplane 2.3.4). So *delivered* is Synced at the very
-commit by an operation that succeeded, and *ready* is delivered plus Synced and Ready, both
-observed at the current generation. Responsive, too: it is said when a round begins, and a round
-that began before a change says Synced and Ready of the changed generation.
+No single field is enough: ``core.argocd.application`` explains this for Argo CD, and Ready keeps
+its last value when a pipeline fails (observed on Crossplane 2.3.4). *Delivered* means: Synced at
+exactly this commit by an operation that succeeded. *Ready* means: delivered, plus Synced and Ready
+observed at the current generation. Responsive must be observed there too: Crossplane sets it when a
+reconcile begins, and a reconcile that began before a change writes Synced and Ready for the new
+generation.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ Phase = Literal["Registered", "Delivering", "Assembling", "Ready", "Failing", "E
 
 @dataclass(frozen=True, slots=True)
 class OrderState:
-    """`reason` is for a person; `revision` is what Argo CD compared last, `head` what Git has."""
+    """`reason` is for a person; `revision` is what Argo CD last compared, `head` what Git has."""
 
     phase: Phase
     reason: str
     head: CommitSha | None = None
     revision: str | None = None
     advice: str = ""
-    """What a person can do about `reason`; empty where nothing is known or needed."""
+    """What a person can do about `reason`; empty if nothing is known or needed."""
 
     @property
     def ready(self) -> bool:
@@ -43,13 +44,13 @@ def judge(
     application: Manifest | None, xr: Manifest | None, *, head: CommitSha | None, ending: bool
 ) -> OrderState:
     """
-    Judge one order.
+    Return the state of one order.
 
     Args:
         application: Its Application, None if the cluster has none.
         xr: Its composite resource, None if the cluster has none.
-        head: The commit it shall be at; None to accept whatever Argo CD compared last.
-        ending: The ledger holds its end mark.
+        head: The expected commit; None to accept the one that Argo CD last compared.
+        ending: The ledger records its end.
     """
     revision = dig(application, "status", "sync", "revision")
     phase, why = _judge(application, xr, head or revision, ending=ending)
@@ -60,50 +61,50 @@ def _judge(
     application: Manifest | None, xr: Manifest | None, commit: str | None, *, ending: bool
 ) -> tuple[Phase, Hindrance]:
     if ending:
-        why = Hindrance("its end is under way", "repeat 'orderkit destroy' to finish it")
+        why = Hindrance("the order is ending", "repeat 'orderkit destroy' to finish it")
         return "Ending", why
     if application is None:
         return "Registered", Hindrance("Argo CD has no Application for it yet")
-    found = hindrance(application, commit)
-    if found:
-        return ("Failing" if found.failing else "Delivering"), found
+    obstacle = hindrance(application, commit)
+    if obstacle:
+        return ("Failing" if obstacle.failing else "Delivering"), obstacle
     if xr is None:
         return ("Failing", _NOTHING) if delivers_nothing(application) else ("Assembling", _ABSENT)
     problem = xr_failure(xr)
     if problem:
         return "Failing", Hindrance(problem)
     unready = xr_unready(xr)
-    advice = _SELDOM if unready and xr_seldom(xr) else ""
+    advice = _THROTTLED if unready and is_throttled(xr) else ""
     return "Assembling" if unready else "Ready", Hindrance(unready, advice)
 
 
 _ABSENT = Hindrance("its composite resource is not in the cluster")
 _NOTHING = Hindrance(
     "Argo CD finds no object in its repository",
-    "a file without apiVersion, kind and metadata is passed over in silence: look into manifests/",
+    "Argo CD silently ignores files without apiVersion, kind and metadata: check manifests/",
 )
 
 
-_SELDOM = (
-    "Crossplane took the order's events for a loop and looks at it every 30 s only, for five "
-    "minutes: start it with --circuit-breaker-burst=1000 (docs/functions.md)"
+_THROTTLED = (
+    "Crossplane's circuit breaker is open: it reconciles the order only every 30 s for five "
+    "minutes; start Crossplane with --circuit-breaker-burst=1000 (docs/functions.md)"
 )
 
 
 def undelivered(application: Manifest, commit: str | None) -> str:
-    """Say why the Application is not delivered at `commit`; empty when it is."""
-    found = hindrance(application, commit)
-    return found.reason if found else ""
+    """Return why the Application is not delivered at `commit`; empty if it is."""
+    obstacle = hindrance(application, commit)
+    return obstacle.reason if obstacle else ""
 
 
 def delivery_failure(application: Manifest) -> str:
-    """Return what is wrong with the delivery, or nothing: it is done or under way."""
-    found = hindrance(application)
-    return found.reason if found and found.failing else ""
+    """Return why the delivery failed; empty while it is done or in progress."""
+    obstacle = hindrance(application)
+    return obstacle.reason if obstacle and obstacle.failing else ""
 
 
 def xr_failure(xr: Manifest) -> str:
-    """Return why Crossplane cannot assemble the XR, or nothing."""
+    """Return why Crossplane cannot assemble the XR; empty if it can."""
     synced = condition(xr, "Synced")
     if synced and synced.get("status") == "False":
         return str(synced.get("message") or synced.get("reason") or "Synced is False")
@@ -111,44 +112,51 @@ def xr_failure(xr: Manifest) -> str:
 
 
 def xr_unready(xr: Manifest) -> str:
-    """Return what the XR still waits for; empty when Synced and Ready hold for this generation."""
+    """Return what the XR waits for; empty if it is Synced and Ready at this generation."""
     generation = metadata(xr).get("generation")
     for type_ in ("Synced", "Ready"):
-        found = condition(xr, type_)
-        if found is None or found.get("observedGeneration", generation) != generation:
-            return "Crossplane has not looked at the newest values yet"
-        if found.get("status") != "True" or _is_torn(found):
-            return str(found.get("message") or found.get("reason") or f"{type_} is not True")
-    begun = condition(xr, "Responsive") or {}
-    if begun.get("observedGeneration", generation) != generation:
-        return "Crossplane has not looked at the newest values yet"
+        type_condition = condition(xr, type_)
+        if (
+            type_condition is None
+            or type_condition.get("observedGeneration", generation) != generation
+        ):
+            return "Crossplane has not reconciled the newest values yet"
+        if type_condition.get("status") != "True" or _is_half_written(type_condition):
+            return str(
+                type_condition.get("message")
+                or type_condition.get("reason")
+                or f"{type_} is not True"
+            )
+    responsive = condition(xr, "Responsive") or {}
+    if responsive.get("observedGeneration", generation) != generation:
+        return "Crossplane has not reconciled the newest values yet"
     return ""
 
 
-def _is_torn(found: Mapping[str, Any]) -> bool:
+def _is_half_written(true_condition: Mapping[str, Any]) -> bool:
     """
-    Say whether a True condition still carries the message of its False.
+    Say whether a True condition still has the message of its False state.
 
-    Crossplane writes an XR's status twice in a round, and the first time with conditions of the
-    round before: for a moment Ready is True again, with the message of what is unready.
+    Crossplane writes an XR's status twice per reconcile, first with conditions of the previous
+    reconcile: for a moment Ready is True again, with the message about unready resources.
     """
-    return str(found.get("message") or "").startswith("Unready resources")
+    return str(true_condition.get("message") or "").startswith("Unready resources")
 
 
-def part_unready(part: Manifest) -> str:
+def object_unready(obj: Manifest) -> str:
     """
-    Return what is wrong with anything an order is made of; empty when nothing is known to be.
+    Return why an object of an order is unready; empty if no problem is known.
 
-    What keeps no condition Synced (kagent's Agents, Kyverno's Policies) is judged by Ready alone.
+    Kinds without the condition Synced (kagent's Agents, Kyverno's Policies) are judged by Ready.
     """
-    if condition(part, "Synced"):
-        return xr_failure(part) or xr_unready(part)
-    ready = condition(part, "Ready")
+    if condition(obj, "Synced"):
+        return xr_failure(obj) or xr_unready(obj)
+    ready = condition(obj, "Ready")
     if ready is None or ready.get("status") == "True":
         return ""
     return str(ready.get("message") or ready.get("reason") or "Ready is not True")
 
 
-def xr_seldom(xr: Manifest) -> bool:
-    """Say whether Crossplane's circuit breaker is open: events of this XR's parts are dropped."""
+def is_throttled(xr: Manifest) -> bool:
+    """Say whether Crossplane's circuit breaker is open: it then drops events of this XR."""
     return (condition(xr, "Responsive") or {}).get("status") == "False"

@@ -1,19 +1,19 @@
 """
-``data/<team>/team.yaml`` of the ledger: who belongs to a team, and how much it may order.
+``data/<team>/team.yaml`` of the ledger: the members of a team, and how much it may order.
 
     spec:
-      members: [alice, bob]        # logins of the forge; absent: membership is not ours
+      members: [alice, bob]        # logins of the forge; absent: not managed
       kits: [garage]               # absent: every kit of the pack
-      namespaces: [shop]           # beside its own, for namespaced XRs
+      namespaces: [shop]           # in addition to its own, for namespaced XRs
       limits:
-        orders: 20                 # living orders of the team
+        orders: 20                 # live orders of the team
         ordersOf: {garage: 5}      # of one kit
-        fields:                    # the most that a field of an order may have
+        fields:                    # the maximum of a field
           garage: {stage: stage2}
 
-Never delivered. Absent: no limits. On the command line a limit is ``orders=20``,
-``orders.garage=5`` or ``garage.stage=stage2``. Pure; ``core.order.team_limits`` judges by it,
-``flows.team.teams`` writes it.
+Never delivered to the cluster. Without the file there are no limits. On the command line a limit is
+``orders=20``, ``orders.garage=5`` or ``garage.stage=stage2``. Pure; ``core.order.team_limits``
+enforces it, ``flows.team.teams`` writes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import API_VERSION
 
 FieldBounds = Mapping[str, Mapping[str, Any]]
-"""Kit -> dotted field below spec -> the most it may have."""
+"""Kit -> dotted field below spec -> its maximum."""
 ORDERS = "orders"
 
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
@@ -77,7 +77,7 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TeamLimits:
     """How much a team may order."""
 
     orders: int | None = None
@@ -85,20 +85,20 @@ class Limits:
     fields: FieldBounds = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the file says; empty without limits."""
-        found: dict[str, Any] = {}
+        """Return the limits as in the file; empty without limits."""
+        entries: dict[str, Any] = {}
         if self.orders is not None:
-            found["orders"] = self.orders
+            entries["orders"] = self.orders
         if self.orders_of:
-            found["ordersOf"] = dict(sorted(self.orders_of.items()))
+            entries["ordersOf"] = dict(sorted(self.orders_of.items()))
         if self.fields:
-            found["fields"] = {
+            entries["fields"] = {
                 kit: dict(sorted(b.items())) for kit, b in sorted(self.fields.items())
             }
-        return found
+        return entries
 
-    def told(self) -> tuple[str, ...]:
-        """Return the limits as the command line takes them."""
+    def texts(self) -> tuple[str, ...]:
+        """Return the limits in the syntax of the command line."""
         orders = [] if self.orders is None else [f"{ORDERS}={self.orders}"]
         of = [f"{ORDERS}.{kit}={count}" for kit, count in sorted(self.orders_of.items())]
         fields = [
@@ -111,20 +111,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TeamFile:
-    """What the platform decided about a team."""
+    """The platform's decisions about a team."""
 
     team: TeamName
     members: tuple[str, ...] | None = None
-    """None: the forge's membership is not ours to set."""
+    """None: membership in the forge is not managed here."""
     kits: tuple[str, ...] = ()
     """Empty: every kit of the pack."""
     namespaces: tuple[str, ...] = ()
-    """Beside the team's own."""
-    limits: Limits = field(default_factory=Limits)
+    """In addition to the team's own."""
+    limits: TeamLimits = field(default_factory=TeamLimits)
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing was decided, so that no file is needed."""
+        """Whether there are no decisions, so that no file is needed."""
         return self == TeamFile(self.team)
 
     def may_order(self, kit: str) -> bool:
@@ -147,7 +147,7 @@ class TeamFile:
 
 
 def path_of(team: TeamName) -> PurePosixPath:
-    """Return where a team's file stands in the ledger."""
+    """Return the path of a team's file in the ledger."""
     return PurePosixPath("data", team, "team.yaml")
 
 
@@ -156,20 +156,22 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
     Read the file.
 
     Raises:
-        InvalidInputError: A key or value the schema refuses, or it is another team's.
+        InvalidInputError: The schema refuses a key or value, or the file names another team.
     """
     name = str(path_of(team))
-    found = yaml11.load(data, name=name, schema=SCHEMA)
-    if found["metadata"]["name"] != team:
+    document = yaml11.load(data, name=name, schema=SCHEMA)
+    if document["metadata"]["name"] != team:
         raise InvalidInputError(
-            f"{name}: metadata.name", found["metadata"]["name"], "is not the team"
+            f"{name}: metadata.name", document["metadata"]["name"], "is not the team"
         )
-    spec = found["spec"]
+    spec = document["spec"]
     limits = spec.get("limits", {})
     return TeamFile(
         team=team,
         members=tuple(spec["members"]) if "members" in spec else None,
         kits=tuple(spec.get("kits", ())),
         namespaces=tuple(spec.get("namespaces", ())),
-        limits=Limits(limits.get("orders"), limits.get("ordersOf", {}), limits.get("fields", {})),
+        limits=TeamLimits(
+            limits.get("orders"), limits.get("ordersOf", {}), limits.get("fields", {})
+        ),
     )

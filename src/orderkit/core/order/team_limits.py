@@ -1,15 +1,14 @@
 """
-Judge an order or a change by its team's limits, and read limits as people write them.
+Check an order or a change against its team's limits, and parse limits from the command line.
 
-Bounds of fields compare as the XRD orders them: an enum by its list, numbers by size, texts as
-quantities (``10Gi``). What is above a bound since before the bound was set may stay, and shrink.
+Enums compare by their position in the XRD's list, numbers by size, texts as quantities (``10Gi``).
+A value that was above a bound before the bound was set may stay or shrink.
 
 Called by the flows that order, register and change, and by ``flows.team.teams``.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,23 +20,24 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import OrderId
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
-from orderkit.core.order.team_file import ORDERS, Limits, TeamFile
+from orderkit.core.order.team_file import ORDERS, TeamFile, TeamLimits
 from orderkit.core.schema.validate.hints import schema_at, shown, value_at
+from orderkit.core.suggestions import did_you_mean
 
 _NUMBERS = ("integer", "number")
 
 
 def check_kit(team: TeamFile, kit: str) -> None:
     """
-    Check that a team may order a kit at all.
+    Check that a team may order a kit.
 
     Raises:
-        RefusedError: It may not.
+        RefusedError: It may not order this kit.
     """
     if not team.may_order(kit):
         raise RefusedError(
-            f"team {team.team} may not order kit '{kit}': it may order {', '.join(team.kits)}",
-            hint=f"whoever runs the platform decides: orderkit team change {team.team} --kit …",
+            f"team {team.team} may not order kit '{kit}', only {', '.join(team.kits)}",
+            hint=f"ask the platform team to allow it: orderkit team change {team.team} --kit …",
         )
 
 
@@ -47,20 +47,20 @@ def check_count(team: TeamFile, kit: str, living: Iterable[OrderId], kits: Itera
 
     Args:
         living: The orders it has.
-        kits: Names of all kits, to tell whose an order is by its id.
+        kits: Names of all kits, to recognise the kit of an order by its id.
 
     Raises:
-        RefusedError: It has as many as it may.
+        RefusedError: The limit is reached.
     """
     limits, orders = team.limits, list(living)
     if limits.orders is not None and len(orders) >= limits.orders:
-        raise _full(team, f"{limits.orders} orders", f"{ORDERS}=…")
-    most = limits.orders_of.get(kit)
-    if most is None:
+        raise _limit_reached(team, f"{limits.orders} orders", f"{ORDERS}=…")
+    maximum = limits.orders_of.get(kit)
+    if maximum is None:
         return
     names = {*kits, kit}
-    if sum(_kit_of(order, names) == kit for order in orders) >= most:
-        raise _full(team, f"{most} orders of kit '{kit}'", f"{ORDERS}.{kit}=…")
+    if sum(_kit_of(order, names) == kit for order in orders) >= maximum:
+        raise _limit_reached(team, f"{maximum} orders of kit '{kit}'", f"{ORDERS}.{kit}=…")
 
 
 def is_counted(team: TeamFile, kit: str) -> bool:
@@ -68,16 +68,16 @@ def is_counted(team: TeamFile, kit: str) -> bool:
     return team.limits.orders is not None or kit in team.limits.orders_of
 
 
-def _full(team: TeamFile, most: str, option: str) -> RefusedError:
+def _limit_reached(team: TeamFile, maximum: str, option: str) -> RefusedError:
     return RefusedError(
-        f"team {team.team} may have {most} and has them",
-        hint="end one that is not needed (orderkit list), or ask whoever runs the platform: "
+        f"team {team.team} has reached its limit of {maximum}",
+        hint="end an order that is not needed (orderkit list), or ask the platform team: "
         f"orderkit team change {team.team} --limit {option}",
     )
 
 
 def _kit_of(order: OrderId, kits: Iterable[str]) -> str:
-    """Return the kit whose name an order's id begins with, the longest where several do."""
+    """Return the kit with the longest name that is a prefix of the order's id."""
     return max((kit for kit in kits if order.startswith(f"{kit}-")), key=len, default="")
 
 
@@ -86,39 +86,39 @@ def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> 
     Check an XR's spec against the bounds of its team.
 
     Args:
-        before: The spec that it replaces; None for a new order.
+        before: The spec before the change; None for a new order.
 
     Raises:
-        RefusedError: A field has more than its bound, and more than before.
+        RefusedError: A field is above its bound, and above its value before.
     """
-    for path, most in team.limits.fields.get(kit.name, {}).items():
+    for path, bound in team.limits.fields.get(kit.name, {}).items():
         schema = schema_at(kit.spec_schema, path)
         value = _value(spec, path, schema)
-        if value is None or _fits(value, most, schema):
+        if value is None or _fits(value, bound, schema):
             continue
-        had = None if before is None else _value(before, path, schema)
-        if had is not None and _fits(value, had, schema):
+        old_value = None if before is None else _value(before, path, schema)
+        if old_value is not None and _fits(value, old_value, schema):
             continue
         raise RefusedError(
-            f"{kit.parameter(path)}: {shown(value)} is more than team {team.team} may have: "
-            f"at most {shown(most)}",
-            hint="ask for less, or ask whoever runs the platform: "
+            f"{kit.parameter(path)}: {shown(value)} is above the limit of team {team.team}, "
+            f"{shown(bound)}",
+            hint="use a smaller value, or ask the platform team: "
             f"orderkit team change {team.team} --limit {kit.name}.{path}=…",
         )
 
 
 def _value(spec: Any, path: str, schema: Mapping[str, Any]) -> Any:
-    found = value_at(spec, path)
-    return schema.get("default") if found is None else found
+    value = value_at(spec, path)
+    return schema.get("default") if value is None else value
 
 
-def _fits(value: Any, most: Any, schema: Mapping[str, Any]) -> bool:
-    """Say whether a value is at most another; what cannot be compared is not."""
+def _fits(value: Any, bound: Any, schema: Mapping[str, Any]) -> bool:
+    """Say whether a value is at most the bound; incomparable values are not."""
     order = schema.get("enum") or ()
-    if value in order and most in order:
-        return bool(order.index(value) <= order.index(most))
-    size, bound = _size(value), _size(most)
-    return size is not None and bound is not None and size <= bound
+    if value in order and bound in order:
+        return bool(order.index(value) <= order.index(bound))
+    size, bound_size = _size(value), _size(bound)
+    return size is not None and bound_size is not None and size <= bound_size
 
 
 def _size(value: Any) -> Decimal | None:
@@ -132,81 +132,80 @@ def _size(value: Any) -> Decimal | None:
         return None
 
 
-# --- as people write them
+# --- limits on the command line
 
 
 def with_limits(
-    limits: Limits, wanted: Mapping[str, str], dropped: Iterable[str], kits: Mapping[str, Kit]
-) -> Limits:
+    limits: TeamLimits, added: Mapping[str, str], dropped: Iterable[str], kits: Mapping[str, Kit]
+) -> TeamLimits:
     """
-    Return limits with some set and some dropped.
+    Return the limits with some added and some dropped.
 
     Args:
-        wanted: ``orders``, ``orders.<kit>`` or ``<kit>.<field>``, and the text of its value.
+        added: ``orders``, ``orders.<kit>`` or ``<kit>.<field>``, and the text of its value.
 
     Raises:
-        InvalidInputError: No such kit or field, or a value that is no bound of it.
-        UsageError: One that is dropped is not there.
+        InvalidInputError: The kit or field does not exist, or the value is not a valid bound.
+        UsageError: A limit to drop does not exist.
     """
     for name in dropped:
         limits = _without(limits, name)
-    for name, text in wanted.items():
+    for name, text in added.items():
         limits = _with(limits, name, text, kits)
     return limits
 
 
-def _with(limits: Limits, name: str, text: str, kits: Mapping[str, Kit]) -> Limits:
-    head, dot, rest = name.partition(".")
+def _with(limits: TeamLimits, name: str, text: str, kits: Mapping[str, Kit]) -> TeamLimits:
+    head, dot, subname = name.partition(".")
     if name == ORDERS:
         return replace(limits, orders=_count(name, text))
     if head == ORDERS:
-        _known(f"limit {name}", rest, kits)
-        return replace(limits, orders_of={**limits.orders_of, rest: _count(name, text)})
+        _kit_called(f"limit {name}", subname, kits)
+        return replace(limits, orders_of={**limits.orders_of, subname: _count(name, text)})
     if not dot:
         raise InvalidInputError(
-            "limit", name, "is no limit", hint="orders=20, orders.KIT=5 or KIT.FIELD=MOST"
+            "limit", name, "is not a limit", hint="orders=20, orders.KIT=5 or KIT.FIELD=MOST"
         )
-    kit = _known(f"limit {name}", head, kits)
-    bounds = {**limits.fields.get(head, {}), rest: _bound(kit, rest, text)}
+    kit = _kit_called(f"limit {name}", head, kits)
+    bounds = {**limits.fields.get(head, {}), subname: _bound(kit, subname, text)}
     return replace(limits, fields={**limits.fields, head: bounds})
 
 
-def _without(limits: Limits, name: str) -> Limits:
-    head, _, rest = name.partition(".")
+def _without(limits: TeamLimits, name: str) -> TeamLimits:
+    head, _, subname = name.partition(".")
     if name == ORDERS and limits.orders is not None:
         return replace(limits, orders=None)
-    if head == ORDERS and rest in limits.orders_of:
-        left = {kit: most for kit, most in limits.orders_of.items() if kit != rest}
-        return replace(limits, orders_of=left)
-    if rest in limits.fields.get(head, {}):
-        bounds = {path: most for path, most in limits.fields[head].items() if path != rest}
-        others = {kit: found for kit, found in limits.fields.items() if kit != head}
-        return replace(limits, fields={**others, head: bounds} if bounds else others)
-    told = ", ".join(limits.told()) or "none"
-    raise UsageError(f"there is no limit '{name}' to drop", hint=f"limits: {told}")
+    if head == ORDERS and subname in limits.orders_of:
+        remaining = {kit: count for kit, count in limits.orders_of.items() if kit != subname}
+        return replace(limits, orders_of=remaining)
+    if subname in limits.fields.get(head, {}):
+        bounds = {path: bound for path, bound in limits.fields[head].items() if path != subname}
+        other_kits = {kit: kit_bounds for kit, kit_bounds in limits.fields.items() if kit != head}
+        return replace(limits, fields={**other_kits, head: bounds} if bounds else other_kits)
+    limits_text = ", ".join(limits.texts()) or "none"
+    raise UsageError(f"limit '{name}' is not set", hint=f"limits: {limits_text}")
 
 
-def _known(field: str, name: str, kits: Mapping[str, Kit]) -> Kit:
+def _kit_called(field: str, name: str, kits: Mapping[str, Kit]) -> Kit:
     if name in kits:
         return kits[name]
-    near = difflib.get_close_matches(name, kits, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"kits: {', '.join(sorted(kits))}"
-    raise InvalidInputError(field, name, "is no kit of this platform's pack", hint=hint)
+    hint = did_you_mean(name, kits, f"kits: {', '.join(sorted(kits))}")
+    raise InvalidInputError(field, name, "is not a kit of this platform's pack", hint=hint)
 
 
 def _count(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise InvalidInputError(f"limit {name}", text, "is no number of orders")
+        raise InvalidInputError(f"limit {name}", text, "is not a number of orders")
     return int(text)
 
 
 def _bound(kit: Kit, path: str, text: str) -> Any:
-    """Read the text of a bound as the field's type has it."""
+    """Parse the text of a bound according to the field's type."""
     field, schema = f"limit {kit.name}.{path}", schema_at(kit.spec_schema, path)
     if not schema:
-        known = ", ".join(kit.spec_schema.get("properties", {}))
+        field_names = ", ".join(kit.spec_schema.get("properties", {}))
         raise InvalidInputError(
-            field, path, f"is no field of kit {kit.name}", hint=f"fields: {known}"
+            field, path, f"is not a field of kit {kit.name}", hint=f"fields: {field_names}"
         )
     value: Any = text
     if schema.get("type") in _NUMBERS:
@@ -216,10 +215,12 @@ def _bound(kit: Kit, path: str, text: str) -> Any:
             value = None
     if schema.get("enum"):
         if value not in schema["enum"]:
-            allowed = ", ".join(map(str, schema["enum"]))
-            raise InvalidInputError(field, text, "is none of its values", hint=f"one of {allowed}")
+            choices = ", ".join(map(str, schema["enum"]))
+            raise InvalidInputError(
+                field, text, "is not one of its values", hint=f"one of {choices}"
+            )
     elif isinstance(value, bool) or _size(value) is None:
         raise InvalidInputError(
-            field, text, "cannot be a bound: it is no number, quantity or value of an enum"
+            field, text, "cannot be a bound: use a number, a quantity or a value of an enum"
         )
     return value

@@ -6,14 +6,15 @@ assemblies; `dangers` says what to think about. How a plan is shown stands in `m
 `structured`. Pure: what exists in the cluster, and the pack's stations, are the caller's part.
 """
 
-from orderkit.core.plan.assembly import Assembly, Blueprint, Fault, Guess, Workshop, assemble
+from orderkit.core.plan.assembly import Assembly, AssemblyContext, Blueprint, Fault, Guess, assemble
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, compare
 from orderkit.core.plan.dangers import Code, Danger
-from orderkit.core.plan.unknown_fields import guessed
+from orderkit.core.plan.unknown_fields import with_guesses
 
 __all__ = [
     "Action",
     "Assembly",
+    "AssemblyContext",
     "Blueprint",
     "Code",
     "Danger",
@@ -21,8 +22,7 @@ __all__ = [
     "Guess",
     "Plan",
     "ResourceChange",
-    "Workshop",
     "assemble",
     "compare",
-    "guessed",
+    "with_guesses",
 ]

@@ -14,7 +14,7 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan.price_table import steps_of
 
 
-class UnreadableError(Exception):
+class UnreadableAmountError(Exception):
     """An amount cannot be read; says why."""
 
 
@@ -32,22 +32,22 @@ def number_of(value: Any, path: str) -> Decimal:
     )
 
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnreadableError(f"{path} is no amount")
+        raise UnreadableAmountError(f"{path} is no amount")
     try:
         number = parse(repr(value) if isinstance(value, float) else str(value))
     except (NoQuantity, Unsure) as error:
-        raise UnreadableError(f"{path}: {error}") from error
+        raise UnreadableAmountError(f"{path}: {error}") from error
     if number < 0:
-        raise UnreadableError(f"{path} is negative: {number}")
+        raise UnreadableAmountError(f"{path} is negative: {number}")
     return number
 
 
 def values_at(manifest: Manifest, path: str) -> list[Any]:
     """Return what stands at a path; several where it goes through each of a list."""
-    found: list[Any] = [manifest]
+    nodes: list[Any] = [manifest]
     for step in steps_of(path):
-        found = [each for value in found for each in _stepped(value, step)]
-    return [each for each in found if each is not None]
+        nodes = [child for value in nodes for child in _stepped(value, step)]
+    return [node for node in nodes if node is not None]
 
 
 def _stepped(value: Any, step: str | int | None) -> Sequence[Any]:

@@ -1,14 +1,14 @@
 """
-What an XR comes to: everything composed for it, nested XRs expanded, in one `Assembly`.
+Assemble an XR: everything composed for it, nested XRs expanded, in one `Assembly`.
 
 `assemble` runs the pipeline of ``core.crossplane.simulation`` for the XR, then for every composed
-resource that is itself an XR of a known kind: what a nested one comes to in a round is what the one
-above sees in the next. Resources are named by path: ``budget/pause-planner`` is what the XR's
+resource that is itself an XR of a known kind. The parent sees the status that a nested XR reaches
+in one round in the next. Resources are named by path: ``budget/pause-planner`` is what the XR's
 resource ``budget`` composes as ``pause-planner``.
 
-What cannot be known is told, never left out: steps that cannot run here (they are passed by, and
-what exists and nobody known asks for is kept), required resources that nobody gave, XRs that
-fail or never settle.
+Unknowns are reported, never left out: steps that cannot run here (they are skipped, and existing
+resources that no other step composes are kept), missing required resources, XRs that fail or never
+settle.
 
 Pure as long as the stations are. Called by the flow that plans and by tests.
 """
@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
-from orderkit.core.crossplane.composed import Fetch, Step, World
-from orderkit.core.crossplane.simulation import Simulation, Surroundings, seeker, simulate
+from orderkit.core.crossplane.composed import Lookup, PipelineStep, World
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.schema.validate import Finding, Validator
 
 _DEPTH_MAX = 5
@@ -35,16 +35,16 @@ class Blueprint:
     """How one kind of XR is assembled."""
 
     validator: Validator
-    """Of its XRD: gives defaults, and judges."""
-    steps: Sequence[Step]
+    """The validator of its XRD, which also fills in defaults."""
+    steps: Sequence[PipelineStep]
     composition: str = ""
-    """Its name, as XRs with ``spec.crossplane`` show it; empty for those of the first API."""
+    """Its name as shown in ``spec.crossplane``; empty for XRs of the first API."""
     defaults: Mapping[tuple[str | int, ...], Any] = field(default_factory=dict)
-    """Of its XRD, by their place below ``spec``."""
+    """Defaults of its XRD, by their path below ``spec``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class AssemblyContext:
     """Everything that assembling needs besides the XR."""
 
     blueprints: Mapping[tuple[str, str], Blueprint]
@@ -52,19 +52,19 @@ class Workshop:
     functions: Mapping[str, Station]
     """Functions that run in this process, by name."""
     existing: Sequence[Manifest] = ()
-    """What requirements may find."""
+    """Objects that satisfy requirements."""
     scopes: Mapping[Kind, bool] = field(default_factory=dict)
     """Whether a kind is namespaced, where that is known."""
     salt: str = ""
-    """Another one makes other uids of everything that has none yet (`guessing`)."""
-    laws: Laws = field(default_factory=Laws)
-    """What outcomes are judged by."""
+    """Changes the uids given to objects that have none yet (``unknown_fields``)."""
+    laws: PackRules = field(default_factory=PackRules)
+    """The rules that outcomes are judged by."""
     remote: Collection[str] = ()
-    """Which of the functions are processes of their own."""
+    """Functions that run as processes of their own."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What is not certain of a function, by its name."""
-    look: Fetch | None = None
-    """Where requirements are looked up besides."""
+    """Uncertainties about a function, by its name."""
+    lookup: Lookup | None = None
+    """An additional lookup for requirements."""
 
     def blueprint(self, manifest: Manifest) -> Blueprint | None:
         """Return how an object is assembled, if it is an XR of a known kind."""
@@ -74,7 +74,7 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something the API server or the pipeline refuses, at which resource."""
+    """Something that the API server or the pipeline refuses, and the resource it concerns."""
 
     path: str
     """Of the resource; empty for the XR itself."""
@@ -82,21 +82,21 @@ class Fault:
     field: str = ""
     hint: str = ""
     code: str = "schema"
-    """Which rule is broken: ``schema``, ``pipeline``, or one of ``judging.Rule``."""
+    """The broken rule: ``schema``, ``pipeline``, or one of ``judging.Rule``."""
     value: str = ""
-    """The offending value as JSON, cut; empty if there is none."""
+    """The offending value as JSON, shortened; empty if there is none."""
     rule: str = ""
     """The keyword and its argument, or the CEL rule."""
 
     @property
     def where(self) -> str:
         """Resource and field; empty for the pipeline of the XR itself."""
-        return ".".join(part for part in (self.path, self.field) if part)
+        return ".".join(segment for segment in (self.path, self.field) if segment)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Guess:
-    """A field of a resource that follows from what only the cluster gives, such as a uid."""
+    """A field of a resource that depends on a value only the cluster assigns, such as a uid."""
 
     path: str
     field: str
@@ -104,7 +104,7 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Note:
-    """Something to think about that shows in no resource."""
+    """Something to check that shows in no resource."""
 
     path: str
     code: str
@@ -114,42 +114,42 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What one XR comes to in the end."""
+    """The final state of one XR."""
 
     xr: Manifest
-    """With defaults and the status it ends with."""
+    """With defaults and its final status."""
     resources: Mapping[str, Manifest]
-    """What is wanted, by path, as it is applied."""
+    """The desired resources by path, as they are applied."""
     observed: Mapping[str, Manifest]
-    """What exists then, by path."""
+    """What exists in the end, by path."""
     waves: tuple[tuple[str, ...], ...] = ()
-    """Paths in the order they first appear; what a nested XR composes comes after it."""
+    """Paths in the order they first appear; a nested XR comes before what it composes."""
     ready: bool = False
     faults: tuple[Fault, ...] = ()
     unknowns: tuple[str, ...] = ()
-    asked: tuple[Selector, ...] = ()
-    """Everything that was asked for on the way, each once."""
+    requirements: tuple[Selector, ...] = ()
+    """Every requirement of any round, each once."""
     guesses: tuple[Guess, ...] = ()
-    """Fields whose values only the cluster will know."""
-    given: Manifest = field(default_factory=dict)
-    """The XR as it was given, without defaults."""
+    """Fields whose values only the cluster knows."""
+    input_xr: Manifest = field(default_factory=dict)
+    """The XR as passed in, without defaults."""
     missing: tuple[str, ...] = ()
-    """What was asked for in the end and is not there."""
+    """Requirements of the last round that were not met."""
     notes: tuple[Note, ...] = ()
-    """What the pipeline warns of, and what the cluster has in the way."""
+    """Warnings of the pipeline, and objects of the cluster that are in the way."""
     is_opaque: bool = False
-    """A step of it was passed by: it may want more, change anything, and decide readiness."""
+    """A step was skipped: it may compose more, change anything, and decide readiness."""
     kept: Mapping[str, Manifest] = field(default_factory=dict)
-    """What exists and nobody known asks for, by path; what becomes of it is not known."""
+    """Existing resources that no known step composes, by path; their future is unknown."""
     made_by: Mapping[str, str] = field(default_factory=dict)
-    """The step that asked for a resource, by path."""
+    """The step that composed a resource, by path."""
     renamed: bool = False
-    """A new order would have other names somewhere."""
+    """A new order would get other names for some resources."""
     stuck: frozenset[str] = frozenset()
-    """XRs whose pipeline fails, by path ("": the order's own): nothing of theirs is touched."""
+    """XRs whose pipeline fails, by path ("": the order's own): their resources stay as they are."""
 
     def keeps(self, path: str) -> bool:
-        """Say whether what exists at a path may stay although nobody known asks for it."""
+        """Say whether a resource may stay although no known step composes it."""
         above = path.rpartition("/")[0]
         while above and above not in self.stuck:
             above = above.rpartition("/")[0]
@@ -157,7 +157,7 @@ class Assembly:
 
     @property
     def readiness(self) -> Literal["Ready", "not Ready", "not known"]:
-        """Return whether the order is Ready in the end, for a person."""
+        """Return, for a person, whether the order ends up Ready."""
         if self.ready:
             return "Ready"
         return "not known" if self.is_opaque else "not Ready"
@@ -165,50 +165,50 @@ class Assembly:
 
 def assemble(
     xr: Manifest,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     *,
     observed: Mapping[str, Manifest] | None = None,
     attributed: Mapping[str, str] | None = None,
 ) -> Assembly:
     """
-    Assemble an XR to its end. Never raises for what a station does.
+    Assemble an XR until it settles. Errors of stations become faults and are not raised.
 
     Args:
         observed: Composed resources that exist already, by path; they keep their names.
-        attributed: Which step asked for what is observed, by path: `Assembly.made_by` of before.
-            What nobody known asked for is kept as long as a step is opaque.
+        attributed: The step that composed each of them, by path: `Assembly.made_by` of before.
+            A resource of an unknown step is kept as long as any step is opaque.
 
     Raises:
         KeyError: The XR's own kind has no blueprint.
     """
-    return _assemble(xr, workshop, _Known(observed or {}, attributed or {}), depth=0)
+    return _assemble(xr, workshop, _LiveState(observed or {}, attributed or {}), depth=0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known before assembling, all of it by path."""
+class _LiveState:
+    """The live resources of an XR and the steps that composed them, by path."""
 
     observed: Mapping[str, Manifest]
     attributed: Mapping[str, str]
 
-    def below(self, name: str) -> _Known:
-        """Return what is known of a nested XR."""
-        return _Known(dict(_below(name, self.observed)), dict(_below(name, self.attributed)))
+    def below(self, name: str) -> _LiveState:
+        """Return the part that belongs to a nested XR."""
+        return _LiveState(dict(_below(name, self.observed)), dict(_below(name, self.attributed)))
 
 
-def _assemble(xr: Manifest, workshop: Workshop, known: _Known, *, depth: int) -> Assembly:
+def _assemble(xr: Manifest, workshop: AssemblyContext, live: _LiveState, *, depth: int) -> Assembly:
     kind = Kind.of(xr)
     blueprint = workshop.blueprints[kind.group, kind.kind]
     report = blueprint.validator.check(xr)
     faults = tuple(_refused(finding) for finding in report.findings)
-    found = _Floor(workshop, blueprint, report.result, known, depth).settled(faults)
-    judged = found.faults or found.xr.get("status") == xr.get("status")
-    wrong = () if judged else tuple(_unshowable(found.xr, blueprint.validator))
-    return replace(found, given=xr, faults=(*found.faults, *wrong))
+    assembly = _XrAssembly(workshop, blueprint, report.result, live, depth).settled(faults)
+    judged = assembly.faults or assembly.xr.get("status") == xr.get("status")
+    wrong = () if judged else tuple(_unshowable(assembly.xr, blueprint.validator))
+    return replace(assembly, input_xr=xr, faults=(*assembly.faults, *wrong))
 
 
 def _unshowable(xr: Manifest, validator: Validator) -> Iterator[Fault]:
-    """Yield what stations write into the status and the XRD does not have, or not so."""
+    """Yield status fields that stations write and the XRD does not allow."""
     for finding in validator.check(xr).findings:
         if finding.path.startswith("status.") and not finding.path.startswith("status.conditions"):
             yield _refused(finding)
@@ -226,143 +226,160 @@ def _refused(finding: Finding) -> Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class _Floor:
-    """One XR and what is composed for it."""
+class _XrAssembly:
+    """Assembles one XR and what is composed for it."""
 
-    workshop: Workshop
+    workshop: AssemblyContext
     blueprint: Blueprint
     xr: Manifest
-    known: _Known
+    live: _LiveState
     depth: int
     nested: dict[str, Assembly] = field(default_factory=dict)
-    """What each nested XR last came to, by name."""
+    """The latest assembly of each nested XR, by name."""
 
     def settled(self, faults: tuple[Fault, ...]) -> Assembly:
-        """Simulate with nested XRs that show, in each round, what is composed for them."""
-        found = self._simulated()
-        here = (name for name in found.observed if name not in found.final.kept)
-        nested = {name: self._nested(name, found.observed[name]) for name in here}
-        known = {name: each for name, each in nested.items() if each is not None}
-        return self._whole(found, known, faults)
+        """Simulate; in each round, nested XRs show the status of what is composed for them."""
+        simulation = self._simulated()
+        names = (name for name in simulation.observed if name not in simulation.final.kept)
+        nested = {name: self._nested(name, simulation.observed[name]) for name in names}
+        assemblies = {name: assembly for name, assembly in nested.items() if assembly is not None}
+        return self._whole(simulation, assemblies, faults)
 
     def _simulated(self) -> Simulation:
-        own = {name: each for name, each in self.known.observed.items() if "/" not in name}
+        observed = {
+            name: manifest for name, manifest in self.live.observed.items() if "/" not in name
+        }
         shop = self.workshop
-        around = Surroundings(
+        around = SimulatedWorld(
             shop.existing,
-            own,
+            observed,
             scopes=shop.scopes,
             salt=shop.salt,
-            attributed=self.known.attributed,
+            attributed=self.live.attributed,
             composition=self.blueprint.composition,
-            look=shop.look,
-            shows=self._shown,
+            lookup=shop.lookup,
+            nested_status=self._shown,
         )
         world = World(shop.functions, remote=shop.remote, passing=True)
         return simulate(self.xr, self.blueprint.steps, world, around)
 
     def _shown(self, name: str, manifest: Manifest) -> Mapping[str, Any] | None:
         """Return the status of a nested XR; None for what is none."""
-        found = self._nested(name, manifest)
-        return None if found is None else found.xr.get("status") or {}
+        assembly = self._nested(name, manifest)
+        return None if assembly is None else assembly.xr.get("status") or {}
 
     def _nested(self, name: str, manifest: Manifest) -> Assembly | None:
-        """Return what a nested XR comes to, if it is one. Most rounds want it as the last did."""
+        """Return the assembly of a nested XR; most rounds compose it as the last one did."""
         if self.depth == _DEPTH_MAX or self.workshop.blueprint(manifest) is None:
             return None
-        wanted, found = self._as_it_was(name, manifest), self.nested.get(name)
-        if found is None or found.given != wanted:
-            known = self.known.below(name)
-            found = _assemble(wanted, self.workshop, known, depth=self.depth + 1)
-            self.nested[name] = found
-        return found
+        xr, assembly = self._as_it_was(name, manifest), self.nested.get(name)
+        if assembly is None or assembly.input_xr != xr:
+            live = self.live.below(name)
+            assembly = _assemble(xr, self.workshop, live, depth=self.depth + 1)
+            self.nested[name] = assembly
+        return assembly
 
     def _as_it_was(self, name: str, manifest: Manifest) -> Manifest:
-        """Return a nested XR as it is wanted, with the status that it has before anything runs."""
-        bare = {key: part for key, part in manifest.items() if key != "status"}
-        status = self.known.observed.get(name, {}).get("status")
+        """Return a desired nested XR with the status that it has before anything runs."""
+        bare = {key: value for key, value in manifest.items() if key != "status"}
+        status = self.live.observed.get(name, {}).get("status")
         return {**bare, "status": status} if status else bare
 
-    def _kept(self, found: Simulation, nested: Mapping[str, Assembly]) -> dict[str, Manifest]:
-        """Return what nobody known asks for, and all that is below it."""
-        kept = dict(found.final.kept)
-        for name in found.final.kept:
-            below = _below(name, self.known.observed)
+    def _kept(self, simulation: Simulation, nested: Mapping[str, Assembly]) -> dict[str, Manifest]:
+        """Return the existing resources that no known step composes, with those below them."""
+        kept = dict(simulation.final.kept)
+        for name in simulation.final.kept:
+            below = _below(name, self.live.observed)
             kept |= {f"{name}/{path}": manifest for path, manifest in below}
-        for name, part in nested.items():
-            kept |= {f"{name}/{path}": manifest for path, manifest in part.kept.items()}
+        for name, assembly in nested.items():
+            kept |= {f"{name}/{path}": manifest for path, manifest in assembly.kept.items()}
         return kept
 
     def _whole(
         self,
-        found: Simulation,
+        simulation: Simulation,
         nested: Mapping[str, Assembly],
         faults: tuple[Fault, ...],
     ) -> Assembly:
-        resources = {name: part.manifest for name, part in found.final.resources.items()}
-        made_by = dict(found.final.made_by)
-        kept = self._kept(found, nested)
-        observed = {**found.observed, **kept}
-        notes, told = _warnings(found), tuple[str, ...]()
+        resources = {
+            name: composed.manifest for name, composed in simulation.final.resources.items()
+        }
+        made_by = dict(simulation.final.made_by)
+        kept = self._kept(simulation, nested)
+        observed = {**simulation.observed, **kept}
+        notes, unknowns = _warnings(simulation), tuple[str, ...]()
         for name, below in nested.items():
             made_by |= {f"{name}/{path}": step for path, step in below.made_by.items()}
-            resources |= {f"{name}/{path}": each for path, each in below.resources.items()}
-            observed |= {f"{name}/{path}": each for path, each in below.observed.items()}
-            faults += tuple(_moved(name, fault) for fault in below.faults)
-            told += tuple(f"{name}: {text}" for text in below.unknowns)
+            resources |= {f"{name}/{path}": manifest for path, manifest in below.resources.items()}
+            observed |= {f"{name}/{path}": manifest for path, manifest in below.observed.items()}
+            faults += tuple(_below_fault(name, fault) for fault in below.faults)
+            unknowns += tuple(f"{name}: {text}" for text in below.unknowns)
             notes += tuple(replace(n, path=_joined(name, n.path)) for n in below.notes)
-        failed = (Fault("", found.error, code="pipeline"),) if found.error else ()
-        asked = [wanted for each in found.rounds for wanted in each.requirements]
-        asked += [wanted for below in nested.values() for wanted in below.asked]
+        failed = (Fault("", simulation.error, code="pipeline"),) if simulation.error else ()
+        requirements = [
+            selector for round_ in simulation.rounds for selector in round_.requirements
+        ]
+        requirements += [selector for below in nested.values() for selector in below.requirements]
         return Assembly(
-            xr=found.xr,
+            xr=simulation.xr,
             resources=resources,
             observed=observed,
-            waves=_waves(found, nested),
-            ready=found.ready and all(below.ready for below in nested.values()),
+            waves=_waves(simulation, nested),
+            ready=simulation.ready and all(below.ready for below in nested.values()),
             faults=faults + failed,
-            unknowns=told + tuple(self._unknowns(found)),
-            asked=tuple({str_of(wanted): wanted for wanted in asked}.values()),
+            unknowns=unknowns + tuple(self._unknowns(simulation)),
+            requirements=tuple(
+                {selector_text(selector): selector for selector in requirements}.values()
+            ),
             missing=tuple(
                 dict.fromkeys(
-                    (*self._missing(found), *(t for b in nested.values() for t in b.missing))
+                    (*self._missing(simulation), *(t for b in nested.values() for t in b.missing))
                 )
             ),
             notes=notes,
-            is_opaque=bool(found.final.opaque) or any(part.is_opaque for part in nested.values()),
+            is_opaque=bool(simulation.final.opaque)
+            or any(assembly.is_opaque for assembly in nested.values()),
             kept=kept,
             made_by=made_by,
-            renamed=any(part.renamed for part in found.final.resources.values())
-            or any(part.renamed for part in nested.values()),
-            stuck=_stuck(found, nested),
+            renamed=any(composed.renamed for composed in simulation.final.resources.values())
+            or any(assembly.renamed for assembly in nested.values()),
+            stuck=_stuck(simulation, nested),
         )
 
-    def _unknowns(self, found: Simulation) -> Iterator[str]:
-        for step, why in found.final.opaque.items():
+    def _unknowns(self, simulation: Simulation) -> Iterator[str]:
+        for step, why in simulation.final.opaque.items():
             yield f'step "{step}": {why}; what it adds, changes or drops is not in this plan'
-        for name, manifest in found.final.kept.items():
-            yield f"{key_text(manifest)} ({name}) is kept: no step that runs here asks for it"
+        for name, manifest in simulation.final.kept.items():
+            yield f"{key_text(manifest)} ({name}) is kept: no step that can run here composes it"
         notes = self.workshop.notes
-        called = dict.fromkeys(step.function for step in self.blueprint.steps)
-        yield from (notes[name] for name in called if name in notes)
-        yield from (f"{text} was asked for and is not there" for text in self._missing(found))
-        if not (found.settled or found.error):
-            yield f"the last of {len(found.rounds)} rounds still changed something"
+        functions = dict.fromkeys(step.function for step in self.blueprint.steps)
+        yield from (notes[name] for name in functions if name in notes)
+        yield from (f"{text} is required and does not exist" for text in self._missing(simulation))
+        if not (simulation.settled or simulation.error):
+            yield f"the pipeline did not settle within {len(simulation.rounds)} rounds"
 
-    def _missing(self, found: Simulation) -> list[str]:
+    def _missing(self, simulation: Simulation) -> list[str]:
         shop = self.workshop
-        find = seeker([*shop.existing, *found.observed.values(), found.xr], shop.look)
-        return sorted({str_of(each) for each in found.final.requirements if not find(each)})
+        find = layered_lookup(
+            [*shop.existing, *simulation.observed.values(), simulation.xr], shop.lookup
+        )
+        return sorted(
+            {
+                selector_text(selector)
+                for selector in simulation.final.requirements
+                if not find(selector)
+            }
+        )
 
 
-def _warnings(found: Simulation) -> tuple[Note, ...]:
-    """Return what the last round warned of."""
-    warned = (event.message for event in found.final.events if event.type == "Warning")
+def _warnings(simulation: Simulation) -> tuple[Note, ...]:
+    """Return the warnings of the last round."""
+    warned = (event.message for event in simulation.final.events if event.type == "Warning")
     return tuple(Note("", "warning", message) for message in dict.fromkeys(warned))
 
 
-def str_of(selector: Selector) -> str:
-    """Write what was asked for, for a person."""
+def selector_text(selector: Selector) -> str:
+    """Write a requirement for a person."""
     kind = Kind.parse(selector.api_version, selector.kind)
     home = f"{selector.namespace}/" if selector.namespace else ""
     if selector.name:
@@ -371,22 +388,24 @@ def str_of(selector: Selector) -> str:
     return f"any {kind} {home}{f'with {labels}' if labels else ''}".rstrip()
 
 
-def _stuck(found: Simulation, nested: Mapping[str, Assembly]) -> frozenset[str]:
-    below = (f"{name}/{path}".rstrip("/") for name, part in nested.items() for path in part.stuck)
-    return frozenset((*below, *([""] if found.error else ())))
+def _stuck(simulation: Simulation, nested: Mapping[str, Assembly]) -> frozenset[str]:
+    below = (
+        f"{name}/{path}".rstrip("/") for name, assembly in nested.items() for path in assembly.stuck
+    )
+    return frozenset((*below, *([""] if simulation.error else ())))
 
 
-_Part = TypeVar("_Part")
+_Value = TypeVar("_Value")
 
 
-def _below(name: str, known: Mapping[str, _Part]) -> Iterator[tuple[str, _Part]]:
-    for path, part in known.items():
-        head, slash, rest = path.partition("/")
+def _below(name: str, by_path: Mapping[str, _Value]) -> Iterator[tuple[str, _Value]]:
+    for path, entry in by_path.items():
+        head, slash, subpath = path.partition("/")
         if slash and head == name:
-            yield rest, part
+            yield subpath, entry
 
 
-def _moved(name: str, fault: Fault) -> Fault:
+def _below_fault(name: str, fault: Fault) -> Fault:
     return replace(fault, path=_joined(name, fault.path))
 
 
@@ -394,11 +413,11 @@ def _joined(name: str, path: str) -> str:
     return f"{name}/{path}" if path else name
 
 
-def _waves(found: Simulation, nested: Mapping[str, Assembly]) -> tuple[tuple[str, ...], ...]:
+def _waves(simulation: Simulation, nested: Mapping[str, Assembly]) -> tuple[tuple[str, ...], ...]:
     waves: list[tuple[str, ...]] = []
-    for wave in found.appearance:
+    for wave in simulation.appearance:
         below = [_prefixed(name, nested[name].waves) for name in wave if name in nested]
-        waves += [wave, *(sum(each, ()) for each in zip_longest(*below, fillvalue=()))]
+        waves += [wave, *(sum(level, ()) for level in zip_longest(*below, fillvalue=()))]
     return tuple(waves)
 
 

@@ -1,9 +1,9 @@
 """
-What a change does: two assemblies of one order, before and after, compared into a `Plan`.
+Compare two assemblies of one order, before and after a change, into a `Plan`.
 
-Resources are paired by path. Left out of the comparison is what Crossplane writes the same for
-every resource (owner references, its own labels and annotations) and what the cluster writes
-(status). Called by flows that plan; `dangers` judges what comes out.
+Resources are paired by path. The comparison ignores what Crossplane writes for every resource
+(owner references, its own labels and annotations) and what the cluster writes (status). Called by
+the flow that plans; `dangers` judges the result.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metada
 from orderkit.core.order.change import FieldDifference, differences, same
 from orderkit.core.plan.assembly import Assembly, Fault, key_text
 from orderkit.core.plan.cost import Costs
-from orderkit.core.plan.dangers import Danger, Mind, dangers_of
+from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
 
-_OURS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
-_CLUSTERS_OWN = {
+_CROSSPLANE_LABELS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
+_SERVER_FIELDS = {
     "creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion",
     "selfLink", "uid",
 }  # fmt: skip
@@ -47,7 +47,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """What happens to one resource, and to which of its fields."""
+    """What happens to one resource and to its fields."""
 
     path: str
     action: Action
@@ -57,79 +57,74 @@ class ResourceChange:
 
     @property
     def manifest(self) -> Manifest:
-        """The resource as it will be; as it was if it goes."""
-        found = self.new or self.old
-        assert found is not None  # noqa: S101 - one of them is there
-        return found
+        """The resource as it will be; if it is removed, as it was."""
+        manifest = self.new or self.old
+        assert manifest is not None  # noqa: S101 - one of them is there
+        return manifest
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change does, down to composed resources, and what cannot be known of it."""
+    """What a change does, down to composed resources, and what is unknown about it."""
 
     before: Assembly
     after: Assembly
     fields: tuple[FieldDifference, ...]
-    """Of the XR's spec, with defaults."""
+    """Differences of the XR's spec, with defaults."""
     changes: tuple[ResourceChange, ...]
     unchanged: int
     status: tuple[FieldDifference, ...]
-    """Of the XR's status, without conditions."""
+    """Differences of the XR's status, without conditions."""
     dangers: tuple[Danger, ...]
     costs: Costs | None = None
-    """What it costs; None where no price table was given."""
+    """None without a price table."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Why it would not get through: after the change, whatever it was before."""
+        """Why the order would fail after the change, whether or not it failed before."""
         return self.after.faults
 
     @property
     def unknowns(self) -> tuple[str, ...]:
-        """What this plan cannot say."""
-        told = (
-            f"{key_text(self.before.observed[path])} ({path}) is there already, and what changes "
-            "in it is not known"
+        """What this plan does not know."""
+        unclear = (
+            f"{key_text(self.before.observed[path])} ({path}) already exists; its changes are "
+            "unknown"
             for path in sorted(self.after.resources)
             if _is_unclear(self.before, path)
         )
-        return tuple(dict.fromkeys((*self.before.unknowns, *self.after.unknowns, *told)))
+        return tuple(dict.fromkeys((*self.before.unknowns, *self.after.unknowns, *unclear)))
 
     @property
     def kept(self) -> Mapping[str, Manifest]:
-        """What exists and nobody known asks for, by path: it may stay, change or go."""
+        """Existing resources that no known step composes: they may stay, change or go."""
         return self.after.kept
 
     @property
     def waves(self) -> tuple[tuple[str, ...], ...]:
-        """New resources in the order they appear, as far as one waits for another."""
-        new = {each.path for each in self.changes if each.action is not Action.REMOVED}
+        """New resources in waves: each wave waits for the one before it."""
+        new = {change.path for change in self.changes if change.action is not Action.REMOVED}
         new -= self.before.resources.keys()
-        found = (tuple(path for path in wave if path in new) for wave in self.after.waves)
-        return tuple(wave for wave in found if wave)
-
-    @property
-    def is_empty(self) -> bool:
-        """Say whether nothing changes but perhaps the XR's own fields."""
-        return not (self.changes or self.status or self.faults)
+        waves = (tuple(path for path in wave if path in new) for wave in self.after.waves)
+        return tuple(wave for wave in waves if wave)
 
     def count(self, action: Action) -> int:
-        """Return how many resources it happens to."""
-        return sum(each.action is action for each in self.changes)
+        """Return how many resources have this action."""
+        return sum(change.action is action for change in self.changes)
 
     @property
     def summary(self) -> str:
         """Return the plan on one line."""
-        told = [f"{self.count(action)} {action}" for action in Action if self.count(action)]
-        told.append(f"{self.unchanged} unchanged")
-        told += [f"{len(self.kept)} kept, not known"] if self.kept else []
+        counts = [f"{self.count(action)} {action}" for action in Action if self.count(action)]
+        counts.append(f"{self.unchanged} unchanged")
+        counts += [f"{len(self.kept)} kept, not known"] if self.kept else []
         faults = len(self.faults)
-        told += [f"{faults} fault{'s' if faults > 1 else ''}"] if faults else []
+        counts += [f"{faults} fault{'s' if faults > 1 else ''}"] if faults else []
         if self.costs is not None:
-            told.append(self.costs.short)
+            counts.append(self.costs.short)
         dangers = len(self.dangers)
-        told += [f"{dangers} danger{'s' if dangers > 1 else ''}"] if dangers else []
-        return ", ".join(told)
+        counts += [f"{dangers} danger{'s' if dangers > 1 else ''}"] if dangers else []
+        return ", ".join(counts)
 
 
 def compare(
@@ -137,20 +132,20 @@ def compare(
     after: Assembly,
     *,
     fresh: Assembly | None = None,
-    mind: Mind | None = None,
+    mind: DangerContext | None = None,
 ) -> Plan:
     """
     Compare an order before and after a change.
 
     Args:
-        after: Assembled with what exists before, so that everything keeps its name.
-        fresh: The same without what exists: tells which names the stations would give now.
-        mind: What dangers are judged by besides.
+        after: Assembled with the existing resources, so that everything keeps its name.
+        fresh: Assembled without them; shows which names the stations would give now.
+        mind: Further facts by which dangers are judged.
     """
-    after = _standing(before, after)
+    after = _with_kept(before, after)
     changes = tuple(_changes(before, after))
     unchanged = len(before.resources.keys() & after.resources.keys())
-    unchanged -= sum(each.old is not None and each.new is not None for each in changes)
+    unchanged -= sum(change.old is not None and change.new is not None for change in changes)
     unchanged -= len(before.resources.keys() & after.kept.keys())
     return Plan(
         before,
@@ -163,12 +158,12 @@ def compare(
     )
 
 
-def _standing(before: Assembly, after: Assembly) -> Assembly:
+def _with_kept(before: Assembly, after: Assembly) -> Assembly:
     """
-    Return what is wanted in the end, and what stays although nobody known wants it.
+    Return the outcome with the resources that stay although no known step composes them.
 
-    Where a pipeline fails, Crossplane neither applies nor deletes: everything stays. So does, for
-    all that is known, what only an opaque step may want.
+    Where a pipeline fails, Crossplane neither applies nor deletes: everything stays. Resources that
+    only an opaque step may compose are assumed to stay as well.
     """
     failing = [fault.path for fault in after.faults if fault.code == "pipeline"]
     kept = {
@@ -198,40 +193,40 @@ def _changes(before: Assembly, after: Assembly) -> Iterator[ResourceChange]:
 
 
 def _is_unclear(before: Assembly, path: str) -> bool:
-    """Say whether something exists there, and nobody known asked for it as it is."""
+    """Say whether a resource exists at the path that no known step composed."""
     return path not in before.resources and path in before.observed and before.keeps(path)
 
 
 def is_other(old: Manifest, new: Manifest) -> bool:
     """Say whether two manifests are different objects of the cluster."""
-    one, other = ObjectKey.of(old), ObjectKey.of(new)
-    kinds = {(each.kind.group, each.kind.kind) for each in (one, other)}
-    return len(kinds) > 1 or (one.namespace, one.name) != (other.namespace, other.name)
+    old_key, new_key = ObjectKey.of(old), ObjectKey.of(new)
+    kinds = {(key.kind.group, key.kind.kind) for key in (old_key, new_key)}
+    return len(kinds) > 1 or (old_key.namespace, old_key.name) != (new_key.namespace, new_key.name)
 
 
 def _compared(manifest: Manifest | None) -> Manifest:
-    """Return what a person means by the resource."""
+    """Return the part of a resource that its author controls."""
     if manifest is None:
         return {}
     meta: dict[str, Any] = {
-        key: part for key, part in metadata(manifest).items() if key not in _CLUSTERS_OWN
+        key: value for key, value in metadata(manifest).items() if key not in _SERVER_FIELDS
     }
     for name in ("labels", "annotations"):
-        left = {k: v for k, v in (meta.get(name) or {}).items() if k not in _OURS}
-        meta = {**meta, name: left} if left else _without(meta, name)
+        labels = {k: v for k, v in (meta.get(name) or {}).items() if k not in _CROSSPLANE_LABELS}
+        meta = {**meta, name: labels} if labels else _without(meta, name)
     return {**_without(manifest, "status"), "metadata": meta}
 
 
 def shown_manifest(manifest: Manifest) -> Manifest:
-    """Return a resource as plans show it: kind first, without what Crossplane writes."""
+    """Return a resource as plans show it: kind first, without Crossplane's metadata."""
     kind = Kind.of(manifest)
-    rest = _without(_without(_compared(manifest), "apiVersion"), "kind")
-    return {"apiVersion": kind.api_version, "kind": kind.kind, **rest}
+    manifest_body = _without(_without(_compared(manifest), "apiVersion"), "kind")
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **manifest_body}
 
 
 def _status(xr: Manifest) -> Mapping[str, Any]:
     return _without(xr.get("status") or {}, "conditions")
 
 
-def _without(found: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: part for name, part in found.items() if name != key}
+def _without(mapping: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in mapping.items() if name != key}

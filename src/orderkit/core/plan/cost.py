@@ -18,7 +18,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import same
-from orderkit.core.plan.amounts import UnreadableError, number_of, values_at
+from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
 from orderkit.core.plan.assembly import Assembly, key_text
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable
@@ -82,16 +82,16 @@ class Costs:
     def short(self) -> str:
         """Return what changes, in few words."""
         limit = self.after.limit - self.before.limit
-        more = self.sums.difference
-        told = [signed(more)] if more else []
-        told += [f"up to {signed(limit)}"] if limit else []
-        return f"{', '.join(told)} {self.table.currency} a month" if told else "same costs"
+        difference = self.sums.difference
+        sums = [signed(difference)] if difference else []
+        sums += [f"up to {signed(limit)}"] if limit else []
+        return f"{', '.join(sums)} {self.table.currency} a month" if sums else "same costs"
 
     @property
     def sums(self) -> Sums:
         """What is paid on both sides."""
-        one, other = self.before, self.after
-        return Sums(self.table, (one.total, other.total), (one.limit, other.limit))
+        before, after = self.before, self.after
+        return Sums(self.table, (before.total, after.total), (before.limit, after.limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class Sums:
 
     def __str__(self) -> str:
         change = f" ({signed(self.difference)})" if self.difference else ""
-        more = f", and up to {_steps(self.limits)}" if any(self.limits) else ""
-        return f"{_steps(self.totals)} {self.table.currency} a month{change}{more}"
+        limits = f", and up to {_steps(self.limits)}" if any(self.limits) else ""
+        return f"{_steps(self.totals)} {self.table.currency} a month{change}{limits}"
 
 
 def costs_of(before: Assembly, after: Assembly, table: PriceTable) -> Costs:
@@ -121,14 +121,14 @@ def costs_of(before: Assembly, after: Assembly, table: PriceTable) -> Costs:
     return Costs(table, _bill(before, table), _bill(after, table))
 
 
-def summed(found: Sequence[Costs]) -> Sums | None:
+def summed(bills: Sequence[Costs]) -> Sums | None:
     """Return what several orders cost together, all by one table; None if there are none."""
-    if not found:
+    if not bills:
         return None
     return Sums(
-        found[0].table,
-        (_sum(each.before.total for each in found), _sum(each.after.total for each in found)),
-        (_sum(each.before.limit for each in found), _sum(each.after.limit for each in found)),
+        bills[0].table,
+        (_sum(bill.before.total for bill in bills), _sum(bill.after.total for bill in bills)),
+        (_sum(bill.before.limit for bill in bills), _sum(bill.after.limit for bill in bills)),
     )
 
 
@@ -163,41 +163,41 @@ def _bill(assembly: Assembly, table: PriceTable) -> Bill:
     without: Counter[str] = Counter()
     unread: list[str] = []
     for path, manifest in {"": assembly.xr, **assembly.resources}.items():
-        meant = _meant(manifest, table)
-        if meant is None:
+        priced = _priced_object(manifest, table)
+        if priced is None:
             without[Kind.of(manifest).kind] += bool(path)
             continue
-        prices = list(_holding(meant, table))
+        prices = list(_matching_prices(priced, table))
         if not prices:
-            unread.append(f"{key_text(meant)}: no price's conditions hold")
+            unread.append(f"{key_text(priced)}: no price's conditions hold")
         for price in prices:
             try:
-                lines.append(_line(path, meant, price, table))
-            except UnreadableError as error:
-                unread.append(f"{key_text(meant)}: {error}")
+                lines.append(_line(path, priced, price, table))
+            except UnreadableAmountError as error:
+                unread.append(f"{key_text(priced)}: {error}")
     kinds = {kind: number for kind, number in sorted(without.items()) if number}
     return Bill(tuple(lines), kinds, tuple(dict.fromkeys(unread)))
 
 
-def _meant(manifest: Manifest, table: PriceTable) -> Manifest | None:
+def _priced_object(manifest: Manifest, table: PriceTable) -> Manifest | None:
     """Return the object that has a price: the resource, or what a provider's wrapper makes."""
-    for each in identities(manifest):
-        if any(_is_of(each, price) for price in table.prices):
-            return each
+    for identity in identities(manifest):
+        if any(_applies(identity, price) for price in table.prices):
+            return identity
     return None
 
 
-def _is_of(manifest: Manifest, price: Price) -> bool:
+def _applies(manifest: Manifest, price: Price) -> bool:
     kind = Kind.of(manifest)
     return kind.kind == price.kind and price.group in (None, kind.group)
 
 
-def _holding(manifest: Manifest, table: PriceTable) -> Iterator[Price]:
+def _matching_prices(manifest: Manifest, table: PriceTable) -> Iterator[Price]:
     """Yield the prices that count for a resource; with conditions, those that hold."""
     for price in table.prices:
-        if _is_of(manifest, price) and all(
-            [same(each, wanted) for each in values_at(manifest, path)] == [True]
-            for path, wanted in price.when.items()
+        if _applies(manifest, price) and all(
+            [same(value, expected) for value in values_at(manifest, path)] == [True]
+            for path, expected in price.when.items()
         ):
             yield price
 
@@ -220,7 +220,7 @@ def _line(path: str, manifest: Manifest, price: Price, table: PriceTable) -> Cos
         path,
         key_text(manifest),
         price.title or price.kind,
-        _TIMES.join(told for _, told in factors),
+        _TIMES.join(label for _, label in factors),
         monthly,
         price.up_to,
         price.assumes,
@@ -231,20 +231,20 @@ def _factor(
     manifest: Manifest, path: str, unit: str, absent: Decimal | None
 ) -> tuple[Decimal, str]:
     """Return an amount in its unit, and how it is told."""
-    found = values_at(manifest, path)
-    if not found:
+    values = values_at(manifest, path)
+    if not values:
         if absent is None:
-            raise UnreadableError(f"{path} is not set")
-        return absent, _shown(absent, unit, "assumed")
-    amount = sum((number_of(each, path) for each in found), Decimal(0)) / UNITS[unit]
-    return amount, _shown(amount, unit, path.rpartition(".")[2])
+            raise UnreadableAmountError(f"{path} is not set")
+        return absent, _amount_text(absent, unit, "assumed")
+    amount = sum((number_of(value, path) for value in values), Decimal(0)) / UNITS[unit]
+    return amount, _amount_text(amount, unit, path.rpartition(".")[2])
 
 
-def _shown(amount: Decimal, unit: str, of: str) -> str:
+def _amount_text(amount: Decimal, unit: str, of: str) -> str:
     rounded = amount.quantize(Decimal("0.000001")).normalize() if unit != "one" else amount
-    told = plain(rounded)
-    told = f"{'' if rounded == amount else 'about '}{told}"
-    return f"{told} {unit} {of}" if unit != "one" else f"{told} {of}"
+    number = plain(rounded)
+    number = f"{'' if rounded == amount else 'about '}{number}"
+    return f"{number} {unit} {of}" if unit != "one" else f"{number} {of}"
 
 
 def costs_json(costs: Costs) -> dict[str, Any]:
@@ -286,18 +286,18 @@ def _line_json(line: CostLine) -> dict[str, Any]:
 
 def changed_lines(costs: Costs) -> Iterator[tuple[CostLine | None, CostLine | None]]:
     """Yield what is paid for differently: before and after, either may be missing."""
-    old = _by_place(costs.before.lines)
-    new = _by_place(costs.after.lines)
-    for place in {**old, **new}:
-        if old.get(place) != new.get(place):
-            yield old.get(place), new.get(place)
+    old = _by_key(costs.before.lines)
+    new = _by_key(costs.after.lines)
+    for key in {**old, **new}:
+        if old.get(key) != new.get(key):
+            yield old.get(key), new.get(key)
 
 
-def _by_place(lines: Sequence[CostLine]) -> dict[tuple[str, str, int], CostLine]:
-    found: dict[tuple[str, str, int], CostLine] = {}
-    seen: Counter[tuple[str, str]] = Counter()
+def _by_key(lines: Sequence[CostLine]) -> dict[tuple[str, str, int], CostLine]:
+    lines_by_key: dict[tuple[str, str, int], CostLine] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for line in lines:
-        place = (line.path, line.title)
-        found[*place, seen[place]] = line
-        seen[place] += 1
-    return found
+        key = (line.path, line.title)
+        lines_by_key[*key, counts[key]] = line
+        counts[key] += 1
+    return lines_by_key

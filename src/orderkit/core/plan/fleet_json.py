@@ -13,7 +13,7 @@ from typing import Any
 from orderkit.core import errors
 from orderkit.core.objects.values import to_json as value_json
 from orderkit.core.plan.cost import sums_json
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, Verdict
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, OrderVerdict
 from orderkit.core.plan.folding import Fold, folds
 from orderkit.core.plan.plan_json import plan_json, to_json
 
@@ -21,20 +21,20 @@ from orderkit.core.plan.plan_json import plan_json, to_json
 def fleet_exit_code(fleet: FleetPlan) -> int:
     """Return 4 if an order would be refused, 1 if one is unknown, 10 if one changes, else 0."""
     counts = fleet.counts
-    if counts[Verdict.REFUSED]:
+    if counts[OrderVerdict.REFUSED]:
         return errors.RefusedError.exit_code
-    if counts[Verdict.UNKNOWN]:
+    if counts[OrderVerdict.UNKNOWN]:
         return errors.OrderkitError.exit_code
-    return errors.EXIT_DIFFERS if counts[Verdict.CHANGED] else errors.EXIT_DONE
+    return errors.EXIT_DIFFERS if counts[OrderVerdict.CHANGED] else errors.EXIT_DONE
 
 
 def fleet_json(fleet: FleetPlan) -> dict[str, Any]:
     """Return the whole plan as data; only how long it took differs between two runs."""
-    shapes = [to_json(each.plan) for each in fleet.orders if each.plan is not None]
+    shapes = [to_json(order.plan) for order in fleet.orders if order.plan is not None]
     errors = [error for shape in shapes for error in shape.get("errors", ())]
     errors += [
-        {"resourceID": f"order/{each.order}", "message": each.why_not}
-        for each in fleet.of(Verdict.UNKNOWN)
+        {"resourceID": f"order/{order.order}", "message": order.why_not}
+        for order in fleet.of(OrderVerdict.UNKNOWN)
     ]
     return {
         "summary": {
@@ -59,16 +59,16 @@ def _fleet(fleet: FleetPlan) -> dict[str, Any]:
         "folds": [_fold(fold) for fold in folds(fleet)],
         "defaults": [
             {
-                "field": each.path,
-                "from": value_json(each.old),
-                "to": value_json(each.new),
-                "orders": each.orders,
+                "field": default.path,
+                "from": value_json(default.old),
+                "to": value_json(default.new),
+                "orders": default.orders,
             }
-            for each in fleet.defaults
+            for default in fleet.defaults
         ],
         "costs": _costs(costs) if (costs := fleet.costs) else None,
-        "told": list(fleet.told),
-        "orders": [_order(each) for each in fleet.orders],
+        "told": list(fleet.notes),
+        "orders": [_order(order) for order in fleet.orders],
         "seconds": {"reading": round(fleet.read_s, 3), "planning": round(fleet.planned_s, 3)},
     }
 
@@ -84,14 +84,14 @@ def _costs(costs: FleetCosts) -> dict[str, Any]:
 
 def _fold(fold: Fold) -> dict[str, Any]:
     return {
-        "what": fold.what,
+        "what": fold.category,
         "title": fold.title,
         **({"action": fold.action.value} if fold.action else {}),
         **({"code": fold.code} if fold.code else {}),
         **({"path": fold.path, "kind": fold.kind} if fold.kind else {}),
         "fields": [
-            {"field": each.path, "from": each.old, "to": each.new, "values": each.values}
-            for each in fold.fields
+            {"field": field.path, "from": field.old, "to": field.new, "values": field.values}
+            for field in fold.fields
         ],
         "count": fold.count,
         "orders": list(fold.orders),
@@ -99,12 +99,12 @@ def _fold(fold: Fold) -> dict[str, Any]:
 
 
 def _order(order: OrderPlan) -> dict[str, Any]:
-    found = {
+    entry = {
         "order": order.order,
         "team": order.team,
         "verdict": order.verdict.value,
         "source": order.source,
     }
     if order.plan is None:
-        return {**found, "reason": order.why_not}
-    return {**found, "plan": plan_json(order.plan)}
+        return {**entry, "reason": order.why_not}
+    return {**entry, "plan": plan_json(order.plan)}

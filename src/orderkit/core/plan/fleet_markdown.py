@@ -8,8 +8,8 @@ how many orders it happens to. Bounded as the plan of one order is.
 from __future__ import annotations
 
 from orderkit.core.order.change import shown
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, Verdict, counted
-from orderkit.core.plan.folding import Fold, folds, only
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
+from orderkit.core.plan.folding import Fold, folds, of_categories
 
 MAX_FOLDS = 100
 _FIELDS_MAX = 20
@@ -18,17 +18,19 @@ _NAMED = 10
 
 def fleet_markdown(fleet: FleetPlan) -> str:
     """Return the plan as Markdown, bounded. Deterministic."""
-    found = folds(fleet)
+    all_folds = folds(fleet)
     parts = [f"**Plan for {', '.join(fleet.kits)}: {fleet.summary}.**"]
     parts.append(f"From {_code(fleet.base.title)} to {_code(fleet.candidate.title)}.")
-    parts += _list("Would be refused:", only(found, "fault"))
-    parts += _list("Mind:", only(found, "danger"))
+    parts += _list("Would be refused:", of_categories(all_folds, "fault"))
+    parts += _list("Mind:", of_categories(all_folds, "danger"))
     parts += _defaults(fleet)
-    parts += _changes(only(found, "resource", "field", "status"))
+    parts += _changes(of_categories(all_folds, "resource", "field", "status"))
     parts += _unread(fleet)
-    parts += _list("Not known:", [f for f in only(found, "unknown") if not _is_unread(f, fleet)])
+    parts += _list(
+        "Not known:", [f for f in of_categories(all_folds, "unknown") if not _is_unread(f, fleet)]
+    )
     parts += _costs(costs) if (costs := fleet.costs) else []
-    parts += ["\n".join(f"- {_plain(text)}" for text in fleet.told)] if fleet.told else []
+    parts += ["\n".join(f"- {_plain(text)}" for text in fleet.notes)] if fleet.notes else []
     return "\n\n".join(parts)
 
 
@@ -36,21 +38,21 @@ def _costs(costs: FleetCosts) -> list[str]:
     table = costs.sums.table
     rows = [f"Not priced: {_plain(', '.join(costs.unpriced))}."] if costs.unpriced else []
     rows += [f"Not reckoned: {_plain(text)}." for text in costs.unread[:MAX_FOLDS]]
-    more = len(costs.unread) - MAX_FOLDS
-    rows += [f"And {more:,} more amounts are not reckoned."] if more > 0 else []
+    hidden_count = len(costs.unread) - MAX_FOLDS
+    rows += [f"And {hidden_count:,} more amounts are not reckoned."] if hidden_count > 0 else []
     rows.append(_plain(f"Prices: {table.name}, {table.source}, {table.date}."))
     body = "\n".join(f"- {row}" for row in rows)
     return [f"<details><summary>Costs: {_escaped(costs.summary)}</summary>\n\n{body}\n\n</details>"]
 
 
-def _list(title: str, found: tuple[Fold, ...] | list[Fold]) -> list[str]:
-    if not found:
+def _list(title: str, folds_shown: tuple[Fold, ...] | list[Fold]) -> list[str]:
+    if not folds_shown:
         return []
     rows = [
         f"- {_plain(fold.title)}{f' ({fold.code})' if fold.code else ''}: {_orders(fold)}"
-        for fold in found[:MAX_FOLDS]
+        for fold in folds_shown[:MAX_FOLDS]
     ]
-    rows += [f"- and {len(found) - MAX_FOLDS:,} more"] if len(found) > MAX_FOLDS else []
+    rows += [f"- and {len(folds_shown) - MAX_FOLDS:,} more"] if len(folds_shown) > MAX_FOLDS else []
     return ["\n".join([title, "", *rows])]
 
 
@@ -60,38 +62,40 @@ def _orders(fold: Fold) -> str:
 
 def _defaults(fleet: FleetPlan) -> list[str]:
     rows = [
-        f"- {_code(each.path)} {_code(shown(each.old))} → {_code(shown(each.new))}: "
-        f"{counted(each.orders)} keep the old value; only new orders get the new one"
-        for each in fleet.defaults
+        f"- {_code(default.path)} {_code(shown(default.old))} → {_code(shown(default.new))}: "
+        f"{counted(default.orders)} keep the old value; only new orders get the new one"
+        for default in fleet.defaults
     ]
     return ["\n".join(["Defaults that change:", "", *rows])] if rows else []
 
 
-def _changes(found: tuple[Fold, ...]) -> list[str]:
+def _changes(changes: tuple[Fold, ...]) -> list[str]:
     parts = []
-    for fold in found[:MAX_FOLDS]:
+    for fold in changes[:MAX_FOLDS]:
         sign = fold.action.sign if fold.action else "~"
-        where = {"field": "spec.", "status": "status."}.get(fold.what, "")
-        head = f"<code>{sign} {_escaped(where + fold.title)}</code> {_escaped(_orders(fold))}"
+        prefix = {"field": "spec.", "status": "status."}.get(fold.category, "")
+        head = f"<code>{sign} {_escaped(prefix + fold.title)}</code> {_escaped(_orders(fold))}"
         rows = [f"- {_code(str(field))}" for field in fold.fields[:_FIELDS_MAX]]
-        more = len(fold.fields) - _FIELDS_MAX
-        rows += [f"- and {more} more"] if more > 0 else []
+        hidden_count = len(fold.fields) - _FIELDS_MAX
+        rows += [f"- and {hidden_count} more"] if hidden_count > 0 else []
         body = "\n".join(rows) or f"all: {_plain(fold.examples(_NAMED))}"
         parts.append(f"<details><summary>{head}</summary>\n\n{body}\n\n</details>")
-    more = len(found) - MAX_FOLDS
-    return parts + ([f"{more:,} more changes are not shown here."] if more > 0 else [])
+    hidden_count = len(changes) - MAX_FOLDS
+    return parts + (
+        [f"{hidden_count:,} more changes are not shown here."] if hidden_count > 0 else []
+    )
 
 
 def _unread(fleet: FleetPlan) -> list[str]:
-    missing = fleet.of(Verdict.UNKNOWN)
-    rows = [f"- {_code(each.order)} {_plain(each.why_not)}" for each in missing[:MAX_FOLDS]]
-    more = len(missing) - MAX_FOLDS
-    rows += [f"- and {more:,} more"] if more > 0 else []
+    missing = fleet.of(OrderVerdict.UNKNOWN)
+    rows = [f"- {_code(order.order)} {_plain(order.why_not)}" for order in missing[:MAX_FOLDS]]
+    hidden_count = len(missing) - MAX_FOLDS
+    rows += [f"- and {hidden_count:,} more"] if hidden_count > 0 else []
     return ["\n".join(["No plan of these orders:", "", *rows])] if rows else []
 
 
 def _is_unread(fold: Fold, fleet: FleetPlan) -> bool:
-    unread = {each.order for each in fleet.of(Verdict.UNKNOWN)}
+    unread = {order.order for order in fleet.of(OrderVerdict.UNKNOWN)}
     return unread.issuperset(fold.orders)
 
 

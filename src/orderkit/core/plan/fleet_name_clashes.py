@@ -15,20 +15,20 @@ from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.plan.assembly import Assembly, Fault, key_text
 from orderkit.core.plan.comparison import Action, Plan
 from orderkit.core.plan.fleet_plan import OrderPlan
-from orderkit.core.plan.judging import Rule, collisions
-from orderkit.core.plan.outcome_objects import Part, parts_of
+from orderkit.core.plan.judging import OutcomeRule, collisions
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
 
 
 def with_collisions(orders: Iterable[OrderPlan]) -> list[OrderPlan]:
     """Return the plans with a fault for each new object that another order makes too."""
-    found = list(orders)
-    new = {each.order: _new(each.plan) for each in found if each.plan is not None}
+    all_orders = list(orders)
+    new = {order.order: _new(order.plan) for order in all_orders if order.plan is not None}
     clashes = collisions(new)
     return [
-        replace(each, plan=_clashing(each.plan, new[each.order], clashes[each.order]))
-        if each.plan is not None and each.order in clashes
-        else each
-        for each in found
+        replace(order, plan=_clashing(order.plan, new[order.order], clashes[order.order]))
+        if order.plan is not None and order.order in clashes
+        else order
+        for order in all_orders
     ]
 
 
@@ -44,18 +44,18 @@ def _new(plan: Plan) -> Assembly:
 
 def _clashing(plan: Plan, new: Assembly, clashes: Mapping[ObjectKey, str]) -> Plan:
     faults = [
-        _fault(part, clashes[key])
-        for part in parts_of(new)
-        if not part.prefix and (key := ObjectKey.of(part.manifest)) in clashes
+        _fault(obj, clashes[key])
+        for obj in objects_of(new)
+        if not obj.prefix and (key := ObjectKey.of(obj.manifest)) in clashes
     ]
     return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, *faults)))
 
 
-def _fault(part: Part, others: str) -> Fault:
+def _fault(obj: OutcomeObject, other_orders: str) -> Fault:
     return Fault(
-        part.path,
-        f"{key_text(part.manifest)} is what other orders make too: {others}",
+        obj.path,
+        f"{key_text(obj.manifest)} is what other orders make too: {other_orders}",
         "metadata.name",
         "give it a name that has the order's own name in it",
-        code=Rule.COLLISION,
+        code=OutcomeRule.COLLISION,
     )

@@ -19,7 +19,7 @@ from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.stored_defaults import DefaultChange
 
 
-class Verdict(StrEnum):
+class OrderVerdict(StrEnum):
     """What becomes of an order."""
 
     UNCHANGED = "unchanged"
@@ -48,17 +48,17 @@ class OrderPlan:
         """What would be refused and is not already."""
         if self.plan is None:
             return ()
-        known = set(self.plan.before.faults)
-        return tuple(fault for fault in self.plan.faults if fault not in known)
+        old_faults = set(self.plan.before.faults)
+        return tuple(fault for fault in self.plan.faults if fault not in old_faults)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> OrderVerdict:
         if self.plan is None:
-            return Verdict.UNKNOWN
+            return OrderVerdict.UNKNOWN
         if self.new_faults:
-            return Verdict.REFUSED
+            return OrderVerdict.REFUSED
         touched = self.plan.changes or self.plan.fields or self.plan.status or self._mended
-        return Verdict.CHANGED if touched else Verdict.UNCHANGED
+        return OrderVerdict.CHANGED if touched else OrderVerdict.UNCHANGED
 
     @property
     def _mended(self) -> bool:
@@ -83,34 +83,34 @@ class FleetPlan:
     orders: tuple[OrderPlan, ...]
     """By id."""
     defaults: tuple[DefaultChange, ...] = ()
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """What a person should know of how this was found."""
     read_s: float = 0.0
     planned_s: float = 0.0
 
-    def of(self, verdict: Verdict) -> tuple[OrderPlan, ...]:
+    def of(self, verdict: OrderVerdict) -> tuple[OrderPlan, ...]:
         """Return the orders that this becomes of."""
-        return tuple(each for each in self.orders if each.verdict is verdict)
+        return tuple(order for order in self.orders if order.verdict is verdict)
 
     @property
-    def counts(self) -> Mapping[Verdict, int]:
+    def counts(self) -> Mapping[OrderVerdict, int]:
         """How many orders, by what becomes of them."""
-        return {verdict: len(self.of(verdict)) for verdict in Verdict}
+        return {verdict: len(self.of(verdict)) for verdict in OrderVerdict}
 
     @property
     def dangers(self) -> int:
         """How many dangers, over all orders."""
-        return sum(len(each.plan.dangers) for each in self.orders if each.plan)
+        return sum(len(order.plan.dangers) for order in self.orders if order.plan)
 
     @property
     def endangered(self) -> int:
         """How many orders are in danger."""
-        return sum(bool(each.plan and each.plan.dangers) for each in self.orders)
+        return sum(bool(order.plan and order.plan.dangers) for order in self.orders)
 
     @property
     def priced(self) -> tuple[Costs, ...]:
         """Return what those orders cost that a price table was held against."""
-        return tuple(each.plan.costs for each in self.orders if each.plan and each.plan.costs)
+        return tuple(order.plan.costs for order in self.orders if order.plan and order.plan.costs)
 
     @property
     def costs(self) -> FleetCosts | None:
@@ -119,7 +119,7 @@ class FleetPlan:
         sums = summed(priced)
         if sums is None:
             return None
-        bills = [each.after for each in priced]
+        bills = [costs.after for costs in priced]
         without = {kind for bill in bills for kind in bill.without}
         unread = dict.fromkeys(text for bill in bills for text in bill.unread)
         return FleetCosts(sums, len(bills), tuple(sorted(without)), tuple(unread))
@@ -127,12 +127,12 @@ class FleetPlan:
     @property
     def summary(self) -> str:
         """Return it all on one line."""
-        told = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
+        counts = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
         if self.dangers:
             plural = "s" if self.dangers > 1 else ""
-            told.append(f"{self.dangers:,} danger{plural} in {counted(self.endangered)}")
+            counts.append(f"{self.dangers:,} danger{plural} in {counted(self.endangered)}")
         total = counted(len(self.orders))
-        return f"{total}: {', '.join(told)}" if told else total
+        return f"{total}: {', '.join(counts)}" if counts else total
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +158,21 @@ def counted(number: int) -> str:
     return f"{number:,} order{'' if number == 1 else 's'}"
 
 
-def slimmed(plan: Plan) -> Plan:
+def without_unnamed(plan: Plan) -> Plan:
     """Return a plan that keeps only the resources it names: one of thousands need hold no more."""
-    named = {change.path for change in plan.changes}
-    named |= {fault.path for fault in (*plan.faults, *plan.before.faults)}
-    named |= {danger.path for danger in plan.dangers}
-    return replace(plan, before=_slimmed(plan.before, named), after=_slimmed(plan.after, named))
+    paths = {change.path for change in plan.changes}
+    paths |= {fault.path for fault in (*plan.faults, *plan.before.faults)}
+    paths |= {danger.path for danger in plan.dangers}
+    return replace(plan, before=_slimmed(plan.before, paths), after=_slimmed(plan.after, paths))
 
 
-def _slimmed(assembly: Assembly, named: set[str]) -> Assembly:
-    def kept(found: Mapping[str, Manifest]) -> dict[str, Manifest]:
-        return {path: manifest for path, manifest in found.items() if path in named}
+def _slimmed(assembly: Assembly, paths: set[str]) -> Assembly:
+    def kept(by_path: Mapping[str, Manifest]) -> dict[str, Manifest]:
+        return {path: manifest for path, manifest in by_path.items() if path in paths}
 
     return replace(
         assembly,
         resources=kept(assembly.resources),
         observed=kept(assembly.observed),
-        waves=tuple(wave for wave in assembly.waves if named & set(wave)),
+        waves=tuple(wave for wave in assembly.waves if paths & set(wave)),
     )

@@ -42,7 +42,7 @@ class FoldedField:
 class Fold:
     """Something that happens to many orders."""
 
-    what: str
+    category: str
     """``resource``, ``field``, ``status``, ``danger``, ``fault`` or ``unknown``."""
     title: str
     orders: tuple[str, ...]
@@ -58,30 +58,32 @@ class Fold:
 
     def examples(self, at_most: int = 3) -> str:
         """Name some of the orders."""
-        more = self.count - at_most
-        named = ", ".join(self.orders[:at_most])
-        return f"{named} and {more:,} more" if more > 0 else named
+        hidden_count = self.count - at_most
+        names = ", ".join(self.orders[:at_most])
+        return f"{names} and {hidden_count:,} more" if hidden_count > 0 else names
 
 
 def folds(fleet: FleetPlan) -> tuple[Fold, ...]:
     """Return everything that happens, most orders first. Deterministic."""
-    found: dict[tuple[str, ...], list[_Part]] = {}
+    groups: dict[tuple[str, ...], list[_Effect]] = {}
     for order in fleet.orders:
-        for part in _parts(order):
-            found.setdefault(part.key, []).append(part)
-    folded = [_folded(parts) for parts in found.values()]
-    return tuple(sorted(folded, key=lambda f: (_ORDER.index(f.what), -f.count, f.title, f.path)))
+        for effect in _effects(order):
+            groups.setdefault(effect.key, []).append(effect)
+    folded = [_folded(parts) for parts in groups.values()]
+    return tuple(
+        sorted(folded, key=lambda f: (_ORDER.index(f.category), -f.count, f.title, f.path))
+    )
 
 
 _ORDER = ("fault", "danger", "resource", "field", "status", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Effect:
     """What happens to one order, without its name."""
 
     order: str
-    what: str
+    category: str
     title: str
     fields: tuple[FoldedField, ...] = ()
     action: Action | None = None
@@ -93,22 +95,22 @@ class _Part:
     def key(self) -> tuple[str, ...]:
         """Return what must be the same for two to fold."""
         fields = (field.path for field in self.fields)
-        title = _NAME.sub("", self.title) if self.what in _TOLD else self.title
-        return (self.what, title, str(self.action), self.code, self.path, self.kind, *fields)
+        title = _NAME.sub("", self.title) if self.category in _PROSE else self.title
+        return (self.category, title, str(self.action), self.code, self.path, self.kind, *fields)
 
 
-_TOLD = ("fault", "danger", "unknown")
+_PROSE = ("fault", "danger", "unknown")
 _NAME = re.compile(r"\w+(?:[-/:]+\w+)+|\b\w*\d\w*")
 """Names and amounts, not fields or kinds: ``bay-ae86/spec-sheet``, ``64Mi``."""
 
 
-def _folded(parts: list[_Part]) -> Fold:
-    first = parts[0]
+def _folded(effects: list[_Effect]) -> Fold:
+    first = effects[0]
     return Fold(
-        first.what,
-        _title([part.title for part in parts]),
-        tuple(dict.fromkeys(part.order for part in parts)),
-        tuple(_field([part.fields[n] for part in parts]) for n in range(len(first.fields))),
+        first.category,
+        _title([effect.title for effect in effects]),
+        tuple(dict.fromkeys(effect.order for effect in effects)),
+        tuple(_field([effect.fields[n] for effect in effects]) for n in range(len(first.fields))),
         first.action,
         first.code,
         first.path,
@@ -126,40 +128,42 @@ def _field(fields: list[FoldedField]) -> FoldedField:
     return FoldedField(first.path, first.old, first.new, len(set(fields)))
 
 
-def _parts(order: OrderPlan) -> Iterator[_Part]:
+def _effects(order: OrderPlan) -> Iterator[_Effect]:
     if order.plan is None:
-        yield _Part(order.order, "unknown", nameless(order, order.why_not))
+        yield _Effect(order.order, "unknown", nameless(order, order.why_not))
         return
-    yield from _resources(order)
-    for what, found in (("field", order.plan.fields), ("status", order.plan.status)):
-        for each in found:
-            old, new = (nameless(order, shown(value)) for value in (each.old, each.new))
-            field = FoldedField(nameless(order, each.path), old, new)
-            yield _Part(order.order, what, field.path, (field,))
+    yield from _resource_effects(order)
+    for category, differences in (("field", order.plan.fields), ("status", order.plan.status)):
+        for difference in differences:
+            old, new = (nameless(order, shown(value)) for value in (difference.old, difference.new))
+            field = FoldedField(nameless(order, difference.path), old, new)
+            yield _Effect(order.order, category, field.path, (field,))
     for fault in order.new_faults:
-        told = f"{fault.where}: {fault.message}" if fault.where else fault.message
-        yield _Part(order.order, "fault", nameless(order, told), path=nameless(order, fault.path))
+        message = f"{fault.where}: {fault.message}" if fault.where else fault.message
+        yield _Effect(
+            order.order, "fault", nameless(order, message), path=nameless(order, fault.path)
+        )
     for danger in order.plan.dangers:
-        told, path = nameless(order, danger.message), nameless(order, danger.path)
-        yield _Part(order.order, "danger", told, code=str(danger.code), path=path)
+        message, path = nameless(order, danger.message), nameless(order, danger.path)
+        yield _Effect(order.order, "danger", message, code=str(danger.code), path=path)
     for text in order.plan.unknowns:
-        yield _Part(order.order, "unknown", nameless(order, text))
+        yield _Effect(order.order, "unknown", nameless(order, text))
 
 
-def _resources(order: OrderPlan) -> Iterator[_Part]:
+def _resource_effects(order: OrderPlan) -> Iterator[_Effect]:
     assert order.plan is not None  # noqa: S101 - the caller has looked
     for change in order.plan.changes:
         kind, path = Kind.of(change.manifest), nameless(order, change.path)
         fields = tuple(
             FoldedField(
-                nameless(order, each.path),
-                nameless(order, shown(each.old)),
-                nameless(order, shown(each.new)),
+                nameless(order, difference.path),
+                nameless(order, shown(difference.old)),
+                nameless(order, shown(difference.new)),
             )
-            for each in change.fields
+            for difference in change.fields
         )
         title = f"{kind.kind} {path}"
-        yield _Part(
+        yield _Effect(
             order.order, "resource", title, fields, change.action, path=path, kind=str(kind)
         )
 
@@ -173,6 +177,6 @@ def nameless(order: OrderPlan, text: str) -> str:
     return text
 
 
-def only(found: Iterable[Fold], *what: str) -> tuple[Fold, ...]:
+def of_categories(all_folds: Iterable[Fold], *categories: str) -> tuple[Fold, ...]:
     """Return the folds of some sorts."""
-    return tuple(fold for fold in found if fold.what in what)
+    return tuple(fold for fold in all_folds if fold.category in categories)

@@ -14,14 +14,14 @@ from enum import StrEnum
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.comparison import Plan, ResourceChange
-from orderkit.core.plan.graph_references import references, rooms
+from orderkit.core.plan.graph_references import namespace_edges, references
 
 ROOT = ""
 """The path of the order's own XR."""
 _FIELDS_MAX = 3
 
 
-class State(StrEnum):
+class NodeState(StrEnum):
     """What happens to a node; the values are those of `Action`, and one more."""
 
     ADDED = "added"
@@ -37,17 +37,17 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """One resource of the order."""
 
     path: str
     kind: str
     name: str
     """With its namespace."""
-    state: State
+    state: NodeState
     fields: tuple[FieldDifference, ...] = ()
     """The first that differ."""
-    more: int = 0
+    hidden_fields: int = 0
     """How many differences are not told."""
     rank: int = 0
     """How many of its siblings have to be there one after the other before it."""
@@ -59,7 +59,7 @@ class Graph:
 
     title: str
     summary: str
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, GraphNode]
     """By path; the order's XR is `ROOT` and the first."""
     references: tuple[tuple[str, str], ...]
     """Pairs of paths: the first names the second."""
@@ -70,60 +70,68 @@ class Graph:
 def graph_of(plan: Plan) -> Graph:
     """Return the graph of a plan. Deterministic."""
     resources = {**plan.before.resources, **plan.after.resources}
-    edges = {each for each in references(resources) if not _is_kin(*each)}
+    edges = {edge for edge in references(resources) if not _is_kin(*edge)}
     family = _families(sorted(resources))
-    ranks = _ranks(family, edges | rooms(resources))
-    changes = {each.path: each for each in plan.changes}
+    ranks = _ranks(family, edges | namespace_edges(resources))
+    changes = {change.path: change for change in plan.changes}
     nodes = {ROOT: _root(plan)}
     for path in sorted(resources):
         nodes[path] = _node(path, resources[path], changes.get(path), ranks[path])
     children = {
-        parent: tuple(sorted(own, key=lambda path: (ranks[path], path)))
-        for parent, own in family.items()
+        parent: tuple(sorted(composed, key=lambda path: (ranks[path], path)))
+        for parent, composed in family.items()
     }
     title = f"{nodes[ROOT].kind} {nodes[ROOT].name}"
     return Graph(title, plan.summary, nodes, tuple(sorted(edges)), children)
 
 
-def _root(plan: Plan) -> Node:
-    told = plan.fields
-    state = State.CHANGED if told else State.UNCHANGED
-    return _told(ROOT, plan.after.xr, state, told, 0)
+def _root(plan: Plan) -> GraphNode:
+    fields = plan.fields
+    state = NodeState.CHANGED if fields else NodeState.UNCHANGED
+    return _node_of(ROOT, plan.after.xr, state, fields, 0)
 
 
-def _node(path: str, manifest: Manifest, change: ResourceChange | None, rank: int) -> Node:
-    state = State(change.action.value) if change else State.UNCHANGED
-    told = state in {State.CHANGED, State.REPLACED}
-    fields = change.fields if change and told else ()
-    return _told(path, manifest, state, fields, rank)
+def _node(path: str, manifest: Manifest, change: ResourceChange | None, rank: int) -> GraphNode:
+    state = NodeState(change.action.value) if change else NodeState.UNCHANGED
+    shows_fields = state in {NodeState.CHANGED, NodeState.REPLACED}
+    fields = change.fields if change and shows_fields else ()
+    return _node_of(path, manifest, state, fields, rank)
 
 
-def _told(
-    path: str, manifest: Manifest, state: State, fields: Sequence[FieldDifference], rank: int
-) -> Node:
+def _node_of(
+    path: str, manifest: Manifest, state: NodeState, fields: Sequence[FieldDifference], rank: int
+) -> GraphNode:
     meta = metadata(manifest)
     home = f"{meta['namespace']}/" if meta.get("namespace") else ""
     name = f"{home}{meta.get('name', '')}"
-    shown = tuple(fields[:_FIELDS_MAX])
-    return Node(path, Kind.of(manifest).kind, name, state, shown, len(fields) - len(shown), rank)
+    shown_fields = tuple(fields[:_FIELDS_MAX])
+    return GraphNode(
+        path,
+        Kind.of(manifest).kind,
+        name,
+        state,
+        shown_fields,
+        len(fields) - len(shown_fields),
+        rank,
+    )
 
 
-def _is_kin(one: str, other: str) -> bool:
+def _is_kin(path: str, other_path: str) -> bool:
     """Say whether one is composed for the other: that is another kind of edge."""
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+    return f"{path}/".startswith(f"{other_path}/") or f"{other_path}/".startswith(f"{path}/")
 
 
 def _families(paths: Sequence[str]) -> dict[str, list[str]]:
     """Return what each XR composes itself, by the longest path above that is a resource."""
-    known, found = set(paths), dict[str, list[str]]({ROOT: []})
+    known_paths, families = set(paths), dict[str, list[str]]({ROOT: []})
     for path in paths:
-        found.setdefault(parent_of(path, known), []).append(path)
-    return found
+        families.setdefault(parent_of(path, known_paths), []).append(path)
+    return families
 
 
-def parent_of(path: str, known: set[str]) -> str:
+def parent_of(path: str, known_paths: set[str]) -> str:
     """Return the XR that composes a resource."""
-    return next((above for above in _above(path) if above in known), ROOT)
+    return next((above for above in _above(path) if above in known_paths), ROOT)
 
 
 def _above(path: str) -> Iterator[str]:
@@ -133,32 +141,39 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _ranks(family: Mapping[str, Sequence[str]], edges: set[tuple[str, str]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for own in family.values():
-        waits: dict[str, set[str]] = {path: set() for path in own}
+    ranks: dict[str, int] = {}
+    for siblings in family.values():
+        waits: dict[str, set[str]] = {path: set() for path in siblings}
         for source, target in edges:
-            one, other = _within(source, waits), _within(target, waits)
-            if one and other and one != other:
-                waits[one].add(other)
-        found |= _ranked(waits)
-    return found
+            waiting, awaited = _sibling(source, waits), _sibling(target, waits)
+            if waiting and awaited and waiting != awaited:
+                waits[waiting].add(awaited)
+        ranks |= _ranks_of_siblings(waits)
+    return ranks
 
 
-def _within(path: str, own: Mapping[str, object]) -> str | None:
+def _sibling(path: str, siblings: Mapping[str, object]) -> str | None:
     """Return the sibling that a resource is, or is composed below."""
-    return path if path in own else next((above for above in _above(path) if above in own), None)
+    return (
+        path
+        if path in siblings
+        else next((above for above in _above(path) if above in siblings), None)
+    )
 
 
-def _ranked(waits: Mapping[str, set[str]]) -> dict[str, int]:
+def _ranks_of_siblings(waits: Mapping[str, set[str]]) -> dict[str, int]:
     """Rank each after what it waits for; of those that wait for each other the first goes first."""
     ranks: dict[str, int] = {}
-    left = sorted(waits)
-    while left:
-        free = [path for path in left if waits[path] <= ranks.keys()] or left[:1]
-        told = {
-            path: 1 + max((ranks[each] for each in waits[path] if each in ranks), default=-1)
+    unranked = sorted(waits)
+    while unranked:
+        free = [path for path in unranked if waits[path] <= ranks.keys()] or unranked[:1]
+        new_ranks = {
+            path: 1
+            + max(
+                (ranks[dependency] for dependency in waits[path] if dependency in ranks), default=-1
+            )
             for path in free
         }
-        ranks |= told
-        left = [path for path in left if path not in ranks]
+        ranks |= new_ranks
+        unranked = [path for path in unranked if path not in ranks]
     return ranks

@@ -14,7 +14,7 @@ from itertools import groupby
 from orderkit.core.errors import shorten
 from orderkit.core.objects.values import shown_pair
 from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan.graph import ROOT, Graph, Node
+from orderkit.core.plan.graph import ROOT, Graph, GraphNode
 
 CARD_PAD, HEAD, LINE = 14.0, 21.0, 16.0
 _PAD, _GAP, _GUTTER = 14.0, 10.0, 34.0
@@ -39,7 +39,7 @@ class Box:
 class Card:
     """One resource, and where it stands."""
 
-    node: Node
+    node: GraphNode
     box: Box
 
     @property
@@ -54,7 +54,7 @@ class Card:
 
 
 @dataclass(slots=True)
-class Layout:
+class GraphLayout:
     """Everything that is drawn."""
 
     width: float = 0.0
@@ -70,7 +70,7 @@ class Layout:
 class _Block:
     """A card, with what it composes below it if it is an XR, at the place 0, 0."""
 
-    node: Node
+    node: GraphNode
     width: float
     height: float
     card: Box
@@ -78,29 +78,29 @@ class _Block:
     """Of each column the x, and the y of each block in it."""
 
 
-def laid_out(graph: Graph) -> Layout:
+def laid_out(graph: Graph) -> GraphLayout:
     """Place every card."""
-    layout = Layout()
+    layout = GraphLayout()
     block = _block(graph, ROOT)
     layout.width, layout.height = block.width, block.height
     _place(layout, block, 0.0, 0.0)
     return layout
 
 
-def lines_of(node: Node) -> list[str]:
+def lines_of(node: GraphNode) -> list[str]:
     """Return what a card tells below kind and name."""
-    more = [f"and {node.more} more"] if node.more else []
-    return [*map(_field_cut, node.fields), *more]
+    more_line = [f"and {node.hidden_fields} more"] if node.hidden_fields else []
+    return [*map(_field_cut, node.fields), *more_line]
 
 
-def _field_cut(found: FieldDifference) -> str:
+def _field_cut(difference: FieldDifference) -> str:
     """Write a difference so that the end of its path and both values can be told."""
-    if len(str(found)) <= _TEXT_MAX:
-        return str(found)
-    old, new = shown_pair(found.old, found.new, limit=_VALUE_MAX)
+    if len(str(difference)) <= _TEXT_MAX:
+        return str(difference)
+    old, new = shown_pair(difference.old, difference.new, limit=_VALUE_MAX)
     values = f" {old} → {new}" if old != new else ": text"
     room = _TEXT_MAX - len(values)
-    path = found.path if len(found.path) <= room else f"…{found.path[1 - room :]}"
+    path = difference.path if len(difference.path) <= room else f"…{difference.path[1 - room :]}"
     return path + values
 
 
@@ -114,55 +114,57 @@ def _middle_cut(text: str) -> str:
 def _block(graph: Graph, path: str) -> _Block:
     node = graph.nodes[path]
     card = Box(0, 0, _width(node), HEAD + LINE * (1 + len(lines_of(node))) + 8)
-    own = graph.children.get(path, ())
-    if not own:
+    children = graph.children.get(path, ())
+    if not children:
         return _Block(node, card.width, card.height, card)
     pad = 0.0 if path == ROOT else _PAD
     card = replace(card, x=pad, y=pad)
     x, top, bottom = pad + _GUTTER, card.y + card.height + 24, 0.0
     columns = []
-    for column in _columns(graph, own):
-        placed, y = [], top
-        for block in (_block(graph, each) for each in column):
-            placed.append((y, block))
+    for column in _columns(graph, children):
+        blocks, y = [], top
+        for block in (_block(graph, child) for child in column):
+            blocks.append((y, block))
             y += block.height + _GAP
-        columns.append((x, tuple(placed)))
-        x += max(block.width for _, block in placed) + _GUTTER
+        columns.append((x, tuple(blocks)))
+        x += max(block.width for _, block in blocks) + _GUTTER
         bottom = max(bottom, y - _GAP)
     width = max(x - _GUTTER, card.x + card.width) + pad
     return _Block(node, width, bottom + pad, card, tuple(columns))
 
 
-def _columns(graph: Graph, own: Sequence[str]) -> Iterator[list[str]]:
+def _columns(graph: Graph, children: Sequence[str]) -> Iterator[list[str]]:
     """Yield what stands below each other: one rank, broken where it gets too long."""
-    for _, found in groupby(own, key=lambda path: min(graph.nodes[path].rank, _RANKS_MAX - 1)):
-        rank = list(found)
+    for _, column in groupby(
+        children, key=lambda path: min(graph.nodes[path].rank, _RANKS_MAX - 1)
+    ):
+        rank = list(column)
         parts = -(-len(rank) // _ROWS_MAX)
         rows = -(-len(rank) // parts)
         yield from (rank[start : start + rows] for start in range(0, len(rank), rows))
 
 
-def _width(node: Node) -> float:
+def _width(node: GraphNode) -> float:
     mono = [len(_middle_cut(node.name)), *map(len, lines_of(node))]
     text = max((min(len(node.kind), _TEXT_MAX) + 2) * _SANS, max(mono) * _MONO)
     return max(_WIDTH_MIN, text + 2 * CARD_PAD)
 
 
-def _place(layout: Layout, block: _Block, x: float, y: float) -> None:
+def _place(layout: GraphLayout, block: _Block, x: float, y: float) -> None:
     card = replace(block.card, x=block.card.x + x, y=block.card.y + y)
     if block.columns and block.node.path != ROOT:
         layout.groups.append(Box(x, y, block.width, block.height))
     layout.cards[block.node.path] = Card(block.node, card)
     trunk = card.y + card.height + 12
-    for left, column in block.columns:
-        spine = x + left - _GUTTER / 2 + 4
+    for column_x, column in block.columns:
+        spine = x + column_x - _GUTTER / 2 + 4
         ends = []
         for top, below in column:
-            _place(layout, below, x + left, y + top)
-            own = layout.cards[below.node.path].box
-            end = own.y + HEAD - 4
+            _place(layout, below, x + column_x, y + top)
+            box = layout.cards[below.node.path].box
+            end = box.y + HEAD - 4
             ends.append(end)
-            layout.tree.append(f"M{spine:.1f} {end:.1f}H{own.x:.1f}")
+            layout.tree.append(f"M{spine:.1f} {end:.1f}H{box.x:.1f}")
         layout.tree.append(f"M{spine:.1f} {trunk:.1f}V{ends[-1]:.1f}")
     if block.columns:
         first = x + block.columns[0][0] - _GUTTER / 2 + 4

@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orderkit.core.plan.graph import ROOT, Graph, Node, State
+from orderkit.core.plan.graph import ROOT, Graph, GraphNode, NodeState
 
 _OURS = re.compile(r"[^A-Za-z0-9 ./:_-]")
 _COLOURS = {
-    State.ADDED: "fill:#dafbe1,stroke:#1a7f37,color:#0b4820",
-    State.CHANGED: "fill:#fff8c5,stroke:#9a6700,color:#4d3800",
-    State.REMOVED: "fill:#ffebe9,stroke:#cf222e,color:#82071e,stroke-dasharray:4 3",
-    State.REPLACED: "fill:#ffebe9,stroke:#cf222e,color:#82071e",
-    State.UNCHANGED: "fill:#f6f8fa,stroke:#8c959f,color:#424a53",
+    NodeState.ADDED: "fill:#dafbe1,stroke:#1a7f37,color:#0b4820",
+    NodeState.CHANGED: "fill:#fff8c5,stroke:#9a6700,color:#4d3800",
+    NodeState.REMOVED: "fill:#ffebe9,stroke:#cf222e,color:#82071e,stroke-dasharray:4 3",
+    NodeState.REPLACED: "fill:#ffebe9,stroke:#cf222e,color:#82071e",
+    NodeState.UNCHANGED: "fill:#f6f8fa,stroke:#8c959f,color:#424a53",
 }
 """Each says its own text's colour, so that they are read on light and dark pages."""
 
@@ -50,14 +50,14 @@ def _group(graph: Graph, path: str, names: dict[str, str]) -> Iterator[str]:
         yield f"{names[path]} --> {names[child]}"
 
 
-def _box(node: Node, names: dict[str, str]) -> str:
-    count = len(node.fields) + node.more
-    told = f": {count} field{'s' if count > 1 else ''}" if count else ""
-    rows = [node.kind, node.name, f"{node.state}{told}"]
-    rows = rows if node.state is not State.UNCHANGED else rows[:2]
+def _box(node: GraphNode, names: dict[str, str]) -> str:
+    count = len(node.fields) + node.hidden_fields
+    field_count = f": {count} field{'s' if count > 1 else ''}" if count else ""
+    rows = [node.kind, node.name, f"{node.state}{field_count}"]
+    rows = rows if node.state is not NodeState.UNCHANGED else rows[:2]
     label = "<br/>".join(map(_escaped, rows))
     return f'{names[node.path]}["{label}"]:::{node.state}'
 
 
 def _escaped(text: str) -> str:
-    return _OURS.sub(lambda found: f"#{ord(found[0])};", text)
+    return _OURS.sub(lambda match: f"#{ord(match[0])};", text)

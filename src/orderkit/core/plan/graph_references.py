@@ -32,33 +32,33 @@ def references(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
     return {
         (path, target)
         for path, manifest in resources.items()
-        for kind, name, home in _named(manifest)
+        for kind, name, home in _references(manifest)
         for namespace, target in index.get((kind, name), ())
         if target != path and namespace in {home, ""}
     }
 
 
-def rooms(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
+def namespace_edges(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
     """Return pairs of paths: the first lives in the namespace that is the second."""
     index = _index(resources)
     return {
         (path, target)
         for path, manifest in resources.items()
-        for each in identities(manifest)
-        for _, target in index.get((_NAMESPACE, metadata(each).get("namespace")), ())
+        for identity in identities(manifest)
+        for _, target in index.get((_NAMESPACE, metadata(identity).get("namespace")), ())
         if target != path
     }
 
 
 def _index(resources: Mapping[str, Manifest]) -> dict[tuple[str, Any], list[tuple[str, str]]]:
     """Return namespace and path of everything, by its kind in small letters and its name."""
-    found: dict[tuple[str, Any], list[tuple[str, str]]] = {}
+    index: dict[tuple[str, Any], list[tuple[str, str]]] = {}
     for path, manifest in resources.items():
-        for each in identities(manifest):
-            meta = metadata(each)
-            key = (Kind.of(each).kind.lower(), meta.get("name"))
-            found.setdefault(key, []).append((meta.get("namespace") or "", path))
-    return found
+        for identity in identities(manifest):
+            meta = metadata(identity)
+            key = (Kind.of(identity).kind.lower(), meta.get("name"))
+            index.setdefault(key, []).append((meta.get("namespace") or "", path))
+    return index
 
 
 def identities(manifest: Manifest) -> Iterator[Manifest]:
@@ -69,37 +69,39 @@ def identities(manifest: Manifest) -> Iterator[Manifest]:
         yield inner
 
 
-def _named(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
+def _references(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
     """Yield kind, name and namespace of everything that a manifest names."""
     home = ""
-    for each in identities(manifest):
-        home = metadata(each).get("namespace") or home
-    for key, part in manifest.items():
+    for identity in identities(manifest):
+        home = metadata(identity).get("namespace") or home
+    for key, value in manifest.items():
         if key not in {"metadata", "status", "apiVersion", "kind"}:
-            yield from _below(key, part, home)
+            yield from _references_below(key, value, home)
 
 
-def _below(key: str, part: Any, home: str) -> Iterator[tuple[str, str, str]]:
-    if isinstance(part, list):
-        for each in part:
-            yield from _below(key, each, home)
-    elif isinstance(part, dict):
-        yield from _map(key, part, home)
-        for name, each in part.items():
+def _references_below(key: str, value: Any, home: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(value, list):
+        for entry in value:
+            yield from _references_below(key, entry, home)
+    elif isinstance(value, dict):
+        yield from _reference_in(key, value, home)
+        for name, entry in value.items():
             if name not in {"metadata", "status"}:
-                yield from _below(str(name), each, home)
-    elif isinstance(part, str) and key.endswith("Name"):
-        yield _kind(key), part, home
+                yield from _references_below(str(name), entry, home)
+    elif isinstance(value, str) and key.endswith("Name"):
+        yield _kind(key), value, home
 
 
-def _map(key: str, part: Mapping[str, Any], home: str) -> Iterator[tuple[str, str, str]]:
-    name, kind = part.get("name"), part.get("kind")
+def _reference_in(
+    key: str, reference: Mapping[str, Any], home: str
+) -> Iterator[tuple[str, str, str]]:
+    name, kind = reference.get("name"), reference.get("kind")
     if isinstance(name, str):
-        there = part.get("namespace")
-        at = there if isinstance(there, str) else home
+        namespace = reference.get("namespace")
+        at = namespace if isinstance(namespace, str) else home
         yield (kind.lower() if isinstance(kind, str) else _kind(key)), name, at
 
 
 def _kind(key: str) -> str:
-    found = _SUFFIX.sub("", key).lower()
-    return _SHORT.get(found, found)
+    prefix = _SUFFIX.sub("", key).lower()
+    return _SHORT.get(prefix, prefix)

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from html import escape
 
 from orderkit.core.errors import shorten
-from orderkit.core.plan.graph import Graph, State
+from orderkit.core.plan.graph import Graph, NodeState
 from orderkit.core.plan.graph_layout import (
     CARD_PAD,
     HEAD,
     LINE,
     Box,
     Card,
-    Layout,
+    GraphLayout,
     laid_out,
     lines_of,
 )
@@ -57,13 +57,13 @@ def to_svg(graph: Graph) -> str:
     width = max(layout.width, 420.0) + 2 * _MARGIN
     height = layout.height + _TITLE + _LEGEND + _MARGIN
     size = f'viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" height="{_n(height)}"'
-    told = _text(f"{graph.title}: {graph.summary}")
+    label = _text(f"{graph.title}: {graph.summary}")
     room = int((width - 2 * _MARGIN) / 7.5)
     page = Box(0.5, 0.5, width - 1, height - 1)
-    title, summary = (shorten(each, limit=room) for each in (graph.title, graph.summary))
+    title, summary = (shorten(text, limit=room) for text in (graph.title, graph.summary))
     rows = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="t d">',
-        f'<title id="t">Plan of {_text(graph.title)}</title><desc id="d">{told}</desc>',
+        f'<title id="t">Plan of {_text(graph.title)}</title><desc id="d">{label}</desc>',
         f"<style>{_STYLE}</style>",
         f'<rect class="page" {_place(page)} rx="10"/>',
         f'<text class="t h" x="{_n(_MARGIN)}" y="28">{_text(title)}</text>',
@@ -77,9 +77,9 @@ def to_svg(graph: Graph) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _drawn(graph: Graph, layout: Layout) -> Iterator[str]:
-    yield from (_group(each) for each in layout.groups)
-    yield from (f'<path class="tree" d="{each}"/>' for each in layout.tree)
+def _drawn(graph: Graph, layout: GraphLayout) -> Iterator[str]:
+    yield from (_group(group) for group in layout.groups)
+    yield from (f'<path class="tree" d="{path}"/>' for path in layout.tree)
     for source, target in graph.references:
         yield from _reference(layout.cards[source], layout.cards[target])
     for card in layout.cards.values():
@@ -102,26 +102,26 @@ def _card(card: Card) -> Iterator[str]:
     bar = Box(box.x, box.y + 6, 3, box.height - 12)
     yield f'<rect class="{node.state}" {_place(bar)} rx="1.5"/>'
     sign = ""
-    if node.state is not State.UNCHANGED:
+    if node.state is not NodeState.UNCHANGED:
         sign = f'<tspan class="k {node.state}">{node.state.sign} </tspan>'
     yield f'<text class="t k" x="{_n(x)}" y="{_n(y)}">{sign}{_text(card.kind)}</text>'
     yield f'<text class="s m" x="{_n(x)}" y="{_n(y + LINE)}">{_text(card.name)}</text>'
     for number, line in enumerate(lines_of(node)):
-        place = f'x="{_n(x)}" y="{_n(y + LINE * (number + 2))}"'
-        yield f'<text class="t m" {place}>{_text(line)}</text>'
+        position = f'x="{_n(x)}" y="{_n(y + LINE * (number + 2))}"'
+        yield f'<text class="t m" {position}>{_text(line)}</text>'
     yield "</g>"
 
 
 def _reference(source: Card, target: Card) -> Iterator[str]:
     """Draw a dashed line from what names to what is named."""
-    one, other = source.box, target.box
-    y1, y2 = one.y + one.height / 2, other.y + other.height / 2
-    if other.x + other.width <= one.x:
-        x1, x2, bend = one.x, other.x + other.width, -1
-    elif one.x + one.width <= other.x:
-        x1, x2, bend = one.x + one.width, other.x, 1
+    from_box, to_box = source.box, target.box
+    y1, y2 = from_box.y + from_box.height / 2, to_box.y + to_box.height / 2
+    if to_box.x + to_box.width <= from_box.x:
+        x1, x2, bend = from_box.x, to_box.x + to_box.width, -1
+    elif from_box.x + from_box.width <= to_box.x:
+        x1, x2, bend = from_box.x + from_box.width, to_box.x, 1
     else:
-        x1, x2, bend = one.x + one.width, other.x + other.width, 0
+        x1, x2, bend = from_box.x + from_box.width, to_box.x + to_box.width, 0
     reach = max(24.0, abs(x2 - x1) / 2) if bend else 26.0
     first, second = x1 + (bend or 1) * reach, x2 - bend * reach if bend else x2 + reach
     curve = f"M{_n(x1)} {_n(y1)}C{_n(first)} {_n(y1)} {_n(second)} {_n(y2)} {_n(x2)} {_n(y2)}"
@@ -131,15 +131,15 @@ def _reference(source: Card, target: Card) -> Iterator[str]:
 
 def _legend(graph: Graph, y: float) -> Iterator[str]:
     x = _MARGIN
-    counts = dict.fromkeys(State, 0)
+    counts = dict.fromkeys(NodeState, 0)
     for path, node in graph.nodes.items():
         counts[node.state] += bool(path)
     for state, count in counts.items():
         if count:
-            told = f"{count} {state}"
+            label = f"{count} {state}"
             yield f'<rect class="{state}" {_place(Box(x, y - 9, 10, 10))} rx="2"/>'
-            yield f'<text class="s" x="{_n(x + 16)}" y="{_n(y)}">{told}</text>'
-            x += 34 + len(told) * 6.8
+            yield f'<text class="s" x="{_n(x + 16)}" y="{_n(y)}">{label}</text>'
+            x += 34 + len(label) * 6.8
     if graph.references:
         yield f'<path class="ref" d="M{_n(x)} {_n(y - 4)}h22"/>'
         yield f'<circle class="tip" cx="{_n(x + 24)}" cy="{_n(y - 4)}" r="3"/>'
@@ -148,7 +148,7 @@ def _legend(graph: Graph, y: float) -> Iterator[str]:
 
 def _text(text: str) -> str:
     """Write a text into XML; what XML has no word for is left out."""
-    kept = "".join(each for each in text if each >= " " and each not in "\ufffe\uffff")
+    kept = "".join(char for char in text if char >= " " and char not in "\ufffe\uffff")
     return escape(kept.encode(errors="replace").decode())
 
 

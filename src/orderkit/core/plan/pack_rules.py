@@ -12,12 +12,12 @@ ANY_GROUP = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Laws:
+class PackRules:
     """What plans of a pack's orders are judged by; a cluster's facts come on top."""
 
     delivered: Layer = field(default_factory=dict)
     """Kinds of the pack's CRDs and XRDs, and of its ``schemas/``."""
-    given: Layer = field(default_factory=dict)
+    supplied: Layer = field(default_factory=dict)
     """Kinds that somebody gave for this plan; they go before the cluster's."""
     roles: Sequence[Manifest] = ()
     """ClusterRoles that are aggregated to Crossplane's."""
@@ -26,11 +26,11 @@ class Laws:
     team_fields: Mapping[GroupKind, str] = field(default_factory=dict)
     """The field of ``spec`` that names an order's team, dotted, by the kind of its XR."""
 
-    def joined(self, other: Laws) -> Laws:
+    def joined(self, other: PackRules) -> PackRules:
         """Return what two packs say together; the other one's word counts where both speak."""
-        return Laws(
+        return PackRules(
             {**self.delivered, **other.delivered},
-            {**self.given, **other.given},
+            {**self.supplied, **other.supplied},
             (*self.roles, *other.roles),
             {**self.data_kinds, **other.data_kinds},
             {**self.team_fields, **other.team_fields},
@@ -40,8 +40,8 @@ class Laws:
     def scopes(self) -> dict[Kind, bool]:
         """Whether kinds are namespaced, in every version."""
         return {
-            Kind(group, version, kind): known.namespaced
-            for layer in (self.delivered, self.given)
-            for (group, kind), known in layer.items()
-            for version in known.validator.versions
+            Kind(group, version, kind): known_kind.namespaced
+            for layer in (self.delivered, self.supplied)
+            for (group, kind), known_kind in layer.items()
+            for version in known_kind.validator.versions
         }

@@ -30,7 +30,7 @@ def exit_code(plan: Plan) -> int:
 
 def to_json(plan: Plan) -> dict[str, Any]:
     """Return a plan as data. Deterministic."""
-    changes = [entry for each in plan.changes for entry in _entries(each)]
+    changes = [entry for change in plan.changes for entry in _entries(change)]
     summary = {
         "added": plan.count(Action.ADDED) + plan.count(Action.REPLACED),
         "modified": plan.count(Action.CHANGED),
@@ -54,24 +54,26 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "summary": plan.summary,
         "ready": None if plan.after.readiness == "not known" else plan.after.ready,
         "unchanged": plan.unchanged,
-        "kept": [{"path": path, **_identity(each)} for path, each in sorted(plan.kept.items())],
-        "fields": [each.to_json() for each in plan.fields],
-        "status": [each.to_json() for each in plan.status],
+        "kept": [
+            {"path": path, **_identity(manifest)} for path, manifest in sorted(plan.kept.items())
+        ],
+        "fields": [difference.to_json() for difference in plan.fields],
+        "status": [difference.to_json() for difference in plan.status],
         "resources": [
             {
-                "path": each.path,
-                "action": each.action.value,
-                **_identity(each.manifest),
-                "fields": [field.to_json() for field in each.fields],
+                "path": change.path,
+                "action": change.action.value,
+                **_identity(change.manifest),
+                "fields": [field.to_json() for field in change.fields],
             }
-            for each in plan.changes
+            for change in plan.changes
         ],
         "waves": [list(wave) for wave in plan.waves],
         "dangers": [
-            {"path": each.path, "code": each.code.value, "message": each.message}
-            for each in plan.dangers
+            {"path": danger.path, "code": danger.code.value, "message": danger.message}
+            for danger in plan.dangers
         ],
-        "faults": [_fault(each) for each in plan.faults],
+        "faults": [_fault(fault) for fault in plan.faults],
         "unknowns": list(plan.unknowns),
         "costs": costs_json(plan.costs) if plan.costs else None,
     }
@@ -104,18 +106,24 @@ def _entries(change: ResourceChange) -> Iterator[dict[str, Any]]:
 
 def _error(plan: Plan, fault: Fault) -> dict[str, Any]:
     xr = plan.after.xr
-    found: dict[str, Any] = {
+    error: dict[str, Any] = {
         "resourceID": f"{Kind.of(xr).kind}/{metadata(xr).get('name', '')}",
         "message": f"{fault.field}: {fault.message}" if fault.field else fault.message,
     }
     if fault.field:
         about = plan.after.resources.get(fault.path, xr)
-        told = {"type": str(fault.code), "field": fault.field, "message": fault.message}
-        found["validationFailures"] = [{**_identity(about), "status": "invalid", "errors": [told]}]
-    return found
+        failure = {"type": str(fault.code), "field": fault.field, "message": fault.message}
+        error["validationFailures"] = [
+            {**_identity(about), "status": "invalid", "errors": [failure]}
+        ]
+    return error
 
 
 def _identity(manifest: Manifest) -> dict[str, str]:
     meta, kind = metadata(manifest), Kind.of(manifest)
-    found = {"apiVersion": kind.api_version, "kind": kind.kind, "name": str(meta.get("name", ""))}
-    return {**found, "namespace": meta["namespace"]} if meta.get("namespace") else found
+    identity = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": str(meta.get("name", "")),
+    }
+    return {**identity, "namespace": meta["namespace"]} if meta.get("namespace") else identity

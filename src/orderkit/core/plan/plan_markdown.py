@@ -28,7 +28,7 @@ def to_markdown(plan: Plan) -> str:
     parts += _list("It would be refused:", (_fault(plan, number) for number in _faults(plan)))
     parts += _list("Mind:", (f"`{d.path or 'order'}` {d.message} ({d.code})" for d in plan.dangers))
     parts += _list("Not known:", plan.unknowns)
-    parts += _bounded([_resource(each) for each in plan.changes])
+    parts += _bounded([_resource(change) for change in plan.changes])
     parts += _costs(plan.costs) if plan.costs else []
     if len(plan.waves) > 1:
         waves = (", ".join(f"`{path}`" for path in wave) for wave in plan.waves)
@@ -37,11 +37,11 @@ def to_markdown(plan: Plan) -> str:
 
 
 def _readiness(plan: Plan) -> str:
-    told = {
+    readiness_text = {
         "Ready": " The order is Ready in the end.",
         "not known": " Whether the order is Ready in the end is not known.",
     }
-    return told.get(plan.after.readiness, "")
+    return readiness_text.get(plan.after.readiness, "")
 
 
 def _costs(costs: Costs) -> list[str]:
@@ -49,14 +49,14 @@ def _costs(costs: Costs) -> list[str]:
     table = costs.table
     rows = [_cost_row(old, new) for old, new in changed_lines(costs)][:_COSTS_MAX]
     rows = ["\n".join(["| What | From | To | |", "|---|---|---|---|", *rows])] if rows else []
-    left = (
+    remarks = (
         [f"Not priced: {plain_line(', '.join(costs.after.unpriced))}."]
         if costs.after.unpriced
         else []
     )
-    left += _list("Not reckoned:", costs.after.unread)
+    remarks += _list("Not reckoned:", costs.after.unread)
     source = plain_line(f"Prices: {table.name}, {table.source}, {table.date}.")
-    body = "\n\n".join([*rows, *left, source])
+    body = "\n\n".join([*rows, *remarks, source])
     summary = f"<summary>Costs: {costs.sums}</summary>"
     return [f"<details>{summary}\n\n{body}\n\n</details>"]
 
@@ -64,10 +64,10 @@ def _costs(costs: Costs) -> list[str]:
 def _cost_row(old: CostLine | None, new: CostLine | None) -> str:
     line = new or old
     assert line is not None  # noqa: S101 - one of them is there
-    sums = [cell(each.reckoned if each else ABSENT) for each in (old, new)]
-    what = cell(f"{line.path or 'order'}: {line.title}")
-    told = "; ".join(filter(None, ("up to" if line.up_to else "", line.assumes)))
-    return f"| {what} | {sums[0]} | {sums[1]} | {plain_line(told).replace('|', ' ')} |"
+    sums = [cell(line_side.reckoned if line_side else ABSENT) for line_side in (old, new)]
+    label = cell(f"{line.path or 'order'}: {line.title}")
+    remarks = "; ".join(filter(None, ("up to" if line.up_to else "", line.assumes)))
+    return f"| {label} | {sums[0]} | {sums[1]} | {plain_line(remarks).replace('|', ' ')} |"
 
 
 def _faults(plan: Plan) -> range:
@@ -119,14 +119,14 @@ def _escaped(text: str) -> str:
 
 def _table(fields: tuple[FieldDifference, ...]) -> str:
     rows = [f"| {cell(f.path)} | {_values(f)} |" for f in fields[:_FIELDS_MAX]]
-    more = len(fields) - _FIELDS_MAX
-    rows += [f"| and {more} more | | |"] if more > 0 else []
+    hidden_count = len(fields) - _FIELDS_MAX
+    rows += [f"| and {hidden_count} more | | |"] if hidden_count > 0 else []
     return "\n".join(["| Field | From | To |", "|---|---|---|", *rows])
 
 
-def _values(found: FieldDifference) -> str:
-    told = shown_pair(found.old, found.new)
-    pairs = zip((found.old, found.new), told, strict=True)
+def _values(difference: FieldDifference) -> str:
+    pair = shown_pair(difference.old, difference.new)
+    pairs = zip((difference.old, difference.new), pair, strict=True)
     return " | ".join(cell(value if value is ABSENT else text) for value, text in pairs)
 
 

@@ -163,22 +163,22 @@ def read_prices(data: str | bytes, *, name: str) -> PriceTable:
     Raises:
         InvalidInputError: No readable table, or a price that cannot be meant.
     """
-    found = yaml11.load(data, name=name, schema=PRICES_SCHEMA)
-    spec = found["spec"]
+    table = yaml11.load(data, name=name, schema=PRICES_SCHEMA)
+    spec = table["spec"]
     prices = []
     for number, entry in enumerate(spec["prices"]):
-        where = yaml11.place(name, data, ("spec", "prices", number))
-        _check(entry, where, spec["currency"])
+        location = yaml11.field_location(name, data, ("spec", "prices", number))
+        _check(entry, location, spec["currency"])
         prices.append(_price(entry))
     hours = spec.get("hoursPerMonth", _HOURS)
-    title = found["metadata"]["name"]
+    title = table["metadata"]["name"]
     return PriceTable(title, spec["currency"], spec["source"], spec["date"], tuple(prices), hours)
 
 
-def _check(entry: Mapping[str, Any], where: str, currency: str) -> None:
+def _check(entry: Mapping[str, Any], location: str, currency: str) -> None:
     if entry.get("currency", currency) != currency:
         raise InvalidInputError(
-            f"{where}.currency",
+            f"{location}.currency",
             entry["currency"],
             f"is not the table's {currency}",
             hint="convert it: no exchange rate is known here; or keep a table for each currency",
@@ -186,7 +186,7 @@ def _check(entry: Mapping[str, Any], where: str, currency: str) -> None:
     for key in ("unit", "absent"):
         if key in entry and "per" not in entry:
             raise InvalidInputError(
-                f"{where}.{key}", entry[key], "goes with 'per'", hint="name the field it is for"
+                f"{location}.{key}", entry[key], "goes with 'per'", hint="name the field it is for"
             )
 
 
@@ -209,10 +209,10 @@ def _price(entry: Mapping[str, Any]) -> Price:
 
 def steps_of(path: str) -> Path:
     """Return the steps of a field's path."""
-    found: list[str | int | None] = []
+    steps: list[str | int | None] = []
     for step in _STEP.finditer(path):
         if step["index"]:
-            found.append(int(step["index"]))
+            steps.append(int(step["index"]))
         else:
-            found.append(step["quoted"] or step["key"])
-    return tuple(found)
+            steps.append(step["quoted"] or step["key"])
+    return tuple(steps)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.secrets import redact
 from orderkit.core.yaml.documents import API_VERSION
 
@@ -43,7 +43,7 @@ class RecordedOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PlanSnapshot:
     """Orders and the world around them, at one moment."""
 
     orders: tuple[RecordedOrder, ...]
@@ -51,9 +51,9 @@ class Snapshot:
     """Which pack was published: a commit, or a digest of its files."""
     schemas: Mapping[str, str]
     """Digest of the XRD of each kind of XR, by ``Kind.group``."""
-    asked: tuple[ObjectKey, ...] = ()
+    requested: tuple[ObjectKey, ...] = ()
     """Every object that was asked for, also those that were not there."""
-    listed: tuple[tuple[Kind, str], ...] = ()
+    listings: tuple[tuple[Kind, str], ...] = ()
     """Kinds that were listed, each with a namespace; empty: all."""
     objects: tuple[Manifest, ...] = ()
     plurals: Mapping[Kind, str | None] = field(default_factory=dict)
@@ -68,21 +68,21 @@ class Snapshot:
         Raises:
             InvalidInputError: The snapshot is of others; they are named.
         """
-        for each in self.orders:
-            if each.order == name:
-                return each
-        known = ", ".join(each.order for each in self.orders[:_NAMED])
-        more = f" and {len(self.orders) - _NAMED} more" if len(self.orders) > _NAMED else ""
-        raise InvalidInputError("--snapshot", name, f"is not in it: it is of {known}{more}")
+        for recorded in self.orders:
+            if recorded.order == name:
+                return recorded
+        names = ", ".join(recorded.order for recorded in self.orders[:_NAMED])
+        more_text = f" and {len(self.orders) - _NAMED} more" if len(self.orders) > _NAMED else ""
+        raise InvalidInputError("--snapshot", name, f"is not in it: it is of {names}{more_text}")
 
 
 _NAMED = 5
 
 
-def to_text(snapshot: Snapshot) -> str:
+def to_text(snapshot: PlanSnapshot) -> str:
     """Return the file's text. Deterministic: the same state gives the same bytes."""
-    objects = sorted(map(cleaned, snapshot.objects), key=_place)
-    found = {
+    objects = sorted(map(cleaned, snapshot.objects), key=_sort_key)
+    data = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "format": VERSION,
@@ -93,10 +93,10 @@ def to_text(snapshot: Snapshot) -> str:
             {"order": o.order, "team": o.team, "kit": o.kit, "xr": cleaned(o.xr)}
             for o in sorted(snapshot.orders, key=lambda o: o.order)
         ],
-        "asked": [key.to_json() for key in sorted(set(snapshot.asked))],
+        "asked": [key.to_json() for key in sorted(set(snapshot.requested))],
         "listed": [
             {"apiVersion": kind.api_version, "kind": kind.kind, "namespace": namespace}
-            for kind, namespace in sorted(set(snapshot.listed))
+            for kind, namespace in sorted(set(snapshot.listings))
         ],
         "served": [
             {"apiVersion": kind.api_version, "kind": kind.kind, "plural": snapshot.plurals[kind]}
@@ -104,11 +104,11 @@ def to_text(snapshot: Snapshot) -> str:
         ],
         "objects": objects,
     }
-    text = json.dumps(found, indent=1, ensure_ascii=False)
+    text = json.dumps(data, indent=1, ensure_ascii=False)
     return redact(text) + "\n"
 
 
-def from_text(text: str, *, name: str) -> Snapshot:
+def from_text(text: str, *, name: str) -> PlanSnapshot:
     """
     Read a snapshot.
 
@@ -119,23 +119,23 @@ def from_text(text: str, *, name: str) -> Snapshot:
         InvalidInputError: It is none, or of another version of the format.
     """
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except ValueError as error:
         raise InvalidInputError("--snapshot", name, f"is no JSON: {error}") from error
-    if not isinstance(found, dict) or found.get("kind") != KIND:
+    if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InvalidInputError(
             "--snapshot", name, f"is no {KIND}", hint="'orderkit plan … --record FILE' writes one"
         )
-    if (found.get("apiVersion"), found.get("format")) != (API_VERSION, VERSION):
+    if (data.get("apiVersion"), data.get("format")) != (API_VERSION, VERSION):
         raise InvalidInputError(
             "--snapshot",
             name,
-            f"has format {found.get('format')!r} of {found.get('apiVersion')!r}; "
+            f"has format {data.get('format')!r} of {data.get('apiVersion')!r}; "
             f"this Orderkit reads {VERSION} of {API_VERSION}",
             hint="record it again",
         )
     try:
-        return _read(found)
+        return _read(data)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InvalidInputError(
             "--snapshot",
@@ -145,38 +145,38 @@ def from_text(text: str, *, name: str) -> Snapshot:
         ) from error
 
 
-def _read(found: dict[str, Any]) -> Snapshot:
+def _read(data: dict[str, Any]) -> PlanSnapshot:
     orders = (
         RecordedOrder(str(o["order"]), str(o["kit"]), _object(o["xr"]), str(o["team"]))
-        for o in found["orders"]
+        for o in data["orders"]
     )
-    return Snapshot(
+    return PlanSnapshot(
         tuple(orders),
-        str(found["pack"]),
-        {str(key): str(each) for key, each in found["schemas"].items()},
-        tuple(map(ObjectKey.from_json, found["asked"])),
+        str(data["pack"]),
+        {str(key): str(digest) for key, digest in data["schemas"].items()},
+        tuple(map(ObjectKey.from_json, data["asked"])),
         tuple(
-            (Kind.parse(e["apiVersion"], e["kind"]), str(e["namespace"])) for e in found["listed"]
+            (Kind.parse(e["apiVersion"], e["kind"]), str(e["namespace"])) for e in data["listed"]
         ),
-        tuple(map(_object, found["objects"])),
-        {Kind.parse(e["apiVersion"], e["kind"]): e["plural"] for e in found["served"]},
-        clustered=bool(found["clustered"]),
+        tuple(map(_object, data["objects"])),
+        {Kind.parse(e["apiVersion"], e["kind"]): e["plural"] for e in data["served"]},
+        clustered=bool(data["clustered"]),
     )
 
 
-def _object(found: Any) -> Manifest:
-    ObjectKey.of(found)
-    return cast("Manifest", found)
+def _object(data: Any) -> Manifest:
+    ObjectKey.of(data)
+    return cast("Manifest", data)
 
 
 def cleaned(manifest: Manifest) -> Manifest:
     """Return an object as it is recorded: without counters, and without a Secret's values."""
-    meta = {key: part for key, part in metadata(manifest).items() if key not in _COUNTED}
+    meta = {key: value for key, value in metadata(manifest).items() if key not in _COUNTED}
     notes = meta.get("annotations")
     if isinstance(notes, dict) and _APPLIED in notes:
         meta["annotations"] = {key: text for key, text in notes.items() if key != _APPLIED}
-    found = {**manifest, "metadata": meta} if meta else dict(manifest)
-    return cast("Manifest", _without_secrets(found))
+    cleaned_manifest = {**manifest, "metadata": meta} if meta else dict(manifest)
+    return cast("Manifest", _without_secrets(cleaned_manifest))
 
 
 def _without_secrets(value: Any) -> Any:
@@ -194,14 +194,14 @@ def _without_secrets(value: Any) -> Any:
     return inner
 
 
-def hidden(objects: Iterable[Manifest]) -> tuple[str, ...]:
+def hidden_secrets(objects: Iterable[Manifest]) -> tuple[str, ...]:
     """Name the Secrets among objects whose values a snapshot does not have."""
     return tuple(
-        f"Secret {dig(each, 'metadata', 'namespace', default='')}/{metadata(each).get('name')}"
-        for each in objects
-        if Kind.of(each) == Kind("", "v1", "Secret")
+        f"Secret {metadata(manifest).get('namespace', '')}/{metadata(manifest).get('name')}"
+        for manifest in objects
+        if Kind.of(manifest) == Kind("", "v1", "Secret")
     )
 
 
-def _place(manifest: Manifest) -> ObjectKey:
+def _sort_key(manifest: Manifest) -> ObjectKey:
     return ObjectKey.of(manifest)

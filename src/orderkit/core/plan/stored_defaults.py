@@ -63,9 +63,9 @@ def with_stored(xr: Manifest, stored: Manifest | None, defaults: Defaults) -> Ma
 
 def default_changes(old: Defaults, new: Defaults) -> tuple[DefaultChange, ...]:
     """Return the defaults that go or get another value; one for a new field is no change."""
-    found = ((steps, was, new.get(steps, ABSENT)) for steps, was in old.items())
+    pairs = ((steps, was, new.get(steps, ABSENT)) for steps, was in old.items())
     return tuple(
-        DefaultChange(path_text(s), was, now) for s, was, now in found if not same(was, now)
+        DefaultChange(path_text(s), was, now) for s, was, now in pairs if not same(was, now)
     )
 
 

@@ -16,15 +16,15 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.change import differences
-from orderkit.core.plan.assembly import Assembly, Guess, Workshop, assemble
+from orderkit.core.plan.assembly import Assembly, AssemblyContext, Guess, assemble
 
 _SALT = "another"
 
 
-def guessed(
-    found: Assembly,
+def with_guesses(
+    assembly: Assembly,
     xr: Manifest,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     observed: Mapping[str, Manifest],
     *,
     attributed: Mapping[str, str] | None = None,
@@ -36,26 +36,30 @@ def guessed(
         observed: What exists in the cluster, whatever the assembly was made with.
         attributed: Which step asked for it, as `assemble` takes it.
     """
-    if metadata(xr).get("uid") and not _new_xrs(found, workshop, observed):
-        return found
+    if metadata(xr).get("uid") and not _new_xrs(assembly, workshop, observed):
+        return assembly
     salted = replace(workshop, salt=_SALT)
     other = assemble(xr, salted, observed=observed, attributed=attributed)
-    guesses = tuple(sorted(set(_guesses(found, other))))
-    return replace(found, guesses=guesses, unknowns=(*found.unknowns, *_told(guesses)))
+    guesses = tuple(sorted(set(_guesses(assembly, other))))
+    return replace(assembly, guesses=guesses, unknowns=(*assembly.unknowns, *_guess_texts(guesses)))
 
 
-def _new_xrs(found: Assembly, workshop: Workshop, observed: Mapping[str, Manifest]) -> bool:
-    new = (each for path, each in found.observed.items() if path not in observed)
-    return any(workshop.blueprint(each) is not None for each in new)
+def _new_xrs(
+    assembly: Assembly, workshop: AssemblyContext, observed: Mapping[str, Manifest]
+) -> bool:
+    new = (manifest for path, manifest in assembly.observed.items() if path not in observed)
+    return any(workshop.blueprint(manifest) is not None for manifest in new)
 
 
-def _guesses(found: Assembly, other: Assembly) -> Iterator[Guess]:
-    for path in found.resources.keys() | other.resources.keys():
-        one, two = (_plain(each.resources.get(path, {})) for each in (found, other))
-        for field in differences(one, two, into_lists=True):
+def _guesses(assembly: Assembly, other: Assembly) -> Iterator[Guess]:
+    for path in assembly.resources.keys() | other.resources.keys():
+        manifest, other_manifest = (
+            _plain(side.resources.get(path, {})) for side in (assembly, other)
+        )
+        for field in differences(manifest, other_manifest, into_lists=True):
             yield Guess(path, field.path)
-    status, shown = ({"status": each.xr.get("status") or {}} for each in (found, other))
-    for field in differences(status, shown, into_lists=True):
+    status, other_status = ({"status": side.xr.get("status") or {}} for side in (assembly, other))
+    for field in differences(status, other_status, into_lists=True):
         yield Guess("", field.path)
 
 
@@ -67,7 +71,7 @@ def _plain(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": meta} if meta else manifest
 
 
-def _told(guesses: tuple[Guess, ...]) -> Iterator[str]:
-    for each in guesses:
-        field = ".".join(part for part in (each.path, each.field) if part)
+def _guess_texts(guesses: tuple[Guess, ...]) -> Iterator[str]:
+    for guess in guesses:
+        field = ".".join(segment for segment in (guess.path, guess.field) if segment)
         yield f"{field} follows from a uid that only the cluster gives"

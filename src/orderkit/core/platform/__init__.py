@@ -1,1 +1,1 @@
-"""One installation: platform.yaml, what is baked into a pack, and the delivery tree."""
+"""One installation: platform.yaml, the values baked into a pack, and the delivery tree."""

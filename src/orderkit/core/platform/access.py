@@ -31,7 +31,7 @@ RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 """``observe`` is for /metrics; the others are for orders."""
 PLATFORM_GROUP = "group:default/platform"
 ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "EdDSA")
-"""Signatures with a public key; anything with a shared one is never accepted."""
+"""Asymmetric signatures; shared keys are never accepted."""
 
 _TEXT = {"type": "string", "minLength": 1}
 _REF = {"type": "string", "pattern": r"^[a-z]+:[A-Za-z0-9._-]+/[A-Za-z0-9._@+-]+$"}
@@ -69,45 +69,45 @@ class OidcSettings:
     issuer: str
     audience: str
     jwks_url: str = ""
-    """Empty: what the issuer's discovery document names."""
+    """Empty: the one in the issuer's discovery document."""
     requester_claim: str = "preferred_username"
     """Becomes ``user:default/<value>``; ``email`` counts only if the provider verified it."""
     groups_claim: str = "groups"
     group_prefix: str = ""
-    """Only groups with it count; it is taken off. ``/ae86`` and ``ae86`` are the same."""
+    """Only groups with this prefix count; it is removed. ``/ae86`` and ``ae86`` are equal."""
     algorithms: tuple[str, ...] = ("RS256", "ES256")
 
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """What a platform says about the callers of its service."""
+    """The platform's rules for callers of its service."""
 
     platform_groups: tuple[str, ...] = (PLATFORM_GROUP,)
     tokens_file: PurePath | None = None
     requests_per_minute: int = 600
     open_forms: bool = False
-    """Forms of a change open for everybody, also where the order's repository is private."""
+    """Everybody may open the form of a change, even if the order's repository is private."""
     oidc: OidcSettings | None = None
 
     def to_spec(self) -> dict[str, Any]:
-        """Write it as platform.yaml has it, without what is as by default."""
-        found: dict[str, Any] = {}
+        """Return it as in platform.yaml, without defaults."""
+        spec: dict[str, Any] = {}
         usual = AccessSettings()
         if self.platform_groups != usual.platform_groups:
-            found["platformGroups"] = list(self.platform_groups)
+            spec["platformGroups"] = list(self.platform_groups)
         if self.tokens_file is not None:
-            found["tokensFile"] = str(self.tokens_file)
+            spec["tokensFile"] = str(self.tokens_file)
         if self.requests_per_minute != usual.requests_per_minute:
-            found["requestsPerMinute"] = self.requests_per_minute
+            spec["requestsPerMinute"] = self.requests_per_minute
         if self.open_forms:
-            found["openForms"] = True
+            spec["openForms"] = True
         if self.oidc is not None:
-            found["oidc"] = _oidc_spec(self.oidc)
-        return found
+            spec["oidc"] = _oidc_spec(self.oidc)
+        return spec
 
 
 def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    spec: dict[str, Any] = {
         "issuer": oidc.issuer,
         "audience": oidc.audience,
         "requesterClaim": oidc.requester_claim,
@@ -115,14 +115,14 @@ def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
         "algorithms": list(oidc.algorithms),
     }
     if oidc.jwks_url:
-        found["jwksUrl"] = oidc.jwks_url
+        spec["jwksUrl"] = oidc.jwks_url
     if oidc.group_prefix:
-        found["groupPrefix"] = oidc.group_prefix
-    return found
+        spec["groupPrefix"] = oidc.group_prefix
+    return spec
 
 
 def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
-    """Read what `SCHEMA` has checked; `folder` is where platform.yaml lies."""
+    """Read a spec that `SCHEMA` accepted; `folder` is the folder of platform.yaml."""
     usual = AccessSettings()
     file, oidc = spec.get("tokensFile"), spec.get("oidc")
     return AccessSettings(
@@ -135,21 +135,23 @@ def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
 
 
 def _read_oidc(spec: Mapping[str, Any]) -> OidcSettings:
-    named = {
+    attribute_names = {
         "jwksUrl": "jwks_url",
         "requesterClaim": "requester_claim",
         "groupsClaim": "groups_claim",
         "groupPrefix": "group_prefix",
     }
-    given: dict[str, Any] = {ours: spec[key] for key, ours in named.items() if key in spec}
+    settings: dict[str, Any] = {
+        ours: spec[key] for key, ours in attribute_names.items() if key in spec
+    }
     if "algorithms" in spec:
-        given["algorithms"] = tuple(spec["algorithms"])
-    return OidcSettings(spec["issuer"], spec["audience"], **given)
+        settings["algorithms"] = tuple(spec["algorithms"])
+    return OidcSettings(spec["issuer"], spec["audience"], **settings)
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program that carries a token of ours."""
+    """A program with a token of this service."""
 
     name: str
     digest: str
@@ -160,7 +162,7 @@ class Client:
     platform: bool = False
     """It may act for every team."""
     expires: date | None = None
-    """The last day on which it is accepted."""
+    """The last day on which the token is valid."""
 
 
 _CLIENTS: dict[str, Any] = {
@@ -196,7 +198,7 @@ _CLIENTS: dict[str, Any] = {
 
 
 def digest_of(token: str) -> str:
-    """Return what the clients' file keeps of a token."""
+    """Return the form of a token that the clients' file stores."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -207,8 +209,8 @@ def read_clients(text: str, *, name: str) -> tuple[Client, ...]:
     Raises:
         InvalidInputError: A key or value the schema refuses, a name or digest twice, no date.
     """
-    found = yaml11.load(text, name=name, schema=_CLIENTS)
-    clients = tuple(_client(entry, name) for entry in found["clients"])
+    table = yaml11.load(text, name=name, schema=_CLIENTS)
+    clients = tuple(_client(entry, name) for entry in table["clients"])
     for field, values in (
         ("name", [client.name for client in clients]),
         ("sha256", [client.digest for client in clients]),
@@ -248,16 +250,16 @@ def write_clients(clients: Sequence[Client]) -> str:
 
 
 def _entry(client: Client) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": client.name,
         "sha256": client.digest,
         "requester": client.requester,
         "rights": sorted(client.rights),
     }
     if client.teams:
-        found["teams"] = list(client.teams)
+        entry["teams"] = list(client.teams)
     if client.platform:
-        found["platform"] = True
+        entry["platform"] = True
     if client.expires is not None:
-        found["expires"] = client.expires.isoformat()
-    return found
+        entry["expires"] = client.expires.isoformat()
+    return entry

@@ -17,29 +17,29 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.yaml.documents import Files
 
 NAME = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*"
-"""What a value may be called."""
+"""Allowed names of values."""
 SENTINEL = re.compile(rf"__ORDERKIT_({NAME})__".encode())
 _LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")
 SAFE = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
-"""What a value may be: text that needs no quotes anywhere."""
+"""Allowed values: text that needs no quotes anywhere."""
 _SAFE = re.compile(rf"{SAFE}\Z")
-BUILT_IN = (
-    "FORGE_URL",
-    "FORGE_HOST",
-    "PACK_COMMIT",
-    "REGISTRY",
-    "SERVICE_URL",
-    "PORTAL_URL",
-    "CLUSTER_NAME",
-    "PACK_REPOSITORY",
-    "LEDGER_REPOSITORY",
-    "CROSSPLANE_CHARTS",
-)
-"""Values that every platform has; platform.yaml may add others."""
+BUILT_IN: Mapping[str, str] = {
+    "FORGE_URL": "address of the forge",
+    "FORGE_HOST": "the same without its scheme, as Backstage's `repoUrl` wants it",
+    "PACK_COMMIT": "commit of the pack that was published",
+    "REGISTRY": "registry of the pinned packages and images",
+    "SERVICE_URL": "address of Orderkit's service as browsers reach it",
+    "PORTAL_URL": "address of the portal as browsers reach it",
+    "CLUSTER_NAME": "what the portal calls the cluster (profile `job`)",
+    "PACK_REPOSITORY": "owner and name of the pack's repository on the forge",
+    "LEDGER_REPOSITORY": "owner and name of the ledger's repository on the forge",
+    "CROSSPLANE_CHARTS": "chart repository of Crossplane, where the platform installs it",
+}
+"""Values that every platform has, and what each is; platform.yaml may add others."""
 VERSION = "VERSION_"
-"""Begins the values that ``spec.versions`` of pack.yaml gives."""
+"""Prefix of the values from ``spec.versions`` of pack.yaml."""
 BAKED_FOLDERS = ("templates", "day2", "gitops")
-"""Where sentinels may stand. Other files are published as they are."""
+"""Files that may contain sentinels. Other files are published unchanged."""
 
 
 def bake(files: Files, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
@@ -80,11 +80,11 @@ def _bake_one(path: PurePosixPath, data: bytes, values: Mapping[str, str]) -> by
         return f"{path}:{match.string.count(bytes([10]), 0, match.start()) + 1}"
 
     baked = SENTINEL.sub(value, data)
-    left = _LIKE.search(baked)
-    if left is not None:
+    unbaked = _LIKE.search(baked)
+    if unbaked is not None:
         raise InvalidInputError(
-            where(left),
-            left[0].decode(),
+            where(unbaked),
+            unbaked[0].decode(),
             "looks like a sentinel and is none",
             hint="write __ORDERKIT_NAME__ in capitals",
         )

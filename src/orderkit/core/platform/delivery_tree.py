@@ -1,5 +1,5 @@
 """
-Fit a pack's delivery tree to one installation: which layers, providers and mirrors.
+Adapt a pack's delivery tree to an installation: layers, providers and mirrors.
 
 Pure, before values are baked. Left out are Crossplane where the cluster has it, providers that
 nobody asked for, Argo CD's settings where idpbuilder delivers them, and every layer that then has
@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import APPLICATION, Kind, Manifest, dig, metadata
-from orderkit.core.platform.installation import Installation, Mirror, Target
+from orderkit.core.platform.installation import Installation, Mirror, PlatformTarget
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, Op, edit
@@ -43,11 +43,11 @@ class Layer:
     wave: int
     file: PurePosixPath
     folder: PurePosixPath | None
-    """What it delivers of the pack's own repository; None: another repository."""
+    """The path that it delivers from the pack's repository; None: another repository."""
     recurses: bool = False
 
     def delivers(self, path: PurePosixPath) -> bool:
-        """Say whether Argo CD takes a file of the pack for this layer."""
+        """Say whether a file of the pack belongs to this layer."""
         if self.folder is None or path.suffix not in _MANIFESTS:
             return False
         return path.is_relative_to(self.folder) if self.recurses else path.parent == self.folder
@@ -66,11 +66,11 @@ def fitted(
         InvalidInputError: An unknown provider, two mirrors of one prefix, or a broken Application.
     """
     kept = _without_providers(files, installation, providers)
-    if installation.crossplane.install == "none" or installation.target is Target.EMBEDDED:
+    if installation.crossplane.install == "none" or installation.target is PlatformTarget.EMBEDDED:
         kept = {path: data for path, data in kept.items() if not path.is_relative_to(CROSSPLANE)}
-    if installation.target is Target.IDPBUILDER:
+    if installation.target is PlatformTarget.IDPBUILDER:
         kept.pop(SETTINGS_LAYER, None)
-    if installation.mirrors and installation.target is not Target.EMBEDDED:
+    if installation.mirrors and installation.target is not PlatformTarget.EMBEDDED:
         kept[MIRRORS] = mirrors_file(installation.mirrors)
     for layer in layers_of(kept):
         if layer.folder is not None and not any(map(layer.delivers, kept)):
@@ -89,13 +89,13 @@ def layers_of(files: Files) -> tuple[Layer, ...]:
     """
     root = next(iter(_applications(ROOT, files.get(ROOT, b""))), {})
     pack = dig(root, "spec", "source", "repoURL")
-    found = [
+    layers = [
         _layer(path, manifest, pack)
         for path in sorted(files)
         if path.parent == APPS and path.suffix in _MANIFESTS
         for manifest in _applications(path, files[path])
     ]
-    return tuple(sorted(found, key=lambda layer: layer.wave))
+    return tuple(sorted(layers, key=lambda layer: layer.wave))
 
 
 def mirrors_file(mirrors: tuple[Mirror, ...]) -> bytes:
@@ -105,12 +105,12 @@ def mirrors_file(mirrors: tuple[Mirror, ...]) -> bytes:
     Raises:
         InvalidInputError: Two are for one prefix.
     """
-    prefixes = [one.prefix for one in mirrors]
+    prefixes = [mirror.prefix for mirror in mirrors]
     for prefix in prefixes:
         if prefixes.count(prefix) > 1:
             raise InvalidInputError("spec.mirrors", prefix, "is the prefix of two mirrors")
     head = "# From spec.mirrors of platform.yaml, by `orderkit platform render`.\n"
-    return (head + yaml11.dump_all([_image_config(one) for one in mirrors])).encode()
+    return (head + yaml11.dump_all([_image_config(mirror) for mirror in mirrors])).encode()
 
 
 def _image_config(mirror: Mirror) -> Manifest:
@@ -133,8 +133,8 @@ def _without_providers(
     files: Files, installation: Installation, providers: tuple[str, ...] | None
 ) -> dict[PurePosixPath, bytes]:
     has = {path.parts[2] for path in files if _is_of_provider(path, PROVIDERS)}
-    wanted = has if providers is None else {*providers, *installation.providers}
-    for name in sorted(wanted - has):
+    wanted_providers = has if providers is None else {*providers, *installation.providers}
+    for name in sorted(wanted_providers - has):
         raise InvalidInputError(
             "spec.providers",
             name,
@@ -145,7 +145,7 @@ def _without_providers(
         path: data
         for path, data in files.items()
         if not (_is_of_provider(path, PROVIDERS) or _is_of_provider(path, CONFIGS))
-        or path.parts[2] in wanted
+        or path.parts[2] in wanted_providers
     }
 
 
@@ -173,7 +173,7 @@ def _layer(path: PurePosixPath, manifest: Manifest, pack: str | None) -> Layer:
 
 
 def _refreshing(path: PurePosixPath, data: bytes) -> bytes:
-    """Let retries take the newest commit, where this Argo CD can."""
+    """Let retries use the newest commit, if this Argo CD release can."""
     if path.parts[0] != "gitops" or path.suffix not in _MANIFESTS or b"\n    retry:" not in data:
         return data
     manifests = list(_applications(path, data))

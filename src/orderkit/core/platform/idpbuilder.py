@@ -105,8 +105,8 @@ class Addresses:
     @property
     def flags(self) -> str:
         """What ``idpbuilder create`` must be told for these addresses."""
-        told = f"--protocol {self.protocol} --host {self.host} --port {self.port}"
-        return f"{told} --use-path-routing" if self.path_routing else told
+        flag_text = f"--protocol {self.protocol} --host {self.host} --port {self.port}"
+        return f"{flag_text} --use-path-routing" if self.path_routing else flag_text
 
 
 def addresses(forge_url: str) -> Addresses:
@@ -176,12 +176,12 @@ def package(rendered: Files, *, forge_url: str, pack: RepoId) -> dict[PurePosixP
     Raises:
         InvalidInputError: Addresses or names are not idpbuilder's, or the pack has no root.
     """
-    where, name = addresses(forge_url), cluster_name(pack)
-    found = {PACKAGES / _PACK / path: data for path, data in rendered.items()}
-    found[PACKAGES / "root.yaml"] = _root(rendered)
-    found[SETTINGS] = settings_file(rendered)
-    found[PurePosixPath("README.md")] = _readme(where, name).encode()
-    return found
+    platform_addresses, name = addresses(forge_url), cluster_name(pack)
+    files = {PACKAGES / _PACK / path: data for path, data in rendered.items()}
+    files[PACKAGES / "root.yaml"] = _root(rendered)
+    files[SETTINGS] = settings_file(rendered)
+    files[PurePosixPath("README.md")] = _readme(platform_addresses, name).encode()
+    return files
 
 
 def _root(rendered: Files) -> bytes:
@@ -199,19 +199,19 @@ def settings(rendered: Files) -> dict[str, str]:
         InvalidInputError: The pack asks for another object, or for text that idpbuilder would
             take for a Go template.
     """
-    found = dict(SHIPPED)
+    values = dict(SHIPPED)
     for path in sorted(rendered):
         if path.parent != _ARGOCD or path.suffix not in {".yaml", ".yml"}:
             continue
         for manifest in parse_manifests(str(path), rendered[path]):
             if (Kind.of(manifest), metadata(manifest).get("name")) != (CONFIG_MAP, "argocd-cm"):
-                told = f"{manifest.get('kind')} {metadata(manifest).get('name')}"
-                raise InvalidInputError(str(path), told, "cannot be given to idpbuilder")
-            found |= manifest.get("data") or {}
-    for key, value in found.items():
+                object_name = f"{manifest.get('kind')} {metadata(manifest).get('name')}"
+                raise InvalidInputError(str(path), object_name, "cannot be given to idpbuilder")
+            values |= manifest.get("data") or {}
+    for key, value in values.items():
         if _GO_TEMPLATE in value:
             raise InvalidInputError(key, value, "holds '{{', a Go template for idpbuilder")
-    return found
+    return values
 
 
 def settings_file(rendered: Files) -> bytes:
@@ -237,14 +237,14 @@ def settings_file(rendered: Files) -> bytes:
     return (head + yaml11.dump(manifest)).encode()
 
 
-def _readme(where: Addresses, name: str) -> str:
-    named = "" if name == NAME else f" --name {name}"
+def _readme(platform_addresses: Addresses, name: str) -> str:
+    name_flag = "" if name == NAME else f" --name {name}"
     return f"""# For idpbuilder
 
 Written by `orderkit platform render`; write it again rather than edit it. In this folder:
 
 ```sh
-idpbuilder create{named} {where.flags} \\
+idpbuilder create{name_flag} {platform_addresses.flags} \\
   -p packages -c argocd:{SETTINGS}
 ```
 

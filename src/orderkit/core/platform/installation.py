@@ -1,5 +1,5 @@
 """
-What platform.yaml says of the cluster a pack is delivered to: the part that rendering reads.
+The cluster that a pack is delivered to, as platform.yaml describes it for rendering.
 
 Which kind of platform it is, where Crossplane comes from, which Argo CD delivers, through which
 mirrors packages are pulled and which optional providers are wanted. All of it has defaults, so
@@ -70,23 +70,23 @@ SCHEMAS: dict[str, Any] = {
     },
     "providers": {"type": "array", "items": NAME, "uniqueItems": True},
 }
-"""Keys below ``spec`` of platform.yaml, each optional."""
+"""Optional keys below ``spec`` of platform.yaml."""
 
 
-class Target(StrEnum):
-    """What kind of platform it is."""
+class PlatformTarget(StrEnum):
+    """The kind of platform."""
 
     EMBEDDED = "embedded"
-    """``orderkit up``: Crossplane and Argo CD are stood for by this process."""
+    """``orderkit up``: this process replaces Crossplane and Argo CD."""
     CLUSTER = "cluster"
     """A cluster that has Argo CD."""
     IDPBUILDER = "idpbuilder"
-    """One that idpbuilder made; it delivers Argo CD's own settings itself."""
+    """A cluster made by idpbuilder, which delivers Argo CD's settings itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrossplaneSettings:
-    """Where Crossplane comes from; `version` None: the one the pack pins."""
+    """How Crossplane is installed; `version` None: the one that the pack pins."""
 
     install: Literal["chart", "none"] = "none"
     chart_repository: str = ""
@@ -95,7 +95,7 @@ class CrossplaneSettings:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """Where packages whose name begins with `prefix` are pulled from instead, and with what."""
+    """The mirror for packages whose name begins with `prefix`, and its credentials."""
 
     prefix: str
     rewrite: str = ""
@@ -106,46 +106,46 @@ class Mirror:
 class Installation:
     """The cluster a pack is delivered to."""
 
-    target: Target = Target.CLUSTER
+    target: PlatformTarget = PlatformTarget.CLUSTER
     crossplane: CrossplaneSettings = field(default_factory=CrossplaneSettings)
     argocd_version: str | None = None
-    """None: unknown, so only what every supported release knows is used."""
+    """None: unknown, so only features of all supported releases are used."""
     mirrors: tuple[Mirror, ...] = ()
     providers: tuple[str, ...] = ()
-    """Folders of ``gitops/providers`` that this platform wants beyond those of the pack."""
+    """Folders of ``gitops/providers`` in addition to those of the pack."""
 
     @property
     def argocd(self) -> tuple[int, int]:
-        """Major and minor release of Argo CD; the oldest supported one where it is unknown."""
-        found = re.match(r"v?([0-9]+)\.([0-9]+)", self.argocd_version or "")
-        return (int(found[1]), int(found[2])) if found else (3, 0)
+        """Major and minor release of Argo CD; the oldest supported one if unknown."""
+        match = re.match(r"v?([0-9]+)\.([0-9]+)", self.argocd_version or "")
+        return (int(match[1]), int(match[2])) if match else (3, 0)
 
     def to_spec(self) -> dict[str, Any]:
-        """Return what platform.yaml says, without what is its default anyway."""
+        """Return it as in platform.yaml, without defaults."""
         crossplane = {
             "install": self.crossplane.install,
             "chartRepository": self.crossplane.chart_repository,
             "version": self.crossplane.version,
         }
         mirrors = [
-            {"prefix": one.prefix, "rewrite": one.rewrite, "pullSecret": one.pull_secret}
-            for one in self.mirrors
+            {"prefix": mirror.prefix, "rewrite": mirror.rewrite, "pullSecret": mirror.pull_secret}
+            for mirror in self.mirrors
         ]
-        found = {
-            "target": str(self.target) if self.target is not Target.CLUSTER else None,
+        spec = {
+            "target": str(self.target) if self.target is not PlatformTarget.CLUSTER else None,
             "crossplane": _given(crossplane) if self.crossplane != CrossplaneSettings() else None,
             "argocd": {"version": self.argocd_version} if self.argocd_version else None,
-            "mirrors": [_given(one) for one in mirrors],
+            "mirrors": [_given(mirror) for mirror in mirrors],
             "providers": list(self.providers),
         }
-        return _given(found)
+        return _given(spec)
 
 
 def read_installation(spec: Mapping[str, Any]) -> Installation:
     """Read the keys of `SCHEMAS` from a ``spec`` that they accept."""
     crossplane = spec.get("crossplane", {})
     return Installation(
-        target=Target(spec.get("target", Target.CLUSTER)),
+        target=PlatformTarget(spec.get("target", PlatformTarget.CLUSTER)),
         crossplane=CrossplaneSettings(
             crossplane.get("install", "none"),
             crossplane.get("chartRepository", ""),
@@ -153,12 +153,12 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
         ),
         argocd_version=spec.get("argocd", {}).get("version"),
         mirrors=tuple(
-            Mirror(one["prefix"], one.get("rewrite", ""), one.get("pullSecret", ""))
-            for one in spec.get("mirrors", ())
+            Mirror(mirror["prefix"], mirror.get("rewrite", ""), mirror.get("pullSecret", ""))
+            for mirror in spec.get("mirrors", ())
         ),
         providers=tuple(spec.get("providers", ())),
     )
 
 
-def _given(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if value}
+def _given(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value}

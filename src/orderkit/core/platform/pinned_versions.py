@@ -1,7 +1,7 @@
 """
 Releases that manifests pin: packages of Crossplane and charts of Applications.
 
-Pure. Tells a person what an upgrade moves, instead of making them read the difference of files.
+Pure. Shows a person what an upgrade changes, so that they need not read the diff.
 Called by ``flows.install.upgrading``.
 """
 
@@ -17,8 +17,8 @@ _PACKAGES = ("Provider", "Function", "Configuration")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """Something pinned: where it was and where it goes; empty where it is not."""
+class VersionMove:
+    """A pinned release before and after; empty where it is not pinned."""
 
     kind: str
     name: str
@@ -33,7 +33,7 @@ class Move:
         return f"{self.kind} {self.name} {self.before} → {self.after}"
 
 
-def moves(before: Files, after: Files) -> tuple[Move, ...]:
+def moves(before: Files, after: Files) -> tuple[VersionMove, ...]:
     """
     Return the pins that differ between two sets of files, sorted.
 
@@ -42,20 +42,20 @@ def moves(before: Files, after: Files) -> tuple[Move, ...]:
     """
     old, new = _pins(before), _pins(after)
     return tuple(
-        Move(*key, old.get(key, ""), new.get(key, ""))
+        VersionMove(*key, old.get(key, ""), new.get(key, ""))
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     )
 
 
 def _pins(files: Files) -> dict[tuple[str, str], str]:
-    found = {}
+    pins = {}
     for path, data in files.items():
         for manifest in parse_manifests(str(path), data):
             pin = _pin(manifest)
             if pin:
-                found[manifest["kind"], metadata(manifest).get("name", "")] = pin
-    return found
+                pins[manifest["kind"], metadata(manifest).get("name", "")] = pin
+    return pins
 
 
 def _pin(manifest: Manifest) -> str:

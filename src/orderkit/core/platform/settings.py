@@ -51,7 +51,12 @@ _PORTAL = {
 }
 _SERVICE = {
     **_ENDPOINT,
-    "properties": {**_ENDPOINT["properties"], "publicUrl": _URL, "access": access.SCHEMA},
+    "properties": {
+        **_ENDPOINT["properties"],
+        "publicUrl": _URL,
+        "registers": {"type": "boolean"},
+        "access": access.SCHEMA,
+    },
 }
 _FORGE = {
     "type": "object",
@@ -133,11 +138,11 @@ SCHEMA: dict[str, Any] = {
 
 
 CLUSTER_NAME = "local"
-"""What a portal calls the cluster it runs in, unless platform.yaml says otherwise."""
+"""The portal's default name for its own cluster."""
 LOCAL_REGISTRY = "registry.local"
-"""Stands where a platform names the registry of its function packages."""
+"""Placeholder for the registry of a platform's function packages."""
 PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
-"""The two repositories Orderkit keeps on a forge, unless platform.yaml names others."""
+"""Default names of Orderkit's two repositories on the forge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,7 @@ class Endpoint:
     token_file: PurePath | None
     """None only for the forge, whose credentials may come from elsewhere."""
     credentials: Literal["auto", "environment", "file", "idpbuilder", "git"] = "auto"
-    """Where the forge's credentials come from; auto takes the first that has any."""
+    """The source of the forge's credentials; auto: the first source that has some."""
     ca_file: PurePath | None = None
     """Certificates to trust instead of the usual ones (the forge's)."""
     allow_http: bool = False
@@ -159,8 +164,8 @@ class Endpoint:
     """That credential: a token that may read; None: ours (the forge's)."""
 
     def to_spec(self) -> dict[str, Any]:
-        """Return it as platform.yaml writes it, without what is the default."""
-        said = {
+        """Return it as in platform.yaml, without defaults."""
+        spec = {
             "tokenFile": str(self.token_file or ""),
             "credentials": "" if self.credentials == "auto" else self.credentials,
             "caFile": str(self.ca_file or ""),
@@ -168,12 +173,12 @@ class Endpoint:
             "private": self.private,
             "readTokenFile": str(self.read_token_file or ""),
         }
-        return {"url": self.url, **{key: value for key, value in said.items() if value}}
+        return {"url": self.url, **{key: value for key, value in spec.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeOrder:
-    """What bootstrapping orders at its end. Empty: the first example of the pack's kits."""
+    """The order that bootstrap places at its end. Empty: the first example of the pack's kits."""
 
     kit: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -195,22 +200,24 @@ class PlatformSettings:
     profile: Profile = Profile.SERVICE
     """How the portal runs the pack's templates."""
     signed_by: str | None = None
-    """The Backstage whose signatures prove who asks; None: requesters are claims."""
+    """The Backstage whose signatures prove the requester; None: requesters are unverified."""
     access: AccessSettings = field(default_factory=AccessSettings)
     """Who else may call the service, and what groups may do."""
     portal_public_url: str = ""
     service_public_url: str = ""
-    """As browsers reach them; empty: as we do."""
+    """Addresses for browsers; empty: the same as for this process."""
+    service_registers: bool = False
+    """Every order enters the ledger through the service, those of the command line too."""
     registry: str = LOCAL_REGISTRY
     cluster_name: str = CLUSTER_NAME
     """What the portal calls the cluster; only the profile ``job`` asks."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """What a pack's hidden fields are baked with, by their names in kit.yaml."""
+    """Values for the pack's hidden fields, by their names in kit.yaml."""
     installation: Installation = field(default_factory=Installation)
     """The cluster the pack is delivered to."""
     probe: ProbeOrder = field(default_factory=ProbeOrder)
     functions: Sequence[FunctionProcess] = ()
-    """Composition functions that plans may call as processes of their own."""
+    """Composition functions that plans may call as running processes."""
 
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""
@@ -248,18 +255,18 @@ class PlatformSettings:
 
     def _probe(self) -> dict[str, Any]:
         probe = {"kit": self.probe.kit, "values": dict(self.probe.values)}
-        said = {key: value for key, value in probe.items() if value}
-        return {"probe": said} if said else {}
+        set_values = {key: value for key, value in probe.items() if value}
+        return {"probe": set_values} if set_values else {}
 
     def _plans(self) -> dict[str, Any]:
-        called = processes_spec(self.functions)
-        return {"plans": {"functions": called}} if called else {}
+        functions = processes_spec(self.functions)
+        return {"plans": {"functions": functions}} if functions else {}
 
     def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
         if self.service_public_url:
             spec["publicUrl"] = self.service_public_url
-        if written := self.access.to_spec():
-            spec["access"] = written
+        if access := self.access.to_spec():
+            spec["access"] = access
         return spec
 
     @property
@@ -280,11 +287,13 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
     Raises:
         InvalidInputError: One is no such text, or platform.yaml would refuse it.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
-        own = re.fullmatch(NAME, name) and name not in BUILT_IN and not name.startswith(VERSION)
-        if not equals or not own:
+        is_own_name = (
+            re.fullmatch(NAME, name) and name not in BUILT_IN and not name.startswith(VERSION)
+        )
+        if not equals or not is_own_name:
             raise InvalidInputError(
                 "--value", assignment, "is no NAME=TEXT", hint="for example BASE_DOMAIN=example.org"
             )
@@ -292,8 +301,8 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
             raise InvalidInputError(
                 name, value, "may hold letters, digits and . _ : / - only, because it is baked"
             )
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def parse(
@@ -308,23 +317,23 @@ def parse(
     Raises:
         InvalidInputError: A key or value the schema refuses.
     """
-    found = yaml11.load(text, name=name, schema=SCHEMA)
-    spec = found["spec"]
+    document = yaml11.load(text, name=name, schema=SCHEMA)
+    spec = document["spec"]
     portal = spec["portal"]
 
     def endpoint(key: str) -> Endpoint:
-        found = spec[key]
+        entry = spec[key]
 
         def file(name: str) -> PurePath | None:
-            return _path(folder, found[name], home) if name in found else None
+            return _path(folder, entry[name], home) if name in entry else None
 
         return Endpoint(
-            found["url"],
+            entry["url"],
             file("tokenFile"),
-            found.get("credentials", "auto"),
+            entry.get("credentials", "auto"),
             file("caFile"),
-            found.get("allowHttp", False),
-            found.get("private", False),
+            entry.get("allowHttp", False),
+            entry.get("private", False),
             file("readTokenFile"),
         )
 
@@ -333,7 +342,7 @@ def parse(
         return RepoId(owner, repo)
 
     return PlatformSettings(
-        name=found["metadata"]["name"],
+        name=document["metadata"]["name"],
         forge=endpoint("forge"),
         portal=endpoint("portal"),
         service=endpoint("service"),
@@ -347,6 +356,7 @@ def parse(
         access=access.read_access(spec["service"].get("access", {}), folder=folder),
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
+        service_registers=spec["service"].get("registers", False),
         registry=spec.get("registry", LOCAL_REGISTRY),
         cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),

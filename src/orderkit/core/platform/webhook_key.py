@@ -1,5 +1,5 @@
 """
-How the service knows that a webhook comes from the forge: a key, and a signature with it.
+Verify that a webhook comes from the forge: a key, and a signature made with it.
 
 The key is derived from the service's own secret, so that whoever has that needs no second one to
 register a webhook, and whoever sees a webhook's settings on the forge learns nothing of the
@@ -12,7 +12,7 @@ import hashlib
 import hmac
 
 PATH = "/v1/webhooks/gitea"
-"""Where the service takes webhooks."""
+"""The service's path for webhooks."""
 HEADER = "X-Gitea-Signature"
 _PURPOSE = b"orderkit/webhooks/gitea/v1"
 
@@ -23,10 +23,10 @@ def hook_key(secret: str) -> str:
 
 
 def signature(key: str, data: bytes) -> str:
-    """Return what the forge sends for a body."""
+    """Return the signature that the forge sends for a body."""
     return hmac.new(key.encode(), data, hashlib.sha256).hexdigest()
 
 
-def is_signed(key: str, data: bytes, given: str) -> bool:
-    """Say whether a signature is that of the body. Takes as long for a wrong one as for a right."""
-    return hmac.compare_digest(signature(key, data).encode(), given.encode(errors="replace"))
+def is_signed(key: str, data: bytes, claimed: str) -> bool:
+    """Say whether a signature matches the body, in constant time."""
+    return hmac.compare_digest(signature(key, data).encode(), claimed.encode(errors="replace"))

@@ -53,38 +53,38 @@ class _Form:
         resolved = self._resolve(schema, data, depth)
         outer = resolved.get("default")
         outer = outer if isinstance(outer, dict) else {}
-        found: dict[str, Any] = {}
+        data_with_defaults: dict[str, Any] = {}
         for name, property_ in resolved["properties"].items():
             required = name in resolved["required"]
             value = self._value(property_, data.get(name, _ABSENT), depth + 1, required=required)
             if value is _ABSENT and name in outer:
                 value = copy.deepcopy(outer[name])
             if value is not _ABSENT:
-                found[name] = value
-        more = resolved.get("additionalProperties")
+                data_with_defaults[name] = value
+        extra = resolved.get("additionalProperties")
         for name, value in data.items():
-            if name in found:
+            if name in data_with_defaults:
                 continue
-            if isinstance(more, dict) and isinstance(value, dict):
-                found[name] = self.object(more, value, depth + 1)
+            if isinstance(extra, dict) and isinstance(value, dict):
+                data_with_defaults[name] = self.object(extra, value, depth + 1)
             else:
-                found[name] = value
-        return found
+                data_with_defaults[name] = value
+        return data_with_defaults
 
-    def _value(self, schema: Any, given: Any, depth: int, *, required: bool) -> Any:
-        schema = self._chosen(schema, given, depth)
-        if given is None or not schema:
-            return given
-        value = given
+    def _value(self, schema: Any, answer: Any, depth: int, *, required: bool) -> Any:
+        schema = self._chosen(schema, answer, depth)
+        if answer is None or not schema:
+            return answer
+        value = answer
         if value is _ABSENT:
             value = copy.deepcopy(schema.get("const", schema.get("default")))
             value = _ABSENT if value is None else value
         type_ = schema.get("type", "object" if "properties" in schema else None)
         if type_ == "object" and (value is _ABSENT or isinstance(value, dict)):
             # A default of the whole object yields to the defaults of its properties.
-            data = value if given is not _ABSENT else {}
+            data = value if answer is not _ABSENT else {}
             filled = self.object(schema, data, depth)
-            return filled if filled or required or given is not _ABSENT else _ABSENT
+            return filled if filled or required or answer is not _ABSENT else _ABSENT
         if type_ == "array" and (value is _ABSENT or isinstance(value, list)):
             return self._list(schema, value, depth)
         return value
@@ -102,28 +102,28 @@ class _Form:
             for item in value
         ]
 
-    def _chosen(self, schema: Any, given: Any, depth: int) -> Schema:
+    def _chosen(self, schema: Any, answer: Any, depth: int) -> Schema:
         """Follow ``$ref``, and take one branch of a property that is no object."""
-        found = self._follow(schema)
+        resolved = self._follow(schema)
         for key in ("oneOf", "anyOf"):
-            branches = found.get(key)
-            is_object = found.get("type") == "object" or "properties" in found
-            if branches and given is _ABSENT and not is_object and "default" not in found:
-                first = self._chosen(branches[0], given, depth + 1) if depth < _DEPTH_MAX else {}
-                found = {**found, **first, "type": found.get("type", first.get("type"))}
-        return found
+            branches = resolved.get(key)
+            is_object = resolved.get("type") == "object" or "properties" in resolved
+            if branches and answer is _ABSENT and not is_object and "default" not in resolved:
+                first = self._chosen(branches[0], answer, depth + 1) if depth < _DEPTH_MAX else {}
+                resolved = {**resolved, **first, "type": resolved.get("type", first.get("type"))}
+        return resolved
 
     def _follow(self, schema: Any) -> Schema:
         for _ in range(_DEPTH_MAX):
             if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
                 break
             target: Any = self._root
-            for part in schema["$ref"].removeprefix("#/").split("/"):
-                target = target.get(part, {}) if isinstance(target, dict) else {}
-            own = {k: v for k, v in schema.items() if k != "$ref"}
-            schema = {**(target if isinstance(target, dict) else {}), **own}
-        found: Schema = schema if isinstance(schema, dict) else {}
-        return found
+            for step in schema["$ref"].removeprefix("#/").split("/"):
+                target = target.get(step, {}) if isinstance(target, dict) else {}
+            siblings = {k: v for k, v in schema.items() if k != "$ref"}
+            schema = {**(target if isinstance(target, dict) else {}), **siblings}
+        resolved: Schema = schema if isinstance(schema, dict) else {}
+        return resolved
 
     def _resolve(self, schema: Schema, data: Mapping[str, Any], depth: int) -> Schema:
         """Merge every branch that holds for `data` into one plain schema."""
@@ -158,21 +158,21 @@ class _Form:
     def _dependent(self, key: str, schema: Schema, data: Mapping[str, Any]) -> Iterator[Schema]:
         """Yield what an answered question adds: of ``oneOf``, the one branch that fits it."""
         yield {name: value for name, value in schema.items() if name != "oneOf"}
-        fitting = [
+        matching = [
             branch
             for branch in map(self._follow, schema.get("oneOf") or ())
             if key in (branch.get("properties") or {})
             and self._is_valid(branch["properties"][key], data[key])
         ]
-        if len(fitting) == 1:
-            (branch,) = fitting
-            rest = {n: s for n, s in branch["properties"].items() if n != key}
-            yield {**branch, "properties": rest}
+        if len(matching) == 1:
+            (branch,) = matching
+            properties = {n: s for n, s in branch["properties"].items() if n != key}
+            yield {**branch, "properties": properties}
 
     def _matching(self, branches: list[Any], data: Mapping[str, Any]) -> Schema:
         """Return the first branch that fits and knows a value; without any, the first."""
-        known = [self._follow(branch) for branch in branches]
-        for branch in known:
+        resolved = [self._follow(branch) for branch in branches]
+        for branch in resolved:
             if set(branch.get("properties") or {}) & set(data) and self._is_valid(branch, data):
                 return branch
-        return known[0]
+        return resolved[0]

@@ -51,10 +51,10 @@ def _matches(pattern: str) -> Obeys:
 
 
 def _is_date(text: str) -> bool:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return False
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     leap_or_plain = year or 2000  # the calendar has no year 0; like 2000 it is a leap year
     return 1 <= month <= 12 and 1 <= day <= monthrange(leap_or_plain, month)[1]  # noqa: PLR2004
 

@@ -48,8 +48,8 @@ def check(schema: Schema) -> None:
     """
     import jsonschema  # lazy: heavy
 
-    for path, part in _parts(schema, ""):
-        _check_part(path, part)
+    for path, subschema in _parts(schema, ""):
+        _check_part(path, subschema)
     problem = jsonschema.exceptions.best_match(
         jsonschema.Draft7Validator(jsonschema.Draft7Validator.META_SCHEMA).iter_errors(schema)
     )
@@ -80,30 +80,30 @@ def _parts(schema: object, path: str) -> Iterator[tuple[str, Schema]]:
         yield from _parts(item, f"{path}.{name}".lstrip("."))
 
 
-def _check_part(path: str, part: Schema) -> None:
-    patterns = [("pattern", part.get("pattern"))]
-    if isinstance(part.get("patternProperties"), dict):
-        patterns += [("patternProperties", name) for name in part["patternProperties"]]
+def _check_part(path: str, schema: Schema) -> None:
+    patterns = [("pattern", schema.get("pattern"))]
+    if isinstance(schema.get("patternProperties"), dict):
+        patterns += [("patternProperties", name) for name in schema["patternProperties"]]
     for key, pattern in patterns:
         _check_pattern(f"{path}.{key}".lstrip("."), pattern)
-    if isinstance(part.get("format"), str) and part["format"] in REFUSED:
+    if isinstance(schema.get("format"), str) and schema["format"] in REFUSED:
         raise SchemaError(
             f"{path}.format".lstrip("."),
-            part["format"],
+            schema["format"],
             "is refused: form and backend read this format differently",
             "write a pattern instead",
         )
-    if "enum" in part and not accepts(_ENUM, part["enum"]):
+    if "enum" in schema and not accepts(_ENUM, schema["enum"]):
         raise SchemaError(
             f"{path}.enum".lstrip("."),
-            part["enum"],
+            schema["enum"],
             "is no list of different values",
             "the form refuses an empty enum and one with a value twice",
         )
-    if "$ref" in part and set(part) - _BESIDE_REF:
+    if "$ref" in schema and set(schema) - _BESIDE_REF:
         raise SchemaError(
             path,
-            sorted(set(part) - _BESIDE_REF),
+            sorted(set(schema) - _BESIDE_REF),
             "stands beside $ref, which the form reads and the backend ignores",
             "write allOf: [{$ref: …}, {…}]",
         )
@@ -125,11 +125,11 @@ def _check_pattern(path: str, pattern: object) -> None:
 
 def problems(schema: Schema, value: object) -> Iterator[Any]:
     """Yield what is wrong with a value, as ``jsonschema.ValidationError``: first to the form."""
-    found = False
+    has_problem = False
     for problem in _form()(schema).iter_errors(value):
-        found = True
+        has_problem = True
         yield problem
-    if not found:
+    if not has_problem:
         yield from _backend()(schema).iter_errors(value)
 
 
@@ -145,13 +145,13 @@ def _form() -> Callable[[Schema], Any]:
 
 @functools.cache
 def _backend() -> Callable[[Schema], Any]:
-    own = {
+    keywords = {
         "format": _format_of_backend,
         "const": _const_of_backend,
         "enum": _enum_of_backend,
         "uniqueItems": _unique_items_of_backend,
     }
-    return _validator(own)
+    return _validator(keywords)
 
 
 def _validator(rules: dict[str, Any]) -> Callable[[Schema], Any]:
@@ -163,8 +163,10 @@ def _validator(rules: dict[str, Any]) -> Callable[[Schema], Any]:
         "multipleOf": _multiple_of,
     }
     extend: Any = jsonschema.validators.extend
-    found: Callable[[Schema], Any] = extend(jsonschema.Draft7Validator, {**shared, **rules})
-    return found
+    validator_class: Callable[[Schema], Any] = extend(
+        jsonschema.Draft7Validator, {**shared, **rules}
+    )
+    return validator_class
 
 
 def _wrong(text: str) -> Any:
@@ -179,11 +181,11 @@ def _pattern(_: Any, source: str, value: object, __: Any) -> Iterator[Any]:
 
 
 def _pattern_properties(
-    validator: Any, found: dict[str, Any], value: object, _: Any
+    validator: Any, patterns: dict[str, Any], value: object, _: Any
 ) -> Iterator[Any]:
     if not isinstance(value, dict):
         return
-    for source, inner in found.items():
+    for source, inner in patterns.items():
         for key, item in value.items():
             if compile_pattern(source).search(key):
                 yield from validator.descend(item, inner, path=key, schema_path=source)
@@ -195,20 +197,20 @@ def _multiple_of(_: Any, factor: float, value: object, __: Any) -> Iterator[Any]
 
 
 def _format_of_form(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
-    found = FORMATS.get(name) if isinstance(name, str) else None
-    if found and isinstance(value, str) and not found.form(value):
+    is_valid = FORMATS.get(name) if isinstance(name, str) else None
+    if is_valid and isinstance(value, str) and not is_valid.form(value):
         yield _wrong(f"is no {name}")
 
 
 def _format_of_backend(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
-    found = FORMATS.get(name) if isinstance(name, str) else None
-    if found and isinstance(value, str) and not found.backend(value):
+    is_valid = FORMATS.get(name) if isinstance(name, str) else None
+    if is_valid and isinstance(value, str) and not is_valid.backend(value):
         yield _wrong(f"is no {name}")
 
 
-def _const_of_backend(_: Any, wanted: object, value: object, __: Any) -> Iterator[Any]:
-    if not _alike(wanted, value):
-        yield _wrong(f"is not {wanted!r}")
+def _const_of_backend(_: Any, constant: object, value: object, __: Any) -> Iterator[Any]:
+    if not _alike(constant, value):
+        yield _wrong(f"is not {constant!r}")
 
 
 def _enum_of_backend(_: Any, choices: list[Any], value: object, __: Any) -> Iterator[Any]:
@@ -216,8 +218,8 @@ def _enum_of_backend(_: Any, choices: list[Any], value: object, __: Any) -> Iter
         yield _wrong(f"is none of {choices!r}")
 
 
-def _unique_items_of_backend(_: Any, wanted: object, value: object, __: Any) -> Iterator[Any]:
-    if wanted is not True or not isinstance(value, list):
+def _unique_items_of_backend(_: Any, is_set: object, value: object, __: Any) -> Iterator[Any]:
+    if is_set is not True or not isinstance(value, list):
         return
     if any(_alike(item, other) for at, item in enumerate(value) for other in value[at + 1 :]):
         yield _wrong("has an item twice")

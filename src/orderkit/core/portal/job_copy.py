@@ -58,10 +58,10 @@ def job_copy(data: bytes, *, name: str) -> bytes:
     if steps == spec["steps"]:
         return data
     changed = [old["id"] for old, new in zip(spec["steps"], steps, strict=True) if old != new]
-    wanted: dict[str, Any] = {"steps": steps}
+    new_spec: dict[str, Any] = {"steps": steps}
     if "output" in spec:
-        wanted["output"] = _output(spec["output"], changed)
-    return rewritten(data, wanted, name=name, head=_HEAD)
+        new_spec["output"] = _output(spec["output"], changed)
+    return rewritten(data, new_spec, name=name, head=_HEAD)
 
 
 def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
@@ -89,24 +89,24 @@ def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
 def _arguments(path: str, body: Body) -> list[str] | None:
     if path == "orders":
         return _register(body)
-    found = _OF_ORDER.fullmatch(path)
-    if found is None:
+    match = _OF_ORDER.fullmatch(path)
+    if match is None:
         return None
-    command: Callable[[str, Body], list[str]] = {"changes": _change, "end": _end}[found["what"]]
-    return command(found["order"], body)
+    command: Callable[[str, Body], list[str]] = {"changes": _change, "end": _end}[match["what"]]
+    return command(match["order"], body)
 
 
 def _register(body: Body) -> list[str]:
-    told = _options(body, "kit", "team", "requester")
-    return ["register", *told, "--", str(body["order"])]
+    options = _options(body, "kit", "team", "requester")
+    return ["register", *options, "--", str(body["order"])]
 
 
 def _change(order: str, body: Body) -> list[str]:
     values = ["--values", _json_of(body["values"])]
-    whole = ["--whole"] if body.get("whole") else []
-    told = _options(body, "change", "base", "reason", "requester")
+    whole_option = ["--whole"] if body.get("whole") else []
+    options = _options(body, "change", "base", "reason", "requester")
     operation = ["--operation", f"job-{_TASK}"]
-    return ["change", *told, *whole, *values, *operation, "--no-wait", "--", order]
+    return ["change", *options, *whole_option, *values, *operation, "--no-wait", "--", order]
 
 
 def _end(order: str, body: Body) -> list[str]:
@@ -116,18 +116,18 @@ def _end(order: str, body: Body) -> list[str]:
 
 def _options(body: Body, *names: str) -> list[str]:
     """Write options with their values; each value is one argument, whatever stands in it."""
-    told = {name: body[name] for name in names if name in body}
-    if "reason" in told:
-        told["reason"] = _free_text(told["reason"])
-    return [f"--{name}={value}" for name, value in told.items()]
+    values = {name: body[name] for name in names if name in body}
+    if "reason" in values:
+        values["reason"] = _free_text(values["reason"])
+    return [f"--{name}={value}" for name, value in values.items()]
 
 
 def _free_text(value: str) -> str:
     """Write the expression of a text that may hold anything, or nothing."""
-    found = _EXPRESSION.fullmatch(value)
-    if found is None:
+    match = _EXPRESSION.fullmatch(value)
+    if match is None:
         return value
-    return f'${{{{ ({found["inner"].strip()}) | default("", true){_DOLLARS} }}}}'
+    return f'${{{{ ({match["inner"].strip()}) | default("", true){_DOLLARS} }}}}'
 
 
 def _json_of(value: Any) -> str:
@@ -137,12 +137,12 @@ def _json_of(value: Any) -> str:
 
 def _literal(value: Any) -> str:
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{json.dumps(key)}: {_literal(each)}" for key, each in value.items())
+        inner = ", ".join(f"{json.dumps(key)}: {_literal(entry)}" for key, entry in value.items())
         return f"{{ {inner} }}"  # blanks: two braces in a row would end the expression
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
-    if isinstance(value, str) and (found := _EXPRESSION.fullmatch(value)):
-        return found["inner"].strip()
+    if isinstance(value, str) and (match := _EXPRESSION.fullmatch(value)):
+        return match["inner"].strip()
     return json.dumps(value)
 
 
@@ -153,12 +153,12 @@ def _output(output: dict[str, Any], changed: list[str]) -> dict[str, Any]:
     def stays(entry: Any) -> bool:
         return not asks.search(json.dumps(entry))
 
-    told = {
+    notice = {
         "title": "What happens now",
         "content": f"The Job `orderkit-{_TASK}` in namespace `{runner_job.NAMESPACE}` does it "
         "within a minute; its log says how it went.",
     }
     links = [link for link in output.get("links", ()) if stays(link)]
     texts = [text for text in output.get("text", ()) if stays(text)]
-    rest = {k: v for k, v in output.items() if k not in ("links", "text") and stays(v)}
-    return {**rest, **({"links": links} if links else {}), "text": [*texts, told]}
+    other_output = {k: v for k, v in output.items() if k not in ("links", "text") and stays(v)}
+    return {**other_output, **({"links": links} if links else {}), "text": [*texts, notice]}

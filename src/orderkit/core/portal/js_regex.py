@@ -66,11 +66,11 @@ def _pieces(source: str) -> Iterator[str]:
     at = 0
     groups: list[str] = []
     while at < len(source):
-        found = _PIECE.match(source, at)
-        if found is None:
+        match = _PIECE.match(source, at)
+        if match is None:
             raise _refused(source, at)
-        piece, kind = found[0], found.lastgroup
-        at = found.end()
+        piece, kind = match[0], match.lastgroup
+        at = match.end()
         if kind == "class":
             text, at = _class(source, at, negated=piece == "[^")
             yield text
@@ -82,18 +82,18 @@ def _pieces(source: str) -> Iterator[str]:
         elif (kind == "count" and _counted(source, at)) or (
             kind == "back" and _MAY_SKIP.search(source)
         ):
-            raise _refused(source, found.start())
+            raise _refused(source, match.start())
         yield _OUTSIDE.get(piece, piece)
 
 
 def _counted(source: str, at: int) -> bool:
-    found = _PIECE.match(source, at)
-    return found is not None and found.lastgroup == "count"
+    match = _PIECE.match(source, at)
+    return match is not None and match.lastgroup == "count"
 
 
 def _class(source: str, at: int, *, negated: bool) -> tuple[str, int]:
     """Return what stands between brackets in Python's words, and the offset behind them."""
-    out: list[str] = []
+    pieces: list[str] = []
     while not source.startswith("]", at):
         first = _ATOM.match(source, at)
         if first is None:
@@ -101,21 +101,21 @@ def _class(source: str, at: int, *, negated: bool) -> tuple[str, int]:
         at = first.end()
         last = _ATOM.match(source, at + 1) if source.startswith("-", at) else None
         if last is None:
-            out.append(_atom(first, source))
+            pieces.append(_atom(first, source))
             continue
         if first["set"] or last["set"]:
             raise _refused(source, first.start())
         at = last.end()
-        out.append(f"{_atom(first, source)}-{_atom(last, source)}")
-    if not out:
+        pieces.append(f"{_atom(first, source)}-{_atom(last, source)}")
+    if not pieces:
         return (r"(?s:.)" if negated else r"(?!)"), at + 1
-    return f"[{'^' if negated else ''}{''.join(out)}]", at + 1
+    return f"[{'^' if negated else ''}{''.join(pieces)}]", at + 1
 
 
-def _atom(found: re.Match[str], source: str) -> str:
-    text = found[0]
+def _atom(match: re.Match[str], source: str) -> str:
+    text = match[0]
     if text == r"\S":
-        raise _refused(source, found.start())
+        raise _refused(source, match.start())
     if text == r"\s":
         return SPACE
     return text if text.startswith("\\") or text.isalnum() else f"\\{text}"

@@ -131,13 +131,13 @@ def _double_quoted(value: str) -> str:
     return re.sub(r"\\(u([0-9a-f]{4})|.)", _escape, encoded)
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = found[2]
+def _escape(match: re.Match[str]) -> str:
+    code = match[2]
     if code is None:
-        return found[0]
+        return match[0]
     if code in _SHORT_ESCAPES:
         return f"\\{_SHORT_ESCAPES[code]}"
-    return f"\\x{code[2:]}" if code.startswith("00") else found[0]
+    return f"\\x{code[2:]}" if code.startswith("00") else match[0]
 
 
 def _fold(text: str, indent: str, column: int | None) -> str:

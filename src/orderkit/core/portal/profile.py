@@ -48,8 +48,10 @@ def read_profile(field: str, value: str) -> Profile:
     try:
         return Profile(value)
     except ValueError as error:
-        known = ", ".join(Profile)
-        raise InvalidInputError(field, value, "is no profile", hint=f"profiles: {known}") from error
+        profiles = ", ".join(Profile)
+        raise InvalidInputError(
+            field, value, "is no profile", hint=f"profiles: {profiles}"
+        ) from error
 
 
 def apply_profile(
@@ -68,26 +70,26 @@ def apply_profile(
     from orderkit.core.portal.job_copy import job_copy  # lazy: with the renderer, which is heavy
     from orderkit.core.portal.service_copy import service_copy
 
-    found = dict(files)
+    published = dict(files)
     if profile is Profile.JOB:
         for path in sorted(path for path in files if is_form_of_change(path)):
-            found[path] = job_copy(files[path], name=str(path))
+            published[path] = job_copy(files[path], name=str(path))
     for path in sorted(path for path in files if path.match(TEMPLATES)):
-        wanted = _wanted(files[path], str(path), profile)
-        if wanted is Profile.NATURAL:
+        file_profile = _wanted(files[path], str(path), profile)
+        if file_profile is Profile.NATURAL:
             continue
         natural = path.with_name(NATURAL_FILE)
         if natural in files:
             raise InvalidInputError(
                 str(natural), None, "has a name that publishing needs", hint="rename the file"
             )
-        found[natural] = files[path]
-        found[path] = (
+        published[natural] = files[path]
+        published[path] = (
             job_copy(files[path], name=str(path))
-            if wanted is Profile.JOB
+            if file_profile is Profile.JOB
             else service_copy(files[path], name=str(path), folder=path.parent.name, actions=actions)
         )
-    return found
+    return published
 
 
 def is_form_of_change(path: PurePosixPath) -> bool:
@@ -95,18 +97,20 @@ def is_form_of_change(path: PurePosixPath) -> bool:
     return path.match(CHANGE_TEMPLATES) and path.parts[1] != JOBS_FOLDER
 
 
-def natural_path(folder: PurePosixPath, known: Container[PurePosixPath]) -> PurePosixPath:
+def natural_path(folder: PurePosixPath, paths: Container[PurePosixPath]) -> PurePosixPath:
     """Return where a template's natural steps stand in a published pack."""
     natural = folder / NATURAL_FILE
-    return natural if natural in known else folder / "template.yaml"
+    return natural if natural in paths else folder / "template.yaml"
 
 
 def _wanted(data: bytes, name: str, profile: Profile) -> Profile:
     entity = yaml12.load(data, name=name)
-    own = dig(entity, "metadata", "annotations", ANNOTATION) if isinstance(entity, dict) else None
-    if own is None:
+    annotation = (
+        dig(entity, "metadata", "annotations", ANNOTATION) if isinstance(entity, dict) else None
+    )
+    if annotation is None:
         return profile
-    if own != Profile.NATURAL:
+    if annotation != Profile.NATURAL:
         field = f"{name}: metadata.annotations.{ANNOTATION}"
-        raise InvalidInputError(field, own, "is not 'natural'", hint="leave it out")
+        raise InvalidInputError(field, annotation, "is not 'natural'", hint="leave it out")
     return Profile.NATURAL

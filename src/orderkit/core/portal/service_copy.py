@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, Token, TokenKind
-from orderkit.core.portal.template import Step, Template, parse_template
+from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
+from orderkit.core.portal.template import Template, TemplateStep, parse_template
 from orderkit.core.portal.template_copy import rewritten
 from orderkit.core.yaml import yaml12
 
@@ -59,11 +59,11 @@ def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str
     """
     template = parse_template(data, name=name)
     _check(template, name, actions)
-    found = yaml12.load(data, name=name)
-    wanted: dict[str, Any] = {"steps": [_step(template, found, folder), *_kept(found)]}
-    if "output" in found["spec"]:
-        wanted["output"] = _readdressed(found["spec"]["output"])
-    return rewritten(data, wanted, name=name, head=_HEAD)
+    document = yaml12.load(data, name=name)
+    new_spec: dict[str, Any] = {"steps": [_step(template, document, folder), *_kept(document)]}
+    if "output" in document["spec"]:
+        new_spec["output"] = _readdressed(document["spec"]["output"])
+    return rewritten(data, new_spec, name=name, head=_HEAD)
 
 
 def _check(template: Template, name: str, actions: Collection[str]) -> None:
@@ -75,14 +75,14 @@ def _check(template: Template, name: str, actions: Collection[str]) -> None:
     for step in template.steps:
         if step.action not in actions:
             raise _refused(name, f"steps.{step.id}", f"action {step.action}, which is unknown here")
-        written: list[Any] = [step.input, step.condition, step.each]
-        _check_names(written, f"{name}: steps.{step.id}")
+        expressions: list[Any] = [step.input, step.condition, step.each]
+        _check_names(expressions, f"{name}: steps.{step.id}")
         if step.action == _KEPT:
             _check_kept(name, step)
     _check_names([template.output], f"{name}: output")
 
 
-def _check_kept(name: str, step: Step) -> None:
+def _check_kept(name: str, step: TemplateStep) -> None:
     if step.id == STEP:
         raise InvalidInputError(
             f"{name}: steps.{step.id}.id", step.id, "is the id of the step that asks the service"
@@ -91,24 +91,24 @@ def _check_kept(name: str, step: Step) -> None:
         raise _refused(name, f"steps.{step.id}", "always() or failure() behind the service's step")
 
 
-def _check_names(values: list[Any], where: str) -> None:
-    for used in _names(values):
-        if used in _OUT_OF_REACH:
-            raise _refused(where, "", _OUT_OF_REACH[used])
+def _check_names(values: list[Any], location: str) -> None:
+    for name in _names(values):
+        if name in _OUT_OF_REACH:
+            raise _refused(location, "", _OUT_OF_REACH[name])
 
 
-def _refused(name: str, field: str, what: str) -> InvalidInputError:
-    where = f"{name}: {field}" if field else name
+def _refused(name: str, field: str, feature: str) -> InvalidInputError:
+    location = f"{name}: {field}" if field else name
     return InvalidInputError(
-        where,
+        location,
         None,
-        f"cannot run in the service, because it uses {what}",
+        f"cannot run in the service, because it uses {feature}",
         hint="keep the natural steps: metadata.annotations 'orderkit.dev/profile: natural'",
     )
 
 
-def _step(template: Template, found: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    permitted = [s.get("id", "") for s in found["spec"]["steps"] if "backstage:permissions" in s]
+def _step(template: Template, document: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    permitted = [s.get("id", "") for s in document["spec"]["steps"] if "backstage:permissions" in s]
     if permitted:
         raise _refused(
             template.name, f"steps.{permitted[0]}", "permissions, which only the portal can check"
@@ -146,7 +146,7 @@ def _member(of: str, name: str) -> str:
     return f"{of}[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def _kept(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _kept(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     Return the steps that stay: the catalog's.
 
@@ -154,12 +154,12 @@ def _kept(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     what is wrong with it. Without it Backstage fails where the catalog knows the address.
     """
     kept = []
-    for at, step in enumerate(found["spec"]["steps"], start=1):
+    for at, step in enumerate(document["spec"]["steps"], start=1):
         if step["action"] == _KEPT:
-            named = {"id": step.get("id", f"step-{at}"), **step}
+            identified = {"id": step.get("id", f"step-{at}"), **step}
             inputs = {**_readdressed(step.get("input") or {}), "optional": True}
-            other = {k: _readdressed(v) for k, v in named.items() if k in ("if", "each")}
-            kept.append({**named, **other, "input": inputs})
+            other = {k: _readdressed(v) for k, v in identified.items() if k in ("if", "each")}
+            kept.append({**identified, **other, "input": inputs})
     return kept
 
 
@@ -175,12 +175,12 @@ def _readdressed(value: Any) -> Any:
 
 
 def _renamed(source: str) -> str:
-    text, done = "", 0
+    text, position = "", 0
     for token in _free_names(source):
         if token.text == "steps":
-            text += source[done : token.offset] + ANSWERED
-            done = token.offset + len(token.text)
-    return text + source[done:]
+            text += source[position : token.offset] + ANSWERED
+            position = token.offset + len(token.text)
+    return text + source[position:]
 
 
 def _names(value: Any) -> Iterator[str]:
@@ -194,15 +194,15 @@ def _names(value: Any) -> Iterator[str]:
             yield from _names(item)
 
 
-def _free_names(source: str) -> Iterator[Token]:
+def _free_names(source: str) -> Iterator[TemplateToken]:
     """Yield the names in a text's expressions that are no member and no key of a map."""
     if not any(mark in source for mark in _TAGS):
         return
-    for part in Lexer(source, BACKSTAGE).parts():
-        if not isinstance(part, Tag):
+    for piece in Lexer(source, BACKSTAGE).parts():
+        if not isinstance(piece, Tag):
             continue
-        blank = Token(TokenKind.OPERATOR, "", 0)
-        around = (blank, *part.tokens, blank)
+        blank = TemplateToken(TokenKind.OPERATOR, "", 0)
+        around = (blank, *piece.tokens, blank)
         for before, token, after in zip(around, around[1:], around[2:], strict=False):
             if token.kind is TokenKind.NAME and before.text != "." and after.text != ":":
                 yield token

@@ -8,7 +8,6 @@ JavaScript reads them. The steps are run by ``flows.template.scaffolder``. Does 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.form_defaults import fill
 from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, problems
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml12
 
 API_VERSION = "scaffolder.backstage.io/v1beta3"
@@ -74,7 +74,7 @@ _TEMPLATE: Schema = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TemplateStep:
     """One step as written; `each` and `condition` are None where absent."""
 
     id: str
@@ -92,7 +92,7 @@ class Template:
     name: str
     title: str
     pages: tuple[Schema, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TemplateStep, ...]
     output: Mapping[str, Any]
     entity: Mapping[str, Any]
     secrets: Schema
@@ -114,8 +114,7 @@ class Template:
         known = self.properties
         for name, value in parameters.items():
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"parameters: {', '.join(known)}"
+                hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
                 raise InvalidInputError(name, value, "is no parameter of this form", hint=hint)
         values = self._filled(parameters)
         for page in self.pages:
@@ -170,9 +169,9 @@ def parse_template(data: bytes, *, name: str) -> Template:
     return template
 
 
-def _step(step: Mapping[str, Any], number: int) -> Step:
+def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
     identifier = step.get("id", f"step-{number}")
-    return Step(
+    return TemplateStep(
         id=identifier,
         name=step.get("name", identifier),
         action=step["action"],

@@ -19,25 +19,25 @@ from orderkit.core.portal.template import parse_template
 from orderkit.core.yaml import yaml11, yaml12
 
 
-def rewritten(data: bytes, wanted: Mapping[str, Any], *, name: str, head: str) -> bytes:
+def rewritten(data: bytes, new_values: Mapping[str, Any], *, name: str, head: str) -> bytes:
     """
     Return the template with new values for keys of ``spec``. Deterministic.
 
     Args:
-        wanted: By key of ``spec``, which must be there already.
+        new_values: By key of ``spec``, which must be there already.
         name: What messages call the file.
         head: Said in a comment at its top, line by line.
 
     Raises:
         InvalidInputError: It cannot be rewritten safely; the message says why.
     """
-    found = yaml12.load(data, name=name)
-    text = _spliced(data.decode("utf-8-sig"), wanted, name, head)
-    _prove(text, {**found, "spec": {**found["spec"], **wanted}}, name)
+    document = yaml12.load(data, name=name)
+    text = _spliced(data.decode("utf-8-sig"), new_values, name, head)
+    _prove(text, {**document, "spec": {**document["spec"], **new_values}}, name)
     return text.encode()
 
 
-def _spliced(text: str, wanted: Mapping[str, Any], name: str, head: str) -> str:
+def _spliced(text: str, new_values: Mapping[str, Any], name: str, head: str) -> str:
     """Put new values for keys of ``spec`` into the text; every other line stays as it is."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -48,11 +48,11 @@ def _spliced(text: str, wanted: Mapping[str, Any], name: str, head: str) -> str:
     column, wide = starts[0].column, False
     for at in reversed(range(len(spec.value))):
         key = spec.value[at][0].value
-        if key in wanted:
+        if key in new_values:
             last = _last_line(lines, starts[at].line, starts[at + 1].line, column)
-            written = _lines({key: wanted[key]}, column)
-            wide = wide or any(len(line) > LINE_MAX for line in written)
-            lines[starts[at].line : last] = written
+            new_lines = _lines({key: new_values[key]}, column)
+            wide = wide or any(len(line) > LINE_MAX for line in new_lines)
+            lines[starts[at].line : last] = new_lines
     broken = {"line-length": wide, "indentation": column != len("  ")}
     rules = [rule for rule, is_broken in broken.items() if is_broken]
     return newline.join([*_headed(lines, rules, head), ""])
@@ -61,7 +61,7 @@ def _spliced(text: str, wanted: Mapping[str, Any], name: str, head: str) -> str:
 def _block(node: Any, name: str, key: str = "") -> Any:
     """Return a map written in block style: of the document, or below a key of it."""
     if key:
-        node = next(value for known, value in node.value if known.value == key)
+        node = next(value for key_node, value in node.value if key_node.value == key)
     if node.flow_style:
         raise InvalidInputError(
             f"{name}: {key}", None, "is written in braces", hint="write one key a line"
@@ -82,8 +82,8 @@ def _last_line(lines: list[str], first: int, end: int, column: int) -> int:
 
 def _lines(value: dict[str, Any], column: int) -> list[str]:
     """Write a key and its value, indented."""
-    written = yaml11.dump(value).removeprefix("---\n").removesuffix("\n").split("\n")
-    return [" " * column + line if line else line for line in written]
+    lines = yaml11.dump(value).removeprefix("---\n").removesuffix("\n").split("\n")
+    return [" " * column + line if line else line for line in lines]
 
 
 LINE_MAX = 120
@@ -91,19 +91,19 @@ LINE_MAX = 120
 
 
 def _headed(lines: list[str], rules: list[str], head: str) -> list[str]:
-    told = [f"# {line}" for line in head.splitlines()]
+    comments = [f"# {line}" for line in head.splitlines()]
     at = next((at + 1 for at, line in enumerate(lines) if line.rstrip() == "---"), 0)
     excuse = [" ".join(["# yamllint disable", *(f"rule:{rule}" for rule in rules)])]
-    return [*lines[:at], *told, *(excuse if rules else []), *lines[at:]]
+    return [*lines[:at], *comments, *(excuse if rules else []), *lines[at:]]
 
 
 def _prove(text: str, expected: Mapping[str, Any], name: str) -> None:
     """Read the copy again: it must be what was meant, the form included."""
     try:
-        found = yaml12.load(text.encode(), name=name)
+        copy = yaml12.load(text.encode(), name=name)
     except InvalidInputError as error:
         raise InvalidInputError(name, None, f"cannot be rewritten safely: {error}") from error
-    if json.dumps(found) != json.dumps(expected):
+    if json.dumps(copy) != json.dumps(expected):
         raise InvalidInputError(
             name,
             None,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, labels_of, metadata
-from orderkit.core.schema.cel.expressions import Expression, Outcome, bound
+from orderkit.core.schema.cel.expressions import EvaluationOutcome, Expression, bound
 
 GROUP = "admissionregistration.k8s.io"
 POLICY = Kind(GROUP, "v1", "ValidatingAdmissionPolicy")
@@ -82,7 +82,7 @@ class Denial:
     reason: str = "Invalid"
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The sentence that the server answers with."""
         return (
             f"{POLICY.kind} '{self.policy}' with binding '{self.binding}' denied request: "
@@ -104,7 +104,7 @@ class Ruling:
 class _Validation:
     expression: Expression
     message: str
-    told: Expression | None
+    message_expression: Expression | None
     reason: str
 
 
@@ -132,7 +132,7 @@ class Policy:
             _Validation(
                 Expression(v["expression"], variables),
                 str(v.get("message") or "").strip(),
-                Expression(told, variables) if (told := v.get("messageExpression")) else None,
+                Expression(message, variables) if (message := v.get("messageExpression")) else None,
                 str(v.get("reason") or "Invalid"),
             )
             for v in spec.get("validations") or ()
@@ -155,16 +155,16 @@ class Policy:
         except OverflowError as error:
             yield self.failed(f"was not evaluated: {error}")
             return
-        wanted = self._wanted(data)
-        if isinstance(wanted, _Failure):
-            yield wanted
-        elif wanted:
+        is_wanted = self._wanted(data)
+        if isinstance(is_wanted, _Failure):
+            yield is_wanted
+        elif is_wanted:
             for validation in self._validations:
                 yield from self._judge(validation, data)
 
     def _wanted(self, data: Mapping[str, Any]) -> bool | _Failure:
         """Any condition that does not hold ends it, whatever the others say."""
-        outcomes = [(each, each.evaluate(data)) for each in self._conditions]
+        outcomes = [(condition_, condition_.evaluate(data)) for condition_ in self._conditions]
         if any(outcome.value is False for _, outcome in outcomes):
             return False
         for expression, outcome in outcomes:
@@ -182,7 +182,7 @@ class Policy:
             yield self.failed(_unjudged(validation.expression, outcome))
 
 
-def _unjudged(expression: Expression, outcome: Outcome) -> str:
+def _unjudged(expression: Expression, outcome: EvaluationOutcome) -> str:
     if outcome.gap:
         return f"expression '{expression.source}' was not evaluated: {outcome.gap}"
     error = outcome.error or f"no boolean: {outcome.value!r}"
@@ -190,9 +190,10 @@ def _unjudged(expression: Expression, outcome: Outcome) -> str:
 
 
 def _message(validation: _Validation, data: Mapping[str, Any]) -> str:
-    told = validation.told.evaluate(data).value if validation.told is not None else None
-    if isinstance(told, str) and _is_usable(told.strip()):
-        return told.strip()
+    expression = validation.message_expression
+    text = expression.evaluate(data).value if expression is not None else None
+    if isinstance(text, str) and _is_usable(text.strip()):
+        return text.strip()
     return validation.message or f"failed expression: {validation.expression.source}"
 
 
@@ -221,32 +222,40 @@ def judge(
             spec["matchResources"], review, of_binding=True
         ):
             continue
-        for failure in _asked(policy, spec, review, look):
+        for failure in _failures_of_binding(policy, spec, review, look):
             _note(ruling, failure, policy, binding)
     return ruling
 
 
-def _asked(
+def _failures_of_binding(
     policy: Policy, spec: Mapping[str, Any], review: Review, look: Look
 ) -> Iterator[_Failure]:
     reference = spec.get("paramRef")
     if policy.param_kind is None or not reference:
         yield from policy.failures(review, None)
         return
-    found = _params(policy.param_kind, reference, review, look)
-    if not found and reference.get("parameterNotFoundAction") != "Allow":
+    params_objects = _params(policy.param_kind, reference, review, look)
+    if not params_objects and reference.get("parameterNotFoundAction") != "Allow":
         why = "no params found for policy binding with `Deny` parameterNotFoundAction"
         yield policy.failed(f"failed to configure binding: {why}")
-    for params in found:
+    for params in params_objects:
         yield from policy.failures(review, params)
 
 
 def _params(kind: Kind, reference: Mapping[str, Any], review: Review, look: Look) -> list[Manifest]:
     namespace = reference.get("namespace") or review.namespace or None
-    found = look(kind, namespace)
+    candidates = look(kind, namespace)
     if reference.get("name"):
-        return [each for each in found if metadata(each).get("name") == reference["name"]]
-    return [each for each in found if selects(reference.get("selector") or {}, labels_of(each))]
+        return [
+            manifest
+            for manifest in candidates
+            if metadata(manifest).get("name") == reference["name"]
+        ]
+    return [
+        manifest
+        for manifest in candidates
+        if selects(reference.get("selector") or {}, labels_of(manifest))
+    ]
 
 
 def _note(ruling: Ruling, failure: _Failure, policy: Policy, binding: Manifest) -> None:
@@ -279,13 +288,13 @@ def matches(constraints: Mapping[str, Any], review: Review, *, of_binding: bool 
         return False
     exact = constraints.get("matchPolicy") == "Exact"
     if any(
-        _means(rule, review, exact=exact) for rule in constraints.get("excludeResourceRules") or ()
+        _covers(rule, review, exact=exact) for rule in constraints.get("excludeResourceRules") or ()
     ):
         return False
-    return (of_binding and not rules) or any(_means(rule, review, exact=exact) for rule in rules)
+    return (of_binding and not rules) or any(_covers(rule, review, exact=exact) for rule in rules)
 
 
-def _means(rule: Mapping[str, Any], review: Review, *, exact: bool) -> bool:
+def _covers(rule: Mapping[str, Any], review: Review, *, exact: bool) -> bool:
     versions = rule.get("apiVersions") or ()
     names = rule.get("resourceNames") or ()
     scope = rule.get("scope") or "*"
@@ -293,48 +302,50 @@ def _means(rule: Mapping[str, Any], review: Review, *, exact: bool) -> bool:
         _one_of(review.kind.group, rule.get("apiGroups") or ())
         and (not exact or _one_of(review.kind.version, versions))
         and _one_of(review.operation, rule.get("operations") or ())
-        and any(_is_resource(wanted, review) for wanted in rule.get("resources") or ())
+        and any(_is_resource(resource, review) for resource in rule.get("resources") or ())
         and (not names or review.name in names)
         and (scope == "*" or (scope == "Namespaced") == bool(review.namespace))
     )
 
 
-def _one_of(value: str, wanted: Sequence[str]) -> bool:
-    return "*" in wanted or value in wanted
+def _one_of(value: str, listed_values: Sequence[str]) -> bool:
+    return "*" in listed_values or value in listed_values
 
 
-def _is_resource(wanted: str, review: Review) -> bool:
-    resource, _, subresource = wanted.partition("/")
+def _is_resource(rule_resource: str, review: Review) -> bool:
+    resource, _, subresource = rule_resource.partition("/")
     return resource in {"*", review.plural} and (subresource in {"*", review.subresource})
 
 
 def _selected(constraints: Mapping[str, Any], review: Review) -> bool:
-    wanted = constraints.get("objectSelector") or {}
-    objects = [labels_of(each) for each in (review.new, review.old) if each is not None]
-    if wanted and not any(selects(wanted, labels) for labels in objects):
+    object_selector = constraints.get("objectSelector") or {}
+    objects = [labels_of(manifest) for manifest in (review.new, review.old) if manifest is not None]
+    if object_selector and not any(selects(object_selector, labels) for labels in objects):
         return False
-    where = constraints.get("namespaceSelector") or {}
-    if not where:
+    namespace_selector = constraints.get("namespaceSelector") or {}
+    if not namespace_selector:
         return True
     if review.kind == NAMESPACE:
-        return any(selects(where, labels) for labels in objects)
-    return not review.namespace or selects(where, labels_of(review.namespace_object or {}))
+        return any(selects(namespace_selector, labels) for labels in objects)
+    return not review.namespace or selects(
+        namespace_selector, labels_of(review.namespace_object or {})
+    )
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Say whether a label selector (``matchLabels``, ``matchExpressions``) fits some labels."""
-    wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    match_labels = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
-    return all(_fits(each, labels) for each in selector.get("matchExpressions") or ())
+    return all(_fits(requirement, labels) for requirement in selector.get("matchExpressions") or ())
 
 
-def _fits(wanted: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, values = wanted["key"], wanted.get("values") or ()
-    there = key in labels
+def _fits(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = requirement["key"], requirement.get("values") or ()
+    is_there = key in labels
     return {
-        "In": there and labels.get(key) in values,
-        "NotIn": not there or labels[key] not in values,
-        "Exists": there,
-        "DoesNotExist": not there,
-    }[wanted["operator"]]
+        "In": is_there and labels.get(key) in values,
+        "NotIn": not is_there or labels[key] not in values,
+        "Exists": is_there,
+        "DoesNotExist": not is_there,
+    }[requirement["operator"]]

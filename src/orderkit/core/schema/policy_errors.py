@@ -17,27 +17,29 @@ from orderkit.core.schema.cel.expressions import Expression
 def policy_faults(policy: Manifest) -> Iterator[tuple[str, str]]:
     """Yield field and sentence of each expression that the server would not take."""
     spec = policy.get("spec") or {}
-    known: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for index, condition in enumerate(spec.get("matchConditions") or ()):
         at = f"spec.matchConditions[{index}].expression"
         yield from _faults(at, Expression(condition["expression"]), "bool")
     for index, variable in enumerate(spec.get("variables") or ()):
         at = f"spec.variables[{index}].expression"
-        found = list(_faults(at, Expression(variable["expression"], known), ""))
-        yield from found
-        known[variable["name"]] = "dyn(null)" if found else variable["expression"]
+        faults = list(_faults(at, Expression(variable["expression"], variables), ""))
+        yield from faults
+        variables[variable["name"]] = "dyn(null)" if faults else variable["expression"]
     for index, validation in enumerate(spec.get("validations") or ()):
         at = f"spec.validations[{index}]"
-        expression = Expression(validation["expression"], known)
+        expression = Expression(validation["expression"], variables)
         yield from _faults(f"{at}.expression", expression, "bool")
-        if told := validation.get("messageExpression"):
-            yield from _faults(f"{at}.messageExpression", Expression(told, known), "string")
+        if message_expression := validation.get("messageExpression"):
+            yield from _faults(
+                f"{at}.messageExpression", Expression(message_expression, variables), "string"
+            )
 
 
-def _faults(at: str, expression: Expression, wanted: str) -> Iterator[tuple[str, str]]:
-    shown = json.dumps(expression.source, ensure_ascii=False)
+def _faults(at: str, expression: Expression, expected_type: str) -> Iterator[tuple[str, str]]:
+    source_text = json.dumps(expression.source, ensure_ascii=False)
     fault, result = expression.judged()
     if fault:
-        yield at, f"Invalid value: {shown}: compilation failed: {fault}"
-    elif wanted and result and result != wanted:
-        yield at, f"Invalid value: {shown}: must evaluate to {wanted} but got {result}"
+        yield at, f"Invalid value: {source_text}: compilation failed: {fault}"
+    elif expected_type and result and result != expected_type:
+        yield at, f"Invalid value: {source_text}: must evaluate to {expected_type} but got {result}"

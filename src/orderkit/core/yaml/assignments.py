@@ -62,14 +62,14 @@ def parse(text: str, *, as_text: bool = False) -> Assignment:
         InvalidInputError: It is none, or its value is no readable YAML.
     """
     path, end = _path(text)
-    rest = text[end:]
-    if rest == "-" and path:
+    assignment = text[end:]
+    if assignment == "-" and path:
         return Assignment(path, Op.UNSET)
-    operator = next((sign for sign in ("+=", "-=", "=") if rest.startswith(sign)), None)
+    operator = next((sign for sign in ("+=", "-=", "=") if assignment.startswith(sign)), None)
     if operator is None or not path:
         raise InvalidInputError("edit", text, "is no edit", hint=_HINT)
-    written = rest[len(operator) :]
-    value = written if as_text else parse_value(written, shown=text)
+    value_text = assignment[len(operator) :]
+    value = value_text if as_text else parse_value(value_text, edit_text=text)
     return Assignment(path, _OPERATORS[operator], value)
 
 
@@ -91,34 +91,37 @@ def parse_path(text: str) -> tuple[Step, ...]:
 def _path(text: str) -> tuple[tuple[Step, ...], int]:
     steps: list[Step] = []
     at = 0
-    while found := _STEP.match(text, at):
-        if found["key"] is not None:
-            if bool(steps) != found[0].startswith("."):
+    while match := _STEP.match(text, at):
+        if match["key"] is not None:
+            if bool(steps) != match[0].startswith("."):
                 break
-            steps.append(re.sub(r"\\(.)", r"\1", found["key"]))
-        elif found["index"] is not None:
-            steps.append(int(found["index"]))
+            steps.append(re.sub(r"\\(.)", r"\1", match["key"]))
+        elif match["index"] is not None:
+            steps.append(int(match["index"]))
         else:
-            steps.append(found["double"] if found["double"] is not None else found["single"])
-        at = found.end()
+            steps.append(match["double"] if match["double"] is not None else match["single"])
+        at = match.end()
     return tuple(steps), at
 
 
-def parse_value(written: str, *, shown: str = "") -> Value:
+def parse_value(value_text: str, *, edit_text: str = "") -> Value:
     """
     Return the value that YAML 1.2 reads; after nothing, the empty text.
 
     Raises:
         InvalidInputError: Quotes or brackets are not closed, or JSON cannot hold it.
     """
-    if not written:
+    if not value_text:
         return ""
-    if written[0] in "[{\"'":
-        value: Value = yaml12.load(written.encode(), name=shown or "value")
+    if value_text[0] in "[{\"'":
+        value: Value = yaml12.load(value_text.encode(), name=edit_text or "value")
     else:
-        value = read_12(written)
+        value = read_12(value_text)
     if not is_json(value):
         raise InvalidInputError(
-            "edit", shown or written, "has a value that JSON cannot hold", hint="put it in quotes"
+            "edit",
+            edit_text or value_text,
+            "has a value that JSON cannot hold",
+            hint="put it in quotes",
         )
     return value

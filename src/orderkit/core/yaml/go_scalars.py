@@ -48,9 +48,9 @@ def resolve(text: str) -> Scalar:
     if text[0] not in "+-.0123456789" or len(text) > _MAX_DIGITS:
         return text
     plain = text if text.startswith(".") else text.replace("_", "")
-    whole = _whole(plain)
-    if whole is not None and _INT_MIN <= whole <= _UINT_MAX:
-        return whole
+    integer = _whole(plain)
+    if integer is not None and _INT_MIN <= integer <= _UINT_MAX:
+        return integer
     if _FLOAT.fullmatch(plain):
         return _finite(plain)
     return text

@@ -23,7 +23,7 @@ from orderkit.core.yaml.go_scalars import Scalar, resolve
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ManifestLimits:
     """What one file may hold."""
 
     size_bytes: int = 1_000_000
@@ -32,7 +32,7 @@ class Limits:
     aliases: int = 20
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ManifestLimits()
 
 _CORE_TAGS = "tag:yaml.org,2002:"
 _MERGE = "<<"
@@ -42,15 +42,16 @@ class ManifestError(OrderkitError):
     """A file that should hold manifests cannot be read as such."""
 
     def __init__(self, path: str, reason: str, *, line: int | None = None) -> None:
-        where = f"{path}: line {line}" if line else path
+        location = f"{path}: line {line}" if line else path
         super().__init__(
-            f"{where}: {reason}", hint="correct the file and commit it; nothing was taken from it"
+            f"{location}: {reason}",
+            hint="correct the file and commit it; nothing was taken from it",
         )
         self.path, self.reason, self.line = path, reason, line
 
 
 def parse_manifests(
-    path: str, data: bytes, *, limits: Limits = DEFAULT_LIMITS
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[Manifest, ...]:
     """
     Return the objects of one YAML stream or (name ending in ``.json``) of one JSON file.
@@ -75,7 +76,7 @@ def parse_manifests(
 
 
 def parse_documents(
-    path: str, data: bytes, *, limits: Limits = DEFAULT_LIMITS
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> list[tuple[object, int]]:
     """
     Return every document of a file, empty ones (None) too, with the line it begins on.
@@ -94,7 +95,7 @@ def looks_like_manifest(data: bytes) -> bool:
     return all(key in data for key in (b"apiVersion:", b"kind:", b"metadata:"))
 
 
-def _decode(path: str, data: bytes, limits: Limits) -> str:
+def _decode(path: str, data: bytes, limits: ManifestLimits) -> str:
     if len(data) > limits.size_bytes:
         raise ManifestError(path, f"larger than {limits.size_bytes} bytes")
     try:
@@ -126,14 +127,14 @@ def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
     yield document
 
 
-def _parse_json(path: str, text: str, limits: Limits) -> object:
+def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        entries = dict(pairs)
+        if len(entries) != len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise ManifestError(path, f"key {shorten(twice)!r} is given twice")
-        return found
+        return entries
 
     def refuse(constant: str) -> object:
         raise ManifestError(path, f"{constant} is no JSON")
@@ -161,9 +162,9 @@ def _is_encodable(document: object) -> bool:
     return True
 
 
-def _depth_exceeds(value: object, allowed: int) -> bool:
+def _depth_exceeds(value: object, depth_max: int) -> bool:
     level: list[object] = [value]
-    for _ in range(allowed + 1):
+    for _ in range(depth_max + 1):
         level = [
             child
             for node in level
@@ -175,7 +176,7 @@ def _depth_exceeds(value: object, allowed: int) -> bool:
     return True
 
 
-def _parse_yaml(path: str, text: str, limits: Limits) -> Iterator[tuple[object, int]]:
+def _parse_yaml(path: str, text: str, limits: ManifestLimits) -> Iterator[tuple[object, int]]:
     composer = _Composer(path, limits)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -203,7 +204,7 @@ class _Open:
 class _Composer:
     """Builds plain data from parser events, one document at a time, never recursing."""
 
-    def __init__(self, path: str, limits: Limits) -> None:
+    def __init__(self, path: str, limits: ManifestLimits) -> None:
         self._path, self._limits = path, limits
         self._events = self._aliases = 0
         self._stack: list[_Open] = []
@@ -273,18 +274,18 @@ class _Composer:
         self._stack.append(_Open(empty, line, anchor=event.anchor))
 
     def _close(self, line: int) -> None:
-        done = self._stack.pop()
-        for merged in done.merges or ():
-            self._merge(done, merged)
-        self._put(done.value, done.anchor, line)
+        closed = self._stack.pop()
+        for merged in closed.merges or ():
+            self._merge(closed, merged)
+        self._put(closed.value, closed.anchor, line)
 
-    def _merge(self, into: _Open, merged: object) -> None:
+    def _merge(self, target: _Open, merged: object) -> None:
         """Add what a ``<<`` brings; keys that are written out win, earlier merges win."""
         for source in merged if isinstance(merged, list) else [merged]:
-            if not isinstance(source, dict) or not isinstance(into.value, dict):
-                raise self._fail("'<<' merges something that is no map", into.line)
+            if not isinstance(source, dict) or not isinstance(target.value, dict):
+                raise self._fail("'<<' merges something that is no map", target.line)
             for key, value in source.items():
-                into.value.setdefault(key, value)
+                target.value.setdefault(key, value)
 
     def _put(self, value: Any, anchor: str | None, line: int) -> None:
         if anchor:

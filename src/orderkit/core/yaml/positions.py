@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import yaml
 
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.yaml.manifests import DEFAULT_LIMITS, Limits, objects_in, parse_documents
+from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestLimits, objects_in, parse_documents
 
 Steps = tuple[str, ...]
 Mark = tuple[int, int]
@@ -22,7 +22,7 @@ Mark = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class LocatedManifest:
     """An object and where its parts stand."""
 
     manifest: Manifest
@@ -34,16 +34,16 @@ class Placed:
 
     def find(self, steps: Sequence[str]) -> Mark | None:
         """Return where a field stands, or the nearest field above it; None if not known."""
-        wanted = (*self.root, *steps)
-        for length in range(len(wanted), len(self.root) - 1, -1):
-            if wanted[:length] in self.marks:
-                return self.marks[wanted[:length]]
+        full_steps = (*self.root, *steps)
+        for length in range(len(full_steps), len(self.root) - 1, -1):
+            if full_steps[:length] in self.marks:
+                return self.marks[full_steps[:length]]
         return None
 
 
-def placed_manifests(
-    path: str, data: bytes, *, limits: Limits = DEFAULT_LIMITS
-) -> tuple[Placed, ...]:
+def located_manifests(
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
+) -> tuple[LocatedManifest, ...]:
     """
     Return the objects of a file with their places.
 
@@ -52,17 +52,17 @@ def placed_manifests(
     """
     documents = parse_documents(path, data, limits=limits)
     marks = _marks(data.decode("utf-8-sig"))
-    found: list[Placed] = []
+    located: list[LocatedManifest] = []
     for index, (document, line) in enumerate(documents):
         if document is None:
             continue
-        known = marks[index] if index < len(marks) else {}
+        document_marks = marks[index] if index < len(marks) else {}
         objects = list(objects_in(path, document, line))
         alone = len(objects) == 1 and objects[0] is document
         for number, manifest in enumerate(objects):
             root = () if alone else ("items", str(number))
-            found.append(Placed(manifest, line, known, root))
-    return tuple(found)
+            located.append(LocatedManifest(manifest, line, document_marks, root))
+    return tuple(located)
 
 
 def _marks(text: str) -> list[dict[Steps, Mark]]:

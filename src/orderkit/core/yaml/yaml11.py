@@ -9,13 +9,13 @@ would read as something else. Files from repositories of others go through
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any
 
 import yaml
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.suggestions import did_you_mean
 
 Steps = tuple[str | int, ...]
 """Keys and list positions that lead to a value."""
@@ -79,38 +79,39 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
     import jsonschema
 
     try:
-        found = yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
+        data = yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InvalidInputError(name, "", f"is no readable YAML: {error}") from error
     problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(schema).iter_errors(found)
+        jsonschema.Draft202012Validator(schema).iter_errors(data)
     )
     if problem is not None:
         raise _invalid(name, text, problem)
-    if not isinstance(found, dict):
-        raise InvalidInputError(name, found, "is no map")
-    return found
+    if not isinstance(data, dict):
+        raise InvalidInputError(name, data, "is no map")
+    return data
 
 
 def _invalid(name: str, text: str | bytes, problem: Any) -> InvalidInputError:
     steps = tuple(problem.absolute_path)
     if problem.validator == "additionalProperties":
-        known = list(problem.schema.get("properties", ()))
-        unknown = next(key for key in problem.instance if key not in known)
-        near = difflib.get_close_matches(str(unknown), known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
-        field = place(name, text, steps, line_at=(*steps, unknown))
+        known_keys = list(problem.schema.get("properties", ()))
+        unknown = next(key for key in problem.instance if key not in known_keys)
+        hint = did_you_mean(str(unknown), known_keys, f"known: {', '.join(known_keys)}")
+        field = field_location(name, text, steps, line_at=(*steps, unknown))
         return InvalidInputError(field, unknown, "is no known key", hint=hint)
-    field = place(name, text, steps)
+    field = field_location(name, text, steps)
     hint = str(problem.schema.get("description", ""))
     return InvalidInputError(field, problem.instance, f"is refused: {problem.message}", hint=hint)
 
 
-def place(name: str, text: str | bytes, steps: Steps, *, line_at: Steps | None = None) -> str:
+def field_location(
+    name: str, text: str | bytes, steps: Steps, *, line_at: Steps | None = None
+) -> str:
     """Return ``file:line: key.key`` for messages; `line_at` if another key's line is meant."""
     path = ".".join(str(step) for step in steps)
-    where = f"{name}:{line_of(text, steps if line_at is None else line_at)}"
-    return f"{where}: {path}" if path else where
+    location = f"{name}:{line_of(text, steps if line_at is None else line_at)}"
+    return f"{location}: {path}" if path else location
 
 
 def line_of(text: str | bytes, steps: Steps) -> int:

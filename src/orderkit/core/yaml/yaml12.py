@@ -23,12 +23,12 @@ class _Loader(yaml.CSafeLoader):
     """Safe loader with the core schema of YAML 1.2 and unique keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
-        found = super().construct_mapping(node, deep=deep)
-        if len(found) != len(node.value):
+        mapping = super().construct_mapping(node, deep=deep)
+        if len(mapping) != len(node.value):
             raise yaml.constructor.ConstructorError(
                 None, None, "a key is given twice", node.start_mark
             )
-        return {self._key(key): value for key, value in found.items()}
+        return {self._key(key): value for key, value in mapping.items()}
 
     @staticmethod
     def _key(key: object) -> str:

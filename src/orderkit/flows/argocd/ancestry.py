@@ -1,8 +1,8 @@
 """
 Say whether one commit of a repository contains another.
 
-Others go on writing while somebody waits for a commit: a later one that has it among its ancestors
-is as good. Called by the flows that wait for a delivery.
+While a flow waits for a commit, other people commit too: a later commit that contains it counts as
+well. Called by the flows that wait for a delivery.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from orderkit.ports.forge import Forge
 
 
 class Ancestry:
-    """What is known of one repository's history; each question is asked of the forge once."""
+    """Ancestry of one repository's commits; asks the forge each question once."""
 
     def __init__(self, forge: Forge, repository: RepoId) -> None:
         self._forge, self._repository = forge, repository
@@ -30,10 +30,10 @@ class Ancestry:
             return True
         if len(revision) != len(commit):
             return False
-        asked = revision, commit
-        if asked not in self._known:
-            self._known[asked] = self._ask(revision, commit)
-        return self._known[asked]
+        pair = revision, commit
+        if pair not in self._known:
+            self._known[pair] = self._ask(revision, commit)
+        return self._known[pair]
 
     def _ask(self, revision: str, commit: str) -> bool:
         try:

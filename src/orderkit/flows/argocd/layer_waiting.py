@@ -15,7 +15,12 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.refreshing import Urging, application_key, end_older_operation, nudge
+from orderkit.flows.argocd.refreshing import (
+    StuckOperationEnder,
+    application_key,
+    end_older_operation,
+    nudge,
+)
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -28,7 +33,7 @@ def await_layer(platform: Platform, name: str, commit: CommitSha | None, timeout
     Wait until a layer is ready; at a commit, if one is given.
 
     Raises:
-        IncompleteError: It is not in time, or Argo CD gave the commit up; the message says why.
+        IncompleteError: It timed out, or Argo CD gave the commit up; the message says why.
     """
     if commit is not None:
         nudge(platform, ROOT_NAME, commit)
@@ -39,7 +44,7 @@ def await_layer(platform: Platform, name: str, commit: CommitSha | None, timeout
         lambda: _look(platform, name, commit, ancestry),
         lambda waiting: not waiting,
         timeout_s=timeout_s,
-        what=f"layer {name} becoming ready" + (f" at {short(commit)}" if commit else ""),
+        goal=f"layer {name} becoming ready" + (f" at {short(commit)}" if commit else ""),
         why_not=str,
     )
 
@@ -49,37 +54,37 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     Wait until the root applies a commit that brings, changes or removes a layer's Application.
 
     An operation of the root waits for the health of each layer and keeps the commit it began
-    with: one that waits for a layer that is gone from Git would wait for ever, and nothing after
-    it be applied (Argo CD's own rule, observed on 3.2.11). Such a one is ended.
+    with. If it waits for a layer that is gone from Git, it would wait for ever and block every
+    later commit (Argo CD's own rule, observed on 3.2.11). Such an operation is ended.
 
     Raises:
-        IncompleteError: It is not in time, or there is no root.
+        IncompleteError: It timed out, or there is no root.
     """
-    urging = Urging(platform, platform.pack_repo, commit)
+    urging = StuckOperationEnder(platform, platform.pack_repo, commit)
     nudge(platform, ROOT_NAME, commit)
     until(
         platform.clock,
         lambda: _root_waits(platform, urging),
         lambda waiting: not waiting,
         timeout_s=timeout_s,
-        what=f"the Application {ROOT_NAME} taking {short(commit)} up",
+        goal=f"the Application {ROOT_NAME} applying {short(commit)}",
         why_not=str,
     )
 
 
-def _root_waits(platform: Platform, urging: Urging) -> str:
+def _root_waits(platform: Platform, urging: StuckOperationEnder) -> str:
     root = get_object(platform, application_key(ROOT_NAME))
     if root is None:
         raise IncompleteError(
-            f"the Application {ROOT_NAME} does not exist, which delivers all layers",
-            hint="'orderkit bootstrap' makes it again, and goes on",
+            f"the Application {ROOT_NAME} does not exist, so no layer is delivered",
+            hint="'orderkit bootstrap' creates it again and continues",
         )
     urging.look(root)
     applied = dig(root, "status", "operationState", "syncResult", "revision", default="")
-    in_step = urging.seen(root) and dig(root, "status", "sync", "status") == "Synced"
+    in_step = urging.has_compared(root) and dig(root, "status", "sync", "status") == "Synced"
     if in_step or urging.reached(pinned(root) or str(applied)):
         return ""
-    return order_state.undelivered(root, None) or "it was not compared with the cluster yet"
+    return order_state.undelivered(root, None) or "Argo CD has not compared it with the cluster yet"
 
 
 def _look(platform: Platform, name: str, commit: CommitSha | None, ancestry: Ancestry) -> str:
@@ -92,13 +97,13 @@ def _look(platform: Platform, name: str, commit: CommitSha | None, ancestry: Anc
     application = get_object(platform, application_key(name))
     if application is None:
         return "Argo CD has not created its Application"
-    at = commit and _at(application, commit, ancestry)
+    at = commit and _commit_to_judge(application, commit, ancestry)
     if commit and dig(application, "status", "operationState", "retryCount", default=0):
         end_older_operation(platform, application, str(at))
     waiting = _unapplied(application, at)
     reason = order_state.delivery_failure(application) or _unhealthy_object(platform, application)
     if waiting and _ended(application, at) in ("Failed", "Error"):
-        raise IncompleteError(f"Argo CD tries {short(str(at))} no more: {reason}")
+        raise IncompleteError(f"Argo CD gave {short(str(at))} up: {reason}")
     if waiting:
         return f"{waiting}: {reason}" if reason else waiting
     health = dig(application, "status", "health", "status", default="Unknown")
@@ -106,7 +111,7 @@ def _look(platform: Platform, name: str, commit: CommitSha | None, ancestry: Anc
 
 
 def _unapplied(application: Manifest, at: str | None) -> str:
-    """Say what is not applied; something that may not be pruned is left, and is no difference."""
+    """Say what is not applied; an object that may not be pruned does not count."""
     return (
         "" if _ended(application, at) == "Succeeded" else order_state.undelivered(application, at)
     )
@@ -116,15 +121,20 @@ def _ended(application: Manifest, at: str | None) -> str:
     """Return how the sync of the commit that Argo CD compared last ended; empty if it did not."""
     operation = dig(application, "status", "operationState", default={})
     revision = dig(application, "status", "sync", "revision")
-    done = dig(operation, "syncResult", "revision")
-    known = dig(application, "status", "sync", "status") in ("Synced", "OutOfSync")
-    if "operation" in application or not known or done != revision or at not in (None, done):
+    synced_revision = dig(operation, "syncResult", "revision")
+    is_compared = dig(application, "status", "sync", "status") in ("Synced", "OutOfSync")
+    if (
+        "operation" in application
+        or not is_compared
+        or synced_revision != revision
+        or at not in (None, synced_revision)
+    ):
         return ""
     return str(operation.get("phase", ""))
 
 
-def _at(application: Manifest, commit: CommitSha, ancestry: Ancestry) -> str:
-    """Return the commit that counts: a later one, which Argo CD saw, contains this one."""
+def _commit_to_judge(application: Manifest, commit: CommitSha, ancestry: Ancestry) -> str:
+    """Return the commit to judge: a later one that Argo CD compared and that contains this one."""
     revision = str(dig(application, "status", "sync", "revision", default="") or "")
     return revision if ancestry.contains(revision, commit) else commit
 
@@ -136,6 +146,6 @@ def _unhealthy_object(platform: Platform, application: Manifest) -> str:
         live = get_object(platform, ObjectKey(kind, entry["name"], entry.get("namespace", "")))
         verdict = health_of(live) if live is not None else Health(HealthStatus.MISSING)
         if verdict is not None and verdict.status is not HealthStatus.HEALTHY:
-            told = f": {verdict.message}" if verdict.message else ""
-            return f"{kind.kind} {entry['name']} is {verdict.status}{told}"
+            message = f": {verdict.message}" if verdict.message else ""
+            return f"{kind.kind} {entry['name']} is {verdict.status}{message}"
     return ""

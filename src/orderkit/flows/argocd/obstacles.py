@@ -1,9 +1,9 @@
 """
-Say what keeps an Application from being delivered, down to the object on which it waits.
+Say what blocks the delivery of an Application, down to the object it waits for.
 
-The Application alone names that object; here it is looked up, and if it is an Application itself,
-what keeps that one. Called by the flows that report (``flows.order.listing``, ``tracing``,
-``flows.install.diagnosis``) and that end an order. Nothing is written.
+The Application only names that object; this module reads it and, if it is an Application itself,
+follows what blocks that one. Called by ``orderkit status``, ``trace`` and ``doctor``. Nothing is
+written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform, get_object
 
 _DEEPEST = 5
-"""Applications in Applications: a bound, should two wait for each other."""
+"""Bound on nested Applications, in case two wait for each other."""
 
 
 def obstacle(
@@ -28,7 +28,7 @@ def obstacle(
     """
     Say why an Application is not delivered at `commit`; None when it is.
 
-    One read of the cluster for each object that is waited for.
+    Reads each object once that is waited for.
     """
     return _obstacle(platform, application, commit, _DEEPEST)
 
@@ -36,35 +36,37 @@ def obstacle(
 def explained(
     platform: Platform, application: Manifest | None, state: OrderState, team: TeamName
 ) -> OrderState:
-    """Return an order's state with what its Application, or the team's, waits for looked up."""
+    """Return an order's state with the reason why its Application, or the team's, waits."""
     if application is not None:
         if state.phase not in ("Delivering", "Failing"):
             return state
-        found = obstacle(platform, application, state.head)
-        return replace(state, reason=found.reason, advice=found.advice) if found else state
+        hindrance = obstacle(platform, application, state.head)
+        return (
+            replace(state, reason=hindrance.reason, advice=hindrance.advice) if hindrance else state
+        )
     if state.phase != "Registered":
         return state
     parent = get_object(platform, application_key(ledger.team_application(team)))
-    found = obstacle(platform, parent) if parent else None
-    if parent is None or found is None:
+    hindrance = obstacle(platform, parent) if parent else None
+    if parent is None or hindrance is None:
         return state
-    told = f"{state.reason}; {ledger.team_application(team)}: {found.reason}"
-    return replace(state, reason=told, advice=found.advice)
+    reason = f"{state.reason}; {ledger.team_application(team)}: {hindrance.reason}"
+    return replace(state, reason=reason, advice=hindrance.advice)
 
 
 def _obstacle(
     platform: Platform, application: Manifest, commit: str | None, deeper: int
 ) -> Hindrance | None:
-    found = hindrance(application, commit)
-    if found is None or found.waits_for is None or not deeper:
-        return found
-    why = _why_unready(platform, found.waits_for, deeper)
-    told = f"{found.reason}: {why.reason}" if why.reason else found.reason
+    first_hindrance = hindrance(application, commit)
+    if first_hindrance is None or first_hindrance.waits_for is None or not deeper:
+        return first_hindrance
+    why = _why_unready(platform, first_hindrance.waits_for, deeper)
+    reason = f"{first_hindrance.reason}: {why.reason}" if why.reason else first_hindrance.reason
     return replace(
-        found,
-        reason=told,
-        advice=why.advice or found.advice,
-        failing=found.failing or why.failing,
+        first_hindrance,
+        reason=reason,
+        advice=why.advice or first_hindrance.advice,
+        failing=first_hindrance.failing or why.failing,
     )
 
 
@@ -75,12 +77,14 @@ def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Hindrance:
     if (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind):
         return _obstacle(platform, waited, None, deeper - 1) or _health(waited)
     if dig(waited, "metadata", "deletionTimestamp"):
-        held = ", ".join(dig(waited, "metadata", "finalizers", default=()))
-        return Hindrance(f"it is being deleted, held by {held}" if held else "it is being deleted")
+        finalizers = ", ".join(dig(waited, "metadata", "finalizers", default=()))
+        return Hindrance(
+            f"it is being deleted, held by {finalizers}" if finalizers else "it is being deleted"
+        )
     if condition(waited, "Synced") or condition(waited, "Ready"):
         problem = order_state.xr_failure(waited)
         return Hindrance(problem or order_state.xr_unready(waited), failing=bool(problem))
-    return Hindrance(_told(waited))
+    return Hindrance(_first_condition(waited))
 
 
 def _health(application: Manifest) -> Hindrance:
@@ -89,7 +93,7 @@ def _health(application: Manifest) -> Hindrance:
     return Hindrance(": ".join(map(str, words)))
 
 
-def _told(waited: Manifest) -> str:
+def _first_condition(waited: Manifest) -> str:
     """Return the first condition that does not hold."""
     for entry in dig(waited, "status", "conditions", default=()) or ():
         if entry.get("status") != "True":

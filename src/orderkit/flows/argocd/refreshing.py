@@ -1,5 +1,5 @@
 """
-Tell Argo CD to look at Git now instead of at its next poll, and end what is in a commit's way.
+Tell Argo CD to read Git now instead of at its next poll, and end operations that block a commit.
 
 The annotation ``argocd.argoproj.io/refresh: normal`` re-resolves the revision without cache;
 the controller removes it when done (read from source, observed on Argo CD 3.2.11).
@@ -25,7 +25,7 @@ REFRESH = "argocd.argoproj.io/refresh"
 OWNER = "orderkit"
 """Field manager of what flows write into the cluster."""
 _GRACE_S = 2.0
-"""How long an operation for another commit may go on while nothing fails."""
+"""How long an operation on another commit may run while nothing fails."""
 _AGAIN_S = 5.0
 
 
@@ -48,13 +48,13 @@ def nudge(platform: Platform, application: str, commit: str) -> None:
     """
     Ask for a refresh after a write, and end an operation that retries an older commit.
 
-    Idempotent. A first try at an older commit is left to end by itself.
+    Idempotent. A first attempt at an older commit is left to finish.
     """
-    found = get_object(platform, application_key(application))
-    if found is None:
+    manifest = get_object(platform, application_key(application))
+    if manifest is None:
         return
-    if dig(found, "status", "operationState", "retryCount", default=0):
-        end_older_operation(platform, found, commit)
+    if dig(manifest, "status", "operationState", "retryCount", default=0):
+        end_older_operation(platform, manifest, commit)
     refresh(platform, application)
 
 
@@ -62,31 +62,31 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
     """
     End a running operation that pins another commit than `commit`. Idempotent.
 
-    An operation that retries a bad commit, or waits in a wave, keeps newer ones from being
-    applied; setting its phase to Terminating lets the newest through in 0.5 s (observed on Argo CD
-    3.2.11). Only auto-sync's own operations are ended, and only the very one that was read: what
-    somebody began by hand, or what began since, is left alone.
+    An operation that retries a bad commit, or waits in a wave, keeps newer ones from being applied;
+    setting its phase to Terminating lets the newest through in 0.5 s (observed on Argo CD 3.2.11).
+    Only auto-sync's own operations are ended, and only the one that was read: an operation that
+    somebody started by hand, or that started since, is left alone.
     """
     state = dig(application, "status", "operationState", default={})
     if state.get("phase") != "Running" or pinned(application) in ("", commit):
         return False
     if not automated(application):
         return False
-    seen = {"resourceVersion": metadata(application).get("resourceVersion")}
-    patch = {"metadata": seen, "status": {"operationState": {"phase": "Terminating"}}}
+    version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
+    patch = {"metadata": version_read, "status": {"operationState": {"phase": "Terminating"}}}
     try:
         platform.cluster.patch(ObjectKey.of(application), patch, owner=OWNER)
     except (ConflictError, NotFoundError):
-        return False  # it changed since: whoever looks again sees whether it is still needed
+        return False  # it changed since; the next look decides whether it is still needed
     return True
 
 
-class Asking:
+class RepeatedRefresh:
     """
-    Asks for a refresh again every few seconds, for as long as somebody looks.
+    Requests a refresh again every few seconds while a caller keeps looking.
 
-    One request can be lost: having compared, the controller takes the annotation away, also one
-    that was set meanwhile, for a commit that it did not see yet (read from Argo CD's source, 3.2;
+    A request can be lost: after comparing, the controller removes the annotation, even if it was
+    set meanwhile for a commit that it has not seen (read from Argo CD's source, 3.2;
     observed on 3.2.11 with several orders of one team in the same seconds).
     """
 
@@ -95,43 +95,43 @@ class Asking:
         self._asked_s = platform.clock.monotonic_s()
 
     def look(self, application: str) -> None:
-        """Ask, if that was not done just now."""
+        """Request a refresh, unless that was done just now."""
         now_s = self._platform.clock.monotonic_s()
         if now_s - self._asked_s > _AGAIN_S:
             self._asked_s = now_s
             refresh(self._platform, application)
 
 
-class Urging:
+class StuckOperationEnder:
     """
-    Keeps at one Application, look after look, until it takes a commit up.
+    Makes an Application take up a commit, one look at a time.
 
-    Where Argo CD has not seen the commit, it is asked again now and then: a repository it could
-    not read stays unread for minutes otherwise (observed). An operation on an older commit is
-    ended, at once if it failed before, else after a moment's grace. One that applies the commit,
-    or a later one that contains it, is left alone.
+    While Argo CD has not seen the commit, a refresh is requested every few seconds: otherwise a
+    repository that it could not read stays unread for minutes (observed). An operation on an
+    older commit is ended, at once if it is retrying, else after a short grace period. One that
+    applies the commit, or a later one that contains it, is left alone.
     """
 
     def __init__(self, platform: Platform, repository: RepoId, commit: CommitSha) -> None:
         self._platform, self._commit = platform, commit
         self._ancestry = Ancestry(platform.forge, repository)
         self._began_s = platform.clock.monotonic_s()
-        self._asking = Asking(platform)
+        self._refresh = RepeatedRefresh(platform)
 
     def reached(self, revision: str) -> bool:
         """Say whether a revision is the commit, or a later one that contains it."""
         return self._ancestry.contains(revision, self._commit)
 
-    def seen(self, application: Manifest) -> bool:
+    def has_compared(self, application: Manifest) -> bool:
         """Say whether Argo CD has compared the commit, or a later one, with the cluster."""
         sync = dig(application, "status", "sync", default={})
         return sync.get("status") != "Unknown" and self.reached(str(sync.get("revision") or ""))
 
     def look(self, application: Manifest) -> None:
-        """Do what one look at the Application asks for."""
+        """Request a refresh or end an older operation, as this state requires."""
         now_s = self._platform.clock.monotonic_s()
-        if not self.seen(application):
-            self._asking.look(str(metadata(application)["name"]))
+        if not self.has_compared(application):
+            self._refresh.look(str(metadata(application)["name"]))
         applied = pinned(application)
         if not applied or self.reached(applied):
             return

@@ -1,16 +1,17 @@
 """
-Change fields of a living order through Git: read, compare, judge, edit, write once.
+Change fields of a live order through Git: read, compare, judge, edit, write once.
 
-Every step is safe to repeat. Nothing is written unless the person's base still holds for the
-fields of this change, the XRD and the kit's rules accept old → new, and the edit of the text is
-proved. The write carries the blob id that was read, so a race is noticed and the round begins
-anew; a lost answer is cleared up by the operation id in the commit. Other people's commits to
-other fields are no obstacle.
+Every step is safe to repeat. Nothing is written unless the fields of this change are unchanged
+since the person's base commit, the XRD and the kit's rules accept old → new, and the edit of the
+text is proved. The write carries the blob id that was read, so a race is detected and starts a new
+round; after a lost answer, the operation id in the commit tells whether the write succeeded. Other
+people's commits to other fields do not conflict.
 
-``request`` has the values, ``planning`` thinks a change through, ``proposing`` offers it as a
-pull request, ``running`` is the whole. Waiting for the delivery is ``flows.order.delivering``'s.
+``request`` has the values, ``edit_draft`` drafts the edit, ``change_plan`` plans its effects,
+``proposing`` opens the pull request, ``applying`` runs the rounds. ``flows.order.delivering`` waits
+for the delivery.
 
-Called by ``orderkit change``, by the service, by the revert of a commit and by the end of an order.
+Called by ``orderkit change``, by the service and by the revert of a commit.
 """
 
 from orderkit.flows.change.applying import change

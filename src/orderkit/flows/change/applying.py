@@ -1,5 +1,5 @@
 """
-Carry a change out: rounds until it is written, offered, refused, or found done before.
+Carry out a change: rounds until it is committed, proposed, refused, or found to be done.
 
 Called through ``flows.change.change``.
 """
@@ -14,41 +14,46 @@ from dataclasses import dataclass, replace
 from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, check_requester
-from orderkit.core.order.change import FieldConflictError, Verdict, differences, refuse_unchanged
+from orderkit.core.order.change import (
+    ChangeVerdict,
+    FieldConflictError,
+    differences,
+    refuse_unchanged,
+)
 from orderkit.flows.argocd.refreshing import nudge
-from orderkit.flows.change.change_plan import foretell, refuse_faults, refuse_losses
-from orderkit.flows.change.edit_draft import Edited, Planner, unified
-from orderkit.flows.change.proposing import Proposing
+from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse_losses
+from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
+from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import REQUEST_TRAILER, Commit, FileChange
 
 ROUNDS = 12
-"""How often a lost race is repeated. Each round reads again and compares again."""
+"""Rounds after lost races. Each round reads and compares again."""
 _PAUSE_S = 0.05
 _EARLIER = 200
 """How many commits are searched for an operation that was done before."""
 
 
-def change(platform: Platform, wanted: ChangeRequest) -> Changed:
+def change(platform: Platform, request: ChangeRequest) -> Changed:
     """
-    Change an order, or propose to, or find that nothing is to be done. Idempotent by operation.
+    Change an order, propose the change, or find it unchanged. Idempotent by operation.
 
     Raises:
         NotFoundError: No such order, or no XR in it.
         InvalidInputError: An unknown field, base or change, or a value that the XRD refuses.
-        FieldConflictError: Somebody changed one of these fields since `base`; both values told.
+        FieldConflictError: Somebody changed one of these fields since `base`.
         RefusedError: The kit's rules forbid it, the order is ending or archived, or the text
             cannot be edited with proof.
         ConflictError: Others won every round.
-        UnreachableError, RemoteError: The forge; with the same operation it can be repeated.
+        UnreachableError, RemoteError: The forge failed; repeat with the same operation.
     """
-    check_requester(wanted.requester.ref)
-    if not wanted.edits:
+    check_requester(request.requester.ref)
+    if not request.edits:
         raise UsageError("nothing to change", hint="for example stage=stage3")
-    live = find_living(platform, wanted.order)
-    return _Run(platform, Planner(platform, live, tidied(wanted))).run()
+    live = find_living(platform, request.order)
+    return _Run(platform, ChangeEditor(platform, live, tidied(request))).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +61,19 @@ class _Run:
     """The rounds of one change."""
 
     platform: Platform
-    planner: Planner
+    editor: ChangeEditor
 
     def run(self) -> Changed:
         searched: CommitSha | None = None
-        if self.planner.wanted.operation:
-            searched = self.planner.head()
-            repo = self.planner.live.repository
+        if self.editor.request.operation:
+            searched = self.editor.head()
+            repo = self.editor.live.repository
             history = self.platform.forge.commits(repo, ref=searched, limit=_EARLIER)
-            earlier = self._among(history) or Proposing(self.planner).earlier()
+            earlier = self._repeated_in(history) or Proposer(self.editor).earlier()
             if earlier:
                 return earlier
         for number in range(ROUNDS):
-            head = self.planner.head()
+            head = self.editor.head()
             try:
                 return self._done_since(searched, head) or self._round(head)
             except FieldConflictError:
@@ -82,103 +87,109 @@ class _Run:
 
     def _done_since(self, searched: CommitSha | None, head: CommitSha) -> Changed | None:
         """
-        Look for this operation in what came since the last look, up to the head to be planned on.
+        Look for this operation in the commits since the last search, up to this round's head.
 
-        A request whose answer was lost may be carried out late: up to this head it is found,
-        after it our write is a conflict.
+        The forge may carry out a request late whose answer was lost. Up to this head the search
+        finds it; after this head our write is a conflict.
         """
         if searched in (None, head):
             return None
-        repo = self.planner.live.repository
-        return self._among(self.platform.forge.compare(repo, str(searched), head))
+        repo = self.editor.live.repository
+        return self._repeated_in(self.platform.forge.compare(repo, str(searched), head))
 
     def _round(self, head: CommitSha) -> Changed:
-        planner = self.planner
-        plan = planner.plan(planner.read(head), planner.targets)
-        proposing = Proposing(planner)
-        if not plan.edits:
-            held = plan.seen.xr.get("spec") or {}
-            paths = [target.path for target in planner.targets]
-            refuse_unchanged(planner.live.kit, held, paths=paths, change=planner.wanted.change)
-            return self._unchanged(plan.seen.commit, proposing)
-        how = self._how(plan.verdict)
-        plan = self._foretold(plan, how)
+        editor = self.editor
+        draft = editor.edit(editor.read(head), editor.targets)
+        proposer = Proposer(editor)
+        if not draft.edits:
+            spec = draft.current.xr.get("spec") or {}
+            paths = [target.path for target in editor.targets]
+            refuse_unchanged(editor.live.kit, spec, paths=paths, change=editor.request.change)
+            return self._unchanged(draft.current.commit, proposer)
+        how = self._how(draft.verdict)
+        draft = self._with_plan(draft, how)
         if how is How.REVIEW:
-            return proposing.propose(plan)
-        if planner.wanted.dry_run:
-            return replace(planner.told(plan, state="planned", how=how), others=proposing.others())
-        return self._commit(plan, proposing)
+            return proposer.propose(draft)
+        if editor.request.dry_run:
+            return replace(
+                editor.outcome(draft, state="planned", how=how), other_pulls=proposer.others()
+            )
+        return self._commit(draft, proposer)
 
-    def _foretold(self, plan: Edited, how: How) -> Edited:
-        """Add what the change does; refuse what deletes data or breaks it, unless that is meant."""
-        live, wanted = self.planner.live, self.planner.wanted
-        told = foretell(self.platform, live, plan.seen.xr, plan.xr)
-        if not (wanted.accept_loss or wanted.dry_run):
-            refuse_losses(live, told)
-        if how is How.DIRECT and wanted.how is None and not (wanted.dry_run or wanted.ends):
-            refuse_faults(self.platform, live, told, plan.seen.xr)
-        return replace(plan, foretold=told)
+    def _with_plan(self, draft: EditDraft, how: How) -> EditDraft:
+        """Add the plan; refuse a change that deletes data or breaks the order, unless accepted."""
+        live, request = self.editor.live, self.editor.request
+        change_plan = plan_change(self.platform, live, draft.current.xr, draft.xr)
+        if not (request.accept_loss or request.dry_run):
+            refuse_losses(live, change_plan)
+        if how is How.DIRECT and request.how is None and not (request.dry_run or request.ends):
+            refuse_faults(self.platform, live, change_plan, draft.current.xr)
+        return replace(draft, change_plan=change_plan)
 
-    def _unchanged(self, commit: CommitSha, proposing: Proposing) -> Changed:
+    def _unchanged(self, commit: CommitSha, proposer: Proposer) -> Changed:
         return Changed(
-            order=self.planner.live.entry.order,
+            order=self.editor.live.entry.order,
             state="unchanged",
-            operation=self.planner.operation,
+            operation=self.editor.operation,
             commit=commit,
-            others=proposing.others(),
+            other_pulls=proposer.others(),
         )
 
-    def _how(self, verdict: Verdict) -> How:
-        wanted = self.planner.wanted.how
-        if self.planner.wanted.ends:
+    def _how(self, verdict: ChangeVerdict) -> How:
+        requested = self.editor.request.how
+        if self.editor.request.ends:
             return How.DIRECT
-        if wanted is How.DIRECT and verdict.how is How.REVIEW:
+        if requested is How.DIRECT and verdict.how is How.REVIEW:
             raise RefusedError(
-                f"{self.planner.live.entry.order}: '{verdict.name}' is reviewed, not committed"
-                " directly",
-                hint="leave --direct out: it becomes a pull request",
+                f"{self.editor.live.entry.order}: '{verdict.name}' must be reviewed"
+                " and cannot be committed directly",
+                hint="leave --direct out to open a pull request",
             )
-        return wanted or verdict.how
+        return requested or verdict.how
 
-    def _commit(self, plan: Edited, proposing: Proposing) -> Changed:
-        """Write once. Somebody else's same text is this change done, but not a sum's."""
-        live = self.planner.live
-        entry = FileChange(plan.seen.path, plan.data, plan.seen.sha)
+    def _commit(self, draft: EditDraft, proposer: Proposer) -> Changed:
+        """Write once. If others wrote the same text, the change is done, unless it is a sum."""
+        live = self.editor.live
+        entry = FileChange(draft.current.path, draft.data, draft.current.sha)
         try:
-            written = self.platform.forge.write(live.repository, [entry], self.planner.signed(plan))
+            commit_result = self.platform.forge.write(
+                live.repository, [entry], self.editor.signed(draft)
+            )
         except RemoteError as error:
-            told = f"repeat it with --operation {self.planner.operation}"
-            error.hint = f"{error.hint}; {told}" if error.hint else told
+            advice = f"repeat it with --operation {self.editor.operation}"
+            error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
-        if not written.changed:
-            if any(target.is_sum for target in self.planner.targets):
-                raise ConflictError(f"{live.repository}: somebody else was faster")
-            return self._unchanged(written.commit, proposing)
-        done = self.planner.told(plan, state="committed", how=How.DIRECT)
-        done = replace(done, commit=written.commit)
-        with suppress(RemoteError):  # it is written: what fails from here on does not undo it
-            nudge(self.platform, live.entry.order, written.commit)
-            done = replace(done, others=proposing.others())
-        return done
+        if not commit_result.changed:
+            if any(target.is_sum for target in self.editor.targets):
+                raise ConflictError(
+                    f"{live.repository}: somebody else wrote the same text at the same time"
+                )
+            return self._unchanged(commit_result.commit, proposer)
+        outcome = self.editor.outcome(draft, state="committed", how=How.DIRECT)
+        outcome = replace(outcome, commit=commit_result.commit)
+        with suppress(RemoteError):  # the change is committed; failures from here on do not undo it
+            nudge(self.platform, live.entry.order, commit_result.commit)
+            outcome = replace(outcome, other_pulls=proposer.others())
+        return outcome
 
-    def _among(self, commits: Sequence[Commit]) -> Changed | None:
-        """Return what this operation came to if one of the commits is its own."""
-        planner = self.planner
+    def _repeated_in(self, commits: Sequence[Commit]) -> Changed | None:
+        """Return this operation's outcome if one of the commits is its own."""
+        editor = self.editor
         for commit in commits:
-            if commit.operation == planner.operation:
-                planner.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
+            if commit.operation == editor.operation:
+                editor.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
                 with suppress(RemoteError):
-                    nudge(self.platform, planner.live.entry.order, commit.id)
+                    nudge(self.platform, editor.live.entry.order, commit.id)
                 return self._carried_out(commit.id, commit.parents[0])
         return None
 
     def _carried_out(self, commit: CommitSha, parent: CommitSha) -> Changed:
-        live = self.planner.live
-        old, new = (read_xr(self.platform, live, each) for each in (parent, commit))
+        live = self.editor.live
+        old, new = (read_xr(self.platform, live, revision) for revision in (parent, commit))
         return Changed(
             order=live.entry.order,
             state="committed",
-            operation=self.planner.operation,
+            operation=self.editor.operation,
             commit=commit,
             diff=unified(old, new.data),
             edits=differences(old.spec, new.spec),

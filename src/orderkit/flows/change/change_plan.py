@@ -1,11 +1,10 @@
 """
-The plan of a change, as the change itself carries it: in its pull request and its answer.
+Plan what a change will do, for its pull request and its answer.
 
-A plan that cannot be made stops no change; why it could not is told in its place. A change that
-would delete data, or leave an order that nothing is wrong with one that is refused, is not
-committed until it is said that this is meant.
+A change whose plan fails is still possible; the reason stands in place of the plan. A change that
+would delete data or break a healthy order is not committed unless the caller accepts that.
 
-Called by the other modules of this package.
+Called by ``applying`` and ``proposing``.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Code, Fault, Plan
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.order.live_order import LiveOrder
-from orderkit.flows.plan import forecast
+from orderkit.flows.plan import plan_order
 from orderkit.flows.platform import Platform
 
 _NAMED = 3
-"""So many faults are named in a refusal."""
+"""Number of faults that a refusal lists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class ChangePlan:
     """What a change will do, or why that is not known."""
 
     plan: Plan | None
@@ -39,58 +38,60 @@ class Foretold:
         return to_markdown(self.plan)
 
 
-def foretell(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> Foretold:
-    """Return what a step does; never raises for what only the plan needs."""
+def plan_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> ChangePlan:
+    """Return the plan from one XR to another; a plan that fails is no error."""
     try:
-        return Foretold(forecast(platform, live.kit, old, new))
+        return ChangePlan(plan_order(platform, live.kit, old, new))
     except OrderkitError as error:
-        return Foretold(None, str(error))
+        return ChangePlan(None, str(error))
 
 
-def refuse_losses(live: LiveOrder, told: Foretold) -> None:
+def refuse_losses(live: LiveOrder, change_plan: ChangePlan) -> None:
     """
     Check that a change deletes no data.
 
     Raises:
-        RefusedError: It does; what is lost is named.
+        RefusedError: It does; the message lists the losses.
     """
-    dangers = told.plan.dangers if told.plan else ()
-    lost = [danger.message for danger in dangers if danger.code is Code.DATA_LOSS]
-    if lost:
+    dangers = change_plan.plan.dangers if change_plan.plan else ()
+    losses = [danger.message for danger in dangers if danger.code is Code.DATA_LOSS]
+    if losses:
         raise RefusedError(
-            f"{live.entry.order}: {'; '.join(lost)}",
-            hint="if that is meant, say so: --accept-loss; 'orderkit plan' shows everything",
+            f"{live.entry.order}: {'; '.join(losses)}",
+            hint="to accept the loss: --accept-loss; 'orderkit plan' shows the whole plan",
         )
 
 
-def refuse_faults(platform: Platform, live: LiveOrder, told: Foretold, old: Manifest) -> None:
+def refuse_faults(
+    platform: Platform, live: LiveOrder, change_plan: ChangePlan, old: Manifest
+) -> None:
     """
-    Check that an order that gets through now does so after the change.
+    Check that a change does not break a healthy order.
 
-    One that does not may be changed in any way: it may take several steps to mend it. So may one
-    of which that cannot be found out.
+    An order that is broken already may be changed in any way: mending it may take several steps.
+    The same applies if its current state cannot be determined.
 
     Args:
-        old: Its XR as it is.
+        old: Its current XR.
 
     Raises:
-        RefusedError: It would be refused; where and why is named.
+        RefusedError: It would; the message lists the faults.
     """
-    if told.plan is None or not told.plan.faults:
+    if change_plan.plan is None or not change_plan.plan.faults:
         return
-    as_it_is = foretell(platform, live, old, old).plan
+    as_it_is = plan_change(platform, live, old, old).plan
     if as_it_is is None or as_it_is.faults:
         return
-    found = told.plan.faults
-    named = "; ".join(_named(fault) for fault in found[:_NAMED])
-    more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+    faults = change_plan.plan.faults
+    listed_faults = "; ".join(_fault_text(fault) for fault in faults[:_NAMED])
+    rest_note = f" (and {len(faults) - _NAMED} more)" if len(faults) > _NAMED else ""
     raise RefusedError(
-        f"{live.entry.order}: the change would be committed, but what comes of it refused:"
-        f" {named}{more}",
-        hint="'orderkit plan' shows everything; --pr (how: review) proposes it all the same,"
-        " --direct (how: direct) commits it",
+        f"{live.entry.order}: the change would be committed, but its outcome would be refused:"
+        f" {listed_faults}{rest_note}",
+        hint="'orderkit plan' shows the whole plan; --pr (how: review) proposes it anyway,"
+        " --direct (how: direct) commits it anyway",
     )
 
 
-def _named(fault: Fault) -> str:
+def _fault_text(fault: Fault) -> str:
     return f"{fault.where}: {fault.message}" if fault.where else fault.message

@@ -1,7 +1,7 @@
 """
-Think a change through: the base, the new XR, the rules, the edited text. Writes nothing.
+Draft the edit of a change: base, new XR, rules, new text. Writes nothing.
 
-Called by the other modules of this package, once per round; what rounds share is kept.
+Called by the other modules of this package, once per round; caches what rounds share.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import team_limits
 from orderkit.core.order.change import (
     ABSENT,
-    Asking,
+    ChangeRequester,
+    ChangeVerdict,
+    EditTarget,
     FieldConflict,
     FieldConflictError,
     FieldDifference,
-    Target,
-    Verdict,
     apply,
     differences,
     judge_rules,
@@ -39,7 +39,7 @@ from orderkit.core.order.change import (
 from orderkit.core.schema.validate import Finding, Validator, hints
 from orderkit.core.yaml import edit as yamledit
 from orderkit.core.yaml.manifests import parse_documents
-from orderkit.flows.change.change_plan import Foretold
+from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.flows.change.request import Changed, ChangeRequest, State
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
 from orderkit.flows.order.order_history import last_change_of
@@ -52,69 +52,69 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
-    """A change thought through against one commit; nothing is written yet."""
+class EditDraft:
+    """The new text of an XR's file against one commit; not written yet."""
 
-    seen: XrFile
+    current: XrFile
     data: bytes
     xr: Manifest
     """The XR as `data` has it."""
     edits: tuple[FieldDifference, ...]
-    verdict: Verdict
-    foretold: Foretold | None = None
-    """What it does, where that was asked for."""
+    verdict: ChangeVerdict
+    change_plan: ChangePlan | None = None
+    """What the edit will do; None before it is planned."""
 
     @property
     def diff(self) -> str:
         """The file's unified diff."""
-        return unified(self.seen, self.data)
+        return unified(self.current, self.data)
 
     @property
     def summary(self) -> str:
         """The edits on one line, as a commit's first line has room for."""
-        told = ", ".join(map(str, self.edits))
-        if len(told) <= _SUMMARY_MAX:
-            return told
+        text = ", ".join(map(str, self.edits))
+        if len(text) <= _SUMMARY_MAX:
+            return text
         return ", ".join(edit.path for edit in self.edits)[:_SUMMARY_MAX]
 
 
-def unified(seen: XrFile, data: bytes) -> str:
+def unified(before: XrFile, data: bytes) -> str:
     """Return the unified diff of an XR's file."""
-    old, new = (text.decode(errors="replace").splitlines() for text in (seen.data, data))
-    lines = difflib.unified_diff(old, new, f"a/{seen.path}", f"b/{seen.path}", lineterm="")
+    old, new = (text.decode(errors="replace").splitlines() for text in (before.data, data))
+    lines = difflib.unified_diff(old, new, f"a/{before.path}", f"b/{before.path}", lineterm="")
     return "".join(f"{line}\n" for line in lines)
 
 
 @dataclass(slots=True)
-class Planner:
-    """One request against one order, with what its rounds share."""
+class ChangeEditor:
+    """Drafts the edit of one request to one order; keeps what its rounds share."""
 
     platform: Platform
     live: LiveOrder
-    wanted: ChangeRequest
+    request: ChangeRequest
     operation: str = field(init=False)
-    targets: tuple[Target, ...] = field(init=False)
+    targets: tuple[EditTarget, ...] = field(init=False)
     _base: XrFile | None = field(default=None, init=False)
     _validator: Validator = field(init=False)
 
     def __post_init__(self) -> None:
-        self.operation = self.wanted.operation or f"change-{uuid.uuid4().hex[:12]}"
-        self.targets = tuple(resolve(self.live.kit, edit) for edit in self.wanted.edits)
+        self.operation = self.request.operation or f"change-{uuid.uuid4().hex[:12]}"
+        self.targets = tuple(resolve(self.live.kit, edit) for edit in self.request.edits)
         _refuse_doubles(self.targets)
         self._validator = Validator(self.live.kit.xrd)
 
-    def told(self, plan: Edited, *, state: State, how: How) -> Changed:
-        """Return the result of a plan, without what its write came to."""
+    def outcome(self, draft: EditDraft, *, state: State, how: How) -> Changed:
+        """Return the outcome of a draft, without the commit or pull request of its write."""
         return Changed(
             order=self.live.entry.order,
             state=state,
             operation=self.operation,
-            diff=plan.diff,
-            edits=plan.edits,
-            change=plan.verdict.name,
+            diff=draft.diff,
+            edits=draft.edits,
+            change=draft.verdict.name,
             how=how,
-            warnings=plan.verdict.warnings,
-            foretold=plan.foretold,
+            warnings=draft.verdict.warnings,
+            change_plan=draft.change_plan,
         )
 
     # --- reading
@@ -126,28 +126,28 @@ class Planner:
         Raises:
             RefusedError: The repository is empty.
         """
-        found = self.platform.forge.head(self.live.repository)
-        if found is None:
+        commit = self.platform.forge.head(self.live.repository)
+        if commit is None:
             raise RefusedError(f"{self.live.repository} has no commit: nothing to change")
-        return found
+        return commit
 
     def read(self, commit: CommitSha) -> XrFile:
         """Read the XR at a commit; raises like `read_xr` and `check_name`."""
-        seen = read_xr(self.platform, self.live, commit)
-        check_name(self.live, seen)
-        return seen
+        xr_file = read_xr(self.platform, self.live, commit)
+        check_name(self.live, xr_file)
+        return xr_file
 
-    def base(self, seen: XrFile) -> XrFile:
-        """Return the XR that the person looked at; without one, as this change saw it first."""
+    def base(self, current: XrFile) -> XrFile:
+        """Return the XR at the base commit; without a base, as the first round read it."""
         if self._base is None:
-            if self.wanted.base is None:
-                self._base = seen
+            if self.request.base is None:
+                self._base = current
             else:
-                self._base = self._named_base(self.wanted.base)
+                self._base = self._named_base(self.request.base)
         return self._base
 
     def _named_base(self, name: str) -> XrFile:
-        """Read the XR at a commit; one that is named in full need not be looked for."""
+        """Read the XR at a commit; a full commit id needs no search."""
         if not _FULL_ID.fullmatch(name):
             name = find_commit(self.platform, self.live, name, field="base").id
         try:
@@ -159,57 +159,57 @@ class Planner:
 
     # --- judging
 
-    def plan(self, seen: XrFile, targets: Sequence[Target]) -> Edited:
+    def edit(self, current: XrFile, targets: Sequence[EditTarget]) -> EditDraft:
         """
-        Think a change through against what was read.
+        Draft the edit against the current file.
 
         Raises:
-            Everything that `change` says about requests that are not carried out.
+            What `change` raises for requests that are refused.
         """
-        base = self.base(seen)
-        old = seen.xr.get("spec") or {}
+        base = self.base(current)
+        old = current.xr.get("spec") or {}
         spec = apply(old, targets)
-        self._refuse_conflicts(base, seen, spec)
-        new = {**seen.xr, "spec": spec}
-        found = differences(old, spec)
-        if not found:
-            return Edited(seen, seen.data, new, (), Verdict(()))
-        self._validate(seen, new)
-        verdict = judge_rules(self.live.kit, found, change=self.wanted.change)
+        self._refuse_conflicts(base, current, spec)
+        new = {**current.xr, "spec": spec}
+        edits = differences(old, spec)
+        if not edits:
+            return EditDraft(current, current.data, new, (), ChangeVerdict(()))
+        self._validate(current, new)
+        verdict = judge_rules(self.live.kit, edits, change=self.request.change)
         team_limits.check_values(self.live.team, self.live.kit, spec, before=old)
         self._check_who(verdict)
-        check_references(self.platform, self.live.kit, spec, changed=[each.path for each in found])
-        return Edited(seen, self._edited(seen, targets, new), new, found, verdict)
+        check_references(self.platform, self.live.kit, spec, changed=[edit.path for edit in edits])
+        return EditDraft(current, self._edited(current, targets, new), new, edits, verdict)
 
-    def _refuse_conflicts(self, base: XrFile, seen: XrFile, spec: Any) -> None:
+    def _refuse_conflicts(self, base: XrFile, current: XrFile, spec: Any) -> None:
         conflicts = []
         for target in self.targets:
-            was, now = (value_at(each.spec, target.steps) for each in (base, seen))
-            wanted = value_at(spec, target.steps)
-            if same(was, now) or same(now, wanted) or self._may_pass(target):
+            was, now = (value_at(revision.spec, target.steps) for revision in (base, current))
+            new = value_at(spec, target.steps)
+            if same(was, now) or same(now, new) or self._may_pass(target):
                 continue
             by = last_change_of(self.platform, self.live, target.steps, since=base.commit)
             conflicts.append(
                 FieldConflict(
-                    target.path, was, now, wanted,
+                    target.path, was, now, new,
                     by.id if by else None,
                     by.author if by else "",
                     by.requester if by else "",
                 )
             )  # fmt: skip
         if conflicts:
-            raise FieldConflictError(self.live.entry.order, conflicts, seen.commit)
+            raise FieldConflictError(self.live.entry.order, conflicts, current.commit)
 
-    def _may_pass(self, target: Target) -> bool:
-        """An element of a list does not mind the others; nor a sum that nobody had seen."""
-        return target.is_element or (target.is_sum and self.wanted.base is None)
+    def _may_pass(self, target: EditTarget) -> bool:
+        """Say whether a target cannot conflict: a list element, or a sum without a base commit."""
+        return target.is_element or (target.is_sum and self.request.base is None)
 
-    def _validate(self, seen: XrFile, new: Manifest) -> None:
+    def _validate(self, current: XrFile, new: Manifest) -> None:
         """Judge the new XR, then the step from the old one; the first finding is the error."""
-        findings = self._validator.check(new, seen.xr).findings
+        findings = self._validator.check(new, current.xr).findings
         if not findings:
             return
-        old = set(self._validator.check(seen.xr).findings)
+        old = set(self._validator.check(current.xr).findings)
         caused = [finding for finding in findings if finding not in old]
         if caused:
             raise _refusal(self.live, caused[0], new)
@@ -217,59 +217,61 @@ class Planner:
         raise InvalidInputError(
             finding.path,
             finding.value,
-            f"was refused before this change already: {finding.message}",
-            hint=f"{finding.hint}; correct it in the same change, or by hand in {seen.path}",
+            f"was already invalid before this change: {finding.message}",
+            hint=f"{finding.hint}; correct it in the same change, or by hand in {current.path}",
         )
 
-    def _check_who(self, verdict: Verdict) -> None:
-        """Hold the kit's `who` against a proved requester; a claim is worth nothing either way."""
-        asked = self.wanted.requester
-        if not asked.proof:
+    def _check_who(self, verdict: ChangeVerdict) -> None:
+        """Check the kit's `who` against a proved requester; a claim proves nothing, so skip it."""
+        requester = self.request.requester
+        if not requester.proof:
             return
         record = self.live.record
-        asking = Asking(asked.ref, asked.groups, record.requester, record.team, self.live.kit.owner)
+        asking = ChangeRequester(
+            requester.ref, requester.groups, record.requester, record.team, self.live.kit.owner
+        )
         judge_who(verdict, asking)
 
-    def _edited(self, seen: XrFile, targets: Sequence[Target], new: Manifest) -> bytes:
-        """Edit the text, and read again what became of it."""
-        edits = _text_edits(seen, targets)
-        data = yamledit.edit(seen.data, edits, name=str(seen.path))
-        document = parse_documents(str(seen.path), data)[seen.document][0]
-        if not same(value_at(document, seen.place), new):
+    def _edited(self, current: XrFile, targets: Sequence[EditTarget], new: Manifest) -> bytes:
+        """Edit the text, parse it again and compare."""
+        edits = _text_edits(current, targets)
+        data = yamledit.edit(current.data, edits, name=str(current.path))
+        document = parse_documents(str(current.path), data)[current.document][0]
+        if not same(value_at(document, current.steps), new):
             raise RefusedError(
-                f"{seen.path}: the edited text does not say what was asked for",
+                f"{current.path}: the edited text does not have the requested values",
                 hint="edit the file by hand, and please report it",
             )
         return data
 
     # --- writing
 
-    def signed(self, plan: Edited) -> Operation:
+    def signed(self, draft: EditDraft) -> Operation:
         """Return the operation that the commit carries."""
-        asked, order = self.wanted.requester, self.live.entry.order
+        requester, order = self.request.requester, self.live.entry.order
         notes = [
-            (CHANGE_TRAILER, plan.verdict.name),
-            (REASON_TRAILER, self.wanted.reason),
+            (CHANGE_TRAILER, draft.verdict.name),
+            (REASON_TRAILER, self.request.reason),
             (REQUEST_TRAILER, self.digest),
         ]
         return Operation(
             self.operation,
-            asked.ref,
-            f"{order}: {plan.summary}",
-            asked.proof,
+            requester.ref,
+            f"{order}: {draft.summary}",
+            requester.proof,
             tuple((key, text) for key, text in notes if text),
         )
 
     @property
     def digest(self) -> str:
-        """A short digest of what is asked for: the same operation must ask for the same."""
-        asked = [[target.path, target.op, target.value] for target in self.targets]
-        text = json.dumps(asked, sort_keys=True, default=str)
+        """A short digest of the request: a repeated operation must request the same."""
+        edits = [[target.path, target.op, target.value] for target in self.targets]
+        text = json.dumps(edits, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def check_digest(self, digest: str) -> None:
         """
-        Check that an operation found is this request's.
+        Check that an operation in the history belongs to this request.
 
         Raises:
             InvalidInputError: The id belongs to a request for something else.
@@ -277,19 +279,19 @@ class Planner:
         if digest and digest != self.digest:
             raise InvalidInputError(
                 "operation", self.operation, "is the id of another change of this order",
-                hint="give each change an id of its own, or none",
+                hint="give each change its own id, or none",
             )  # fmt: skip
 
 
-def _refuse_doubles(targets: Sequence[Target]) -> None:
-    """Two edits of one field are a mistake, unless they add and remove elements."""
+def _refuse_doubles(targets: Sequence[EditTarget]) -> None:
+    """Refuse two edits of one field, unless they add and remove elements."""
     for number, target in enumerate(targets):
         for other in targets[:number]:
             shorter = min(len(target.steps), len(other.steps))
             overlap = target.steps[:shorter] == other.steps[:shorter]
             if overlap and not (target.is_element and other.is_element):
                 raise UsageError(
-                    f"{target.path} and {other.path} are the same field, given twice"
+                    f"{target.path} and {other.path} are the same field, which is given twice"
                     if target.path != other.path
                     else f"{target.path} is given twice"
                 )
@@ -305,21 +307,21 @@ def _refusal(live: LiveOrder, finding: Finding, new: Manifest) -> InvalidInputEr
     )
 
 
-def _text_edits(seen: XrFile, targets: Sequence[Target]) -> list[yamledit.Edit]:
-    """Turn field edits into edits of the text; sums are set, what is so already is left out."""
-    edits, spec = [], seen.xr.get("spec") or {}
+def _text_edits(current: XrFile, targets: Sequence[EditTarget]) -> list[yamledit.Edit]:
+    """Turn field edits into edits of the text; skip those that change nothing."""
+    edits, spec = [], current.xr.get("spec") or {}
     for target in targets:
         old = value_at(spec, target.steps)
         new = target.result(old)
         spec = apply(spec, [target])
         if same(old, new):
             continue
-        path = (*seen.place, "spec", *target.steps)
+        path = (*current.steps, "spec", *target.steps)
         if target.is_element:
-            edit = yamledit.Edit(path, yamledit.Op(target.op), target.value, seen.document)
+            edit = yamledit.Edit(path, yamledit.Op(target.op), target.value, current.document)
         elif new is ABSENT:
-            edit = yamledit.Edit(path, yamledit.Op.UNSET, document=seen.document)
+            edit = yamledit.Edit(path, yamledit.Op.UNSET, document=current.document)
         else:
-            edit = yamledit.Edit(path, yamledit.Op.SET, new, seen.document)
+            edit = yamledit.Edit(path, yamledit.Op.SET, new, current.document)
         edits.append(edit)
     return edits

@@ -1,8 +1,8 @@
 """
-Change an order by what somebody entered into a form, as a portal sends it.
+Change an order by the values of a form, as a portal sends them.
 
-The form was opened on a commit (`Entered.base`): what it still shows as then is no edit. Called by
-the service and by ``orderkit change --values``, which a portal's Job runs.
+The form was opened on a commit (`ChangeRequest.base`): a value that is still the same as then is no
+edit. Called by the service, and by the command that a portal's Job runs.
 """
 
 from __future__ import annotations
@@ -22,51 +22,56 @@ from orderkit.flows.platform import Platform
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
-    """What a form sent: values by form parameter; null takes a field away."""
+class FormEntry:
+    """A form's values by parameter; null removes a field."""
 
     values: Mapping[str, Any]
-    whole: bool = False
-    """These are all values of the change's form: a missing one is taken away."""
+    whole_form: bool = False
+    """These are all values of the form: a missing one removes its field."""
 
 
-def change_entered(
-    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+def change_by_form(
+    platform: Platform, live: LiveOrder, entry: FormEntry, template_request: ChangeRequest
 ) -> Changed:
     """
-    Carry out `wanted` with the edits that were entered. Idempotent like `change`.
+    Carry out `template_request` with the edits of a form. Idempotent like `change`.
 
     Raises:
         InvalidInputError: There is no such base or change; and all that `change` raises.
     """
-    request = entered_request(platform, live, entered, wanted)
+    request = form_request(platform, live, entry, template_request)
     if request.edits:
         return change(platform, request)
     head = platform.forge.head(live.repository)
-    if head is not None and entered.values:
-        held = read_xr(platform, live, head).xr.get("spec") or {}
-        change_ = wanted.change if live.kit.changes else None
-        refuse_unchanged(live.kit, held, paths=(), change=change_)
+    if head is not None and entry.values:
+        spec = read_xr(platform, live, head).xr.get("spec") or {}
+        change_ = template_request.change if live.kit.changes else None
+        refuse_unchanged(live.kit, spec, paths=(), change=change_)
     return Changed(order=live.entry.order, state="unchanged", operation="", commit=head)
 
 
-def entered_request(
-    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+def form_request(
+    platform: Platform, live: LiveOrder, entry: FormEntry, template_request: ChangeRequest
 ) -> ChangeRequest:
     """
-    Return `wanted` with the edits that were entered.
+    Return `template_request` with the edits of a form.
 
     Raises:
-        InvalidInputError: There is no such base or change, or a value is none of its field.
+        InvalidInputError: There is no such base or change, or a field cannot have a value.
     """
-    base, seen = wanted.base, ABSENT
+    base, base_spec = template_request.base, ABSENT
     if base is not None:
         base = find_commit(platform, live, base, field="base").id
-        seen = read_xr(platform, live, base).spec
-    named, form = wanted.change, None
-    if entered.whole:
-        form = form_paths(live.kit, change_named(live.kit, named or ANY_CHANGE))
-    edits = entered_edits(live.kit, entered.values, seen=seen, form=form)
+        base_spec = read_xr(platform, live, base).spec
+    change_name, form = template_request.change, None
+    if entry.whole_form:
+        form = form_paths(live.kit, change_named(live.kit, change_name or ANY_CHANGE))
+    edits = entered_edits(live.kit, entry.values, shown_spec=base_spec, form=form)
     return tidied(
-        replace(wanted, base=base, edits=edits, change=named if live.kit.changes else None)
+        replace(
+            template_request,
+            base=base,
+            edits=edits,
+            change=change_name if live.kit.changes else None,
+        )
     )

@@ -1,4 +1,4 @@
-"""What may be planned of an order: edits, a whole other XR, or the step between two commits."""
+"""Plan for an order: edits, a new XR, or the step between two commits."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
-from orderkit.flows.change.edit_draft import Planner
-from orderkit.flows.change.form_entry import Entered, entered_request
+from orderkit.flows.change.edit_draft import ChangeEditor
+from orderkit.flows.change.form_entry import FormEntry, form_request
 from orderkit.flows.change.request import ChangeRequest, tidied
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.plan.bounds import check_same, within_limits
-from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
+from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform
 
 
-def plan_edits(platform: Platform, wanted: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
+def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
     """
-    Return what a change does. It is judged as `flows.change.change` judges it.
+    Return the plan of a change, with the same checks as `flows.change.change`.
 
     Raises:
-        OrderkitError: Whatever a change that is not carried out raises.
+        OrderkitError: What `flows.change.change` raises for a refused change.
     """
-    live = find_living(platform, wanted.order)
-    planner = Planner(platform, live, tidied(wanted))
-    edited = planner.plan(planner.read(planner.head()), planner.targets)
-    return forecast(platform, live.kit, edited.seen.xr, edited.xr, basis=basis)
+    live = find_living(platform, request.order)
+    editor = ChangeEditor(platform, live, tidied(request))
+    edited = editor.edit(editor.read(editor.head()), editor.targets)
+    return plan_order(platform, live.kit, edited.current.xr, edited.xr, basis=basis)
 
 
-def plan_entered(
-    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+def plan_form_entry(
+    platform: Platform, live: LiveOrder, entry: FormEntry, request: ChangeRequest
 ) -> Plan:
-    """Return what a form's values do; raises like `plan_edits`."""
-    return plan_edits(platform, entered_request(platform, live, entered, wanted))
+    """Return the plan of a form's values; raises like `plan_edits`."""
+    return plan_edits(platform, form_request(platform, live, entry, request))
 
 
 def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USUAL) -> Plan:
     """
-    Return what replacing the order's XR by a whole other one does.
+    Return the plan of replacing the order's XR.
 
-    What the API server would refuse, and what the team may not have, is part of the plan; the
-    kit's rules are not applied.
+    The plan includes what the API server or the team's limits would refuse; the kit's rules are
+    not applied.
 
     Raises:
         NotFoundError: No such order, or no XR in it.
@@ -52,7 +52,7 @@ def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USU
         raise RefusedError(f"{live.repository} has no commit: nothing to compare with")
     old = read_xr(platform, live, head).xr
     check_same(live, old, new)
-    return within_limits(live, old, forecast(platform, live.kit, old, new, basis=basis))
+    return within_limits(live, old, plan_order(platform, live.kit, old, new, basis=basis))
 
 
 def plan_between(
@@ -64,7 +64,7 @@ def plan_between(
     basis: Basis = USUAL,
 ) -> Plan:
     """
-    Return what the step between two commits does: of a pull request, or of history.
+    Return the plan of the step between two commits, of a pull request or of the history.
 
     Args:
         base: None: the head of main.
@@ -77,11 +77,11 @@ def plan_between(
     old = read_xr(platform, live, _commit(platform, live, base or "main", "base")).xr
     new = read_xr(platform, live, _commit(platform, live, head, "head")).xr
     check_same(live, old, new)
-    return within_limits(live, old, forecast(platform, live.kit, old, new, basis=basis))
+    return within_limits(live, old, plan_order(platform, live.kit, old, new, basis=basis))
 
 
 def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:
-    """Return the commit that a branch, a whole id or the beginning of one names."""
+    """Return the commit of a branch, an id or an abbreviated id."""
     branch = platform.forge.head(live.repository, name)
     if branch is not None:
         return branch

@@ -1,13 +1,12 @@
 """
-Offer a change as a pull request: one open one per person and fields of an order, never two.
+Propose a change as a pull request: at most one open per person and fields of an order.
 
-Which fields an open pull request touches is read from its texts, so that those made by hand
-count too. Whoever asks again for the same fields gets their own pull request brought up to date:
-by another commit on its branch, or, where the file on main has changed since, by a new one from
-there that replaces it (a branch that others merged past would not merge). Pull requests of other
-people, or for other fields, are left alone and named.
+The fields of an open pull request are read from its texts, so pull requests made by hand count too.
+If a person asks again for the same fields, their pull request is updated by another commit on its
+branch. If the file on main has changed since, a new pull request from main replaces it, because the
+old branch would not merge. Pull requests of other people or for other fields stay, and are listed.
 
-Called by ``applying``. Merging is for people, on the forge.
+Called by ``applying``. People merge on the forge.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.order.change import (
     ABSENT,
+    EditTarget,
     FieldDifference,
     FieldEdit,
     Steps,
-    Target,
     differences,
     resolve,
     same,
     value_at,
 )
 from orderkit.core.plan.plan_markdown import cell
-from orderkit.flows.change.change_plan import Foretold, foretell
-from orderkit.flows.change.edit_draft import Edited, Planner, unified
+from orderkit.flows.change.change_plan import ChangePlan, plan_change
+from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
 from orderkit.flows.order.live_order import XrFile, read_xr
-from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, Judged, set_plan_status
+from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
 from orderkit.ports.forge import (
     REQUEST_TRAILER,
     Commit,
@@ -48,7 +47,7 @@ from orderkit.ports.forge import (
 )
 
 PREFIX = "orderkit/"
-"""What our branches begin with; others are left alone."""
+"""Prefix of our branches; other branches are never touched."""
 MAIN = "main"
 _SLUG_MAX = 40
 _NO_SLUG = re.compile(r"[^A-Za-z0-9]+")
@@ -56,7 +55,7 @@ _NO_SLUG = re.compile(r"[^A-Za-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class OpenPull:
-    """An open pull request, what it would change, and since when it stands beside main."""
+    """An open pull request, its commits, and the fields it would change."""
 
     pull: PullRequest
     commits: tuple[Commit, ...]
@@ -66,33 +65,33 @@ class OpenPull:
     """Empty also if the order's XR cannot be read there."""
 
     def touches(self, paths: set[str]) -> bool:
-        return any(found.path in paths for found in self.fields)
+        return any(edit.path in paths for edit in self.fields)
 
 
 @dataclass(slots=True)
-class Proposing:
-    """The pull requests of one order, as one change looks at them."""
+class Proposer:
+    """Opens, updates and replaces the pull requests of one change."""
 
-    planner: Planner
-    _listed: list[PullRequest] | None = field(default=None, init=False)
-    _looked: list[OpenPull] | None = field(default=None, init=False)
+    editor: ChangeEditor
+    _all_pulls: list[PullRequest] | None = field(default=None, init=False)
+    _open_pulls: list[OpenPull] | None = field(default=None, init=False)
 
-    def propose(self, plan: Edited) -> Changed:
+    def propose(self, draft: EditDraft) -> Changed:
         """
-        Make sure that a pull request offers a plan. Idempotent by operation.
+        Make sure that a pull request proposes the draft. Idempotent by operation.
 
         Raises:
-            ConflictError: The branch or main was changed meanwhile; plan again.
-            What `flows.change.change` says.
+            ConflictError: The branch or main changed meanwhile; draft the edit again.
+            What `flows.change.change` raises.
         """
-        own = self._own(plan)
-        if own is not None:
-            plan = self._with_rest(plan, own)
-        if self.planner.wanted.dry_run:
-            return self._told(plan, own.pull if own else None, state="planned")
-        if own is not None and self._is_current(own, plan.seen):
-            return self._update(plan, own)
-        return self._open_new(plan, own)
+        own_pull = self._own_pull(draft)
+        if own_pull is not None:
+            draft = self._with_rest(draft, own_pull)
+        if self.editor.request.dry_run:
+            return self._outcome(draft, own_pull.pull if own_pull else None, state="planned")
+        if own_pull is not None and self._is_current(own_pull, draft.current):
+            return self._update(draft, own_pull)
+        return self._open_new(draft, own_pull)
 
     def others(self, but: int | None = None) -> tuple[PullRequest, ...]:
         """Return the open pull requests of the order without one of them."""
@@ -100,127 +99,138 @@ class Proposing:
 
     def earlier(self) -> Changed | None:
         """
-        Return what this operation proposed before, whatever became of it.
+        Return what this operation proposed before, in whatever state it is.
 
-        None also if it stopped between its commit and the pull request's description.
+        Also None if it stopped between its commit and the pull request's description.
         """
-        operation = self.planner.operation
+        operation = self.editor.operation
         for pull in self._forge.pulls(self._repo, state="all", base=MAIN):
             commits = self._commits(pull) if pull.state == "open" else ()
-            made = [commit for commit in commits if commit.operation == operation]
-            for commit in made:
-                self.planner.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
-            if made and made[0] is commits[0] and pull.operation != operation:
-                return None  # it wrote the newest commit and was interrupted: it goes on from there
-            if made or pull.operation == operation:
-                return self._found_again(pull)
+            own_commits = [commit for commit in commits if commit.operation == operation]
+            for commit in own_commits:
+                self.editor.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
+            if own_commits and own_commits[0] is commits[0] and pull.operation != operation:
+                return None  # interrupted after its newest commit: continue from there
+            if own_commits or pull.operation == operation:
+                return self._repeated(pull)
         return None
 
     # --- looking
 
     @property
     def _forge(self) -> Forge:
-        return self.planner.platform.forge
+        return self.editor.platform.forge
 
     @property
     def _repo(self) -> RepoId:
-        return self.planner.live.repository
+        return self.editor.live.repository
 
     def _list(self) -> list[PullRequest]:
-        if self._listed is None:
-            self._listed = list(self._forge.pulls(self._repo, base=MAIN))
-        return self._listed
+        if self._all_pulls is None:
+            self._all_pulls = list(self._forge.pulls(self._repo, base=MAIN))
+        return self._all_pulls
 
     def _pulls(self) -> list[OpenPull]:
-        if self._looked is None:
-            self._looked = [self._looked_at(pull) for pull in self._list()]
-        return self._looked
+        if self._open_pulls is None:
+            self._open_pulls = [self._read_pull(pull) for pull in self._list()]
+        return self._open_pulls
 
     def _commits(self, pull: PullRequest) -> tuple[Commit, ...]:
         return self._forge.compare(self._repo, MAIN, pull.head_commit)
 
-    def _looked_at(self, pull: PullRequest) -> OpenPull:
+    def _read_pull(self, pull: PullRequest) -> OpenPull:
         try:
             commits = self._commits(pull)
             if not commits or not commits[-1].parents:
                 return OpenPull(pull, commits, None, None, ())
             before, after = (
-                read_xr(self.planner.platform, self.planner.live, commit)
+                read_xr(self.editor.platform, self.editor.live, commit)
                 for commit in (commits[-1].parents[0], pull.head_commit)
             )
         except OrderkitError as error:
             if error.retryable:
                 raise
-            return OpenPull(pull, (), None, None, ())  # a fork, or no XR there: not ours to judge
-        found = differences(before.spec, after.spec)
-        return OpenPull(pull, commits, before, after, found)
+            return OpenPull(
+                pull, (), None, None, ()
+            )  # a fork, or a branch without an XR: not comparable
+        edits = differences(before.spec, after.spec)
+        return OpenPull(pull, commits, before, after, edits)
 
-    def _own(self, plan: Edited) -> OpenPull | None:
-        """Return the newest one of ours that this person opened for one of these fields."""
-        paths = {edit.path for edit in plan.edits}
-        person = self.planner.wanted.requester.ref
-        for each in self._pulls():
-            ours = each.pull.head.startswith(PREFIX) and each.pull.requester == person
-            if ours and each.touches(paths):
-                return each
+    def _own_pull(self, draft: EditDraft) -> OpenPull | None:
+        """Return the newest pull request of this person and of ours for one of these fields."""
+        paths = {edit.path for edit in draft.edits}
+        person = self.editor.request.requester.ref
+        for open_pull in self._pulls():
+            ours = open_pull.pull.head.startswith(PREFIX) and open_pull.pull.requester == person
+            if ours and open_pull.touches(paths):
+                return open_pull
         return None
 
-    def _is_current(self, own: OpenPull, seen: XrFile) -> bool:
-        """Say whether the file on main is still the one that the branch began with."""
-        return own.before is not None and (own.before.path, own.before.sha) == (seen.path, seen.sha)
+    def _is_current(self, own_pull: OpenPull, current: XrFile) -> bool:
+        """Say whether the file on main is still the one the branch started from."""
+        return own_pull.before is not None and (own_pull.before.path, own_pull.before.sha) == (
+            current.path,
+            current.sha,
+        )
 
-    def _with_rest(self, plan: Edited, own: OpenPull) -> Edited:
-        """Add the fields that the open one has, this request does not name, nobody changed."""
-        named = [target.steps for target in self.planner.targets]
-        rest = [
-            self._as_target(found)
-            for found in own.fields
-            if not any(_overlap(found.steps, steps) for steps in named)
-            and same(value_at(plan.seen.spec, found.steps), found.old)
+    def _with_rest(self, draft: EditDraft, own_pull: OpenPull) -> EditDraft:
+        """Add the open pull request's other fields, unless they changed on main."""
+        requested_steps = [target.steps for target in self.editor.targets]
+        kept_targets = [
+            self._as_target(edit)
+            for edit in own_pull.fields
+            if not any(_overlap(edit.steps, steps) for steps in requested_steps)
+            and same(value_at(draft.current.spec, edit.steps), edit.old)
         ]
-        return self.planner.plan(plan.seen, [*rest, *self.planner.targets]) if rest else plan
+        return (
+            self.editor.edit(draft.current, [*kept_targets, *self.editor.targets])
+            if kept_targets
+            else draft
+        )
 
-    def _as_target(self, found: FieldDifference) -> Target:
-        unset = found.new is ABSENT
-        edit = FieldEdit(found.path, "unset" if unset else "set", None if unset else found.new)
-        return resolve(self.planner.live.kit, edit)
+    def _as_target(self, difference: FieldDifference) -> EditTarget:
+        unset = difference.new is ABSENT
+        edit = FieldEdit(
+            difference.path, "unset" if unset else "set", None if unset else difference.new
+        )
+        return resolve(self.editor.live.kit, edit)
 
     # --- writing
 
-    def _update(self, plan: Edited, own: OpenPull) -> Changed:
-        """Put the plan on the branch of an open one, in one more commit."""
-        operation, head = self.planner.signed(plan), own.pull.head_commit
-        if own.after is not None and own.after.data != plan.data:
-            entry = FileChange(own.after.path, plan.data, own.after.sha)
+    def _update(self, draft: EditDraft, own_pull: OpenPull) -> Changed:
+        """Add a commit with the draft to the branch of an open pull request."""
+        operation, head = self.editor.signed(draft), own_pull.pull.head_commit
+        if own_pull.after is not None and own_pull.after.data != draft.data:
+            entry = FileChange(own_pull.after.path, draft.data, own_pull.after.sha)
             try:
                 head = self._forge.write(
-                    self._repo, [entry], operation, branch=own.pull.head
+                    self._repo, [entry], operation, branch=own_pull.pull.head
                 ).commit
             except NotFoundError as error:
-                raise ConflictError(f"{own.pull.head} of {self._repo} is gone") from error
+                raise ConflictError(f"{own_pull.pull.head} of {self._repo} is gone") from error
         pull = self._forge.update_pull(
             self._repo,
-            own.pull.number,
+            own_pull.pull.number,
             operation,
-            title=self._title(plan),
-            body=self._body(plan, None),
+            title=self._title(draft),
+            body=self._body(draft, None),
         )
         if pull.state != "open":
             raise ConflictError(f"{self._repo}#{pull.number} was {pull.state} meanwhile")
-        self._say(plan.foretold, pull, head)
-        return self._told(plan, pull, state="proposed")
+        self._say(draft.change_plan, pull, head)
+        return self._outcome(draft, pull, state="proposed")
 
-    def _open_new(self, plan: Edited, replaced: OpenPull | None) -> Changed:
-        branch, operation = self._branch(plan), self.planner.signed(plan)
-        entry = FileChange(plan.seen.path, plan.data, plan.seen.sha)
+    def _open_new(self, draft: EditDraft, replaced: OpenPull | None) -> Changed:
+        branch, operation = self._branch(draft), self.editor.signed(draft)
+        entry = FileChange(draft.current.path, draft.data, draft.current.sha)
         head = self._forge.write(self._repo, [entry], operation, branch=branch).commit
-        body = self._body(plan, replaced.pull if replaced else None)
-        draft = PullDraft(self._title(plan), body, branch, MAIN)
-        pull = self._forge.open_pull(self._repo, draft, operation)
-        self._say(plan.foretold, pull, head)
+        body = self._body(draft, replaced.pull if replaced else None)
+        pull_draft = PullDraft(self._title(draft), body, branch, MAIN)
+        pull = self._forge.open_pull(self._repo, pull_draft, operation)
+        self._say(draft.change_plan, pull, head)
         if replaced is not None:
             self._replace(replaced.pull, pull)
-        return self._told(plan, pull, state="proposed")
+        return self._outcome(draft, pull, state="proposed")
 
     def _replace(self, old: PullRequest, new: PullRequest) -> None:
         text = f"Replaced by #{new.number}, which begins at today's main."
@@ -229,103 +239,103 @@ class Proposing:
         with suppress(RefusedError):  # protected: whoever did that may remove it
             self._forge.delete_branch(self._repo, old.head)
 
-    def _branch(self, plan: Edited) -> str:
+    def _branch(self, draft: EditDraft) -> str:
         """
-        Make sure of a branch that the plan can be written to; return its name.
+        Make sure that there is a branch for the draft; return its name.
 
-        It is named after the plan and the last commit of the file. The same plan on the same
-        state gives the same name, so that a repetition after a kill goes on where it was;
-        after a merge, even one that was reverted, it is another.
+        The name contains a digest of the draft and of the last commit of the file. The same draft
+        on the same file gives the same name, so a repetition after a kill continues on that branch;
+        after a merge, even a reverted one, the name differs.
         """
-        last = self._forge.commits(self._repo, path=plan.seen.path, limit=1)
-        state = last[0].id if last else plan.seen.commit
-        asked = (self.planner.wanted.requester.ref, state, self.planner.wanted.operation or "")
-        digest = hashlib.sha256("\0".join(asked).encode() + plan.data).hexdigest()[:10]
-        paths = "-".join(edit.path for edit in plan.edits)
+        last = self._forge.commits(self._repo, path=draft.current.path, limit=1)
+        state = last[0].id if last else draft.current.commit
+        key = (self.editor.request.requester.ref, state, self.editor.request.operation or "")
+        digest = hashlib.sha256("\0".join(key).encode() + draft.data).hexdigest()[:10]
+        paths = "-".join(edit.path for edit in draft.edits)
         slug = _NO_SLUG.sub("-", paths).strip("-")[:_SLUG_MAX].strip("-")
         name = f"{PREFIX}{slug or 'change'}-{digest}"
         for number in itertools.count(2):
             if self._forge.head(self._repo, name) is None:
-                self._forge.ensure_branch(self._repo, name, plan.seen.commit)
+                self._forge.ensure_branch(self._repo, name, draft.current.commit)
                 return name
-            there = self._forge.read(self._repo, plan.seen.path, name)
-            if there and (there.sha == plan.seen.sha or there.data == plan.data):
+            on_branch = self._forge.read(self._repo, draft.current.path, name)
+            if on_branch and (on_branch.sha == draft.current.sha or on_branch.data == draft.data):
                 return name
             name = f"{name.rpartition('.')[0] or name}.{number}"  # somebody pushed to it
         raise AssertionError("unreachable")
 
-    # --- telling
+    # --- reporting
 
-    def _say(self, told: Foretold | None, pull: PullRequest, head: CommitSha) -> None:
-        """Set the status of the proposed commit; the plan itself stands in the description."""
-        if told is not None:
-            judged = Judged(told.plan, failed=told.why_not)
-            with suppress(OrderkitError):  # it is proposed, whatever the status says
-                set_plan_status(self.planner.platform, self._repo, head, judged, pull.web_url)
+    def _say(self, change_plan: ChangePlan | None, pull: PullRequest, head: CommitSha) -> None:
+        """Set the status of the proposed commit; the description has the plan itself."""
+        if change_plan is not None:
+            judged = JudgedPlan(change_plan.plan, failed=change_plan.why_not)
+            with suppress(OrderkitError):  # a missing status does not undo the proposal
+                set_plan_status(self.editor.platform, self._repo, head, judged, pull.web_url)
 
-    def _finish_saying(self, found: OpenPull) -> None:
-        """Set the status that an interrupted run meant to set."""
-        if found.before is None or found.after is None:
+    def _finish_saying(self, open_pull: OpenPull) -> None:
+        """Set the status that an interrupted run did not set."""
+        if open_pull.before is None or open_pull.after is None:
             return
-        head = found.pull.head_commit
+        head = open_pull.pull.head_commit
         with suppress(OrderkitError):
-            known = {status.context for status in self._forge.statuses(self._repo, head)}
-            if CONTEXT not in known:
-                planner, (old, new) = self.planner, (found.before.xr, found.after.xr)
-                self._say(foretell(planner.platform, planner.live, old, new), found.pull, head)
+            contexts = {status.context for status in self._forge.statuses(self._repo, head)}
+            if CONTEXT not in contexts:
+                editor, (old, new) = self.editor, (open_pull.before.xr, open_pull.after.xr)
+                self._say(plan_change(editor.platform, editor.live, old, new), open_pull.pull, head)
 
-    def _title(self, plan: Edited) -> str:
-        return f"{self.planner.live.entry.order}: {plan.summary}"
+    def _title(self, draft: EditDraft) -> str:
+        return f"{self.editor.live.entry.order}: {draft.summary}"
 
-    def _body(self, plan: Edited, replaced: PullRequest | None) -> str:
-        wanted = self.planner.wanted
-        rows = [f"| `{edit.path}` | {cell(edit.old)} | {cell(edit.new)} |" for edit in plan.edits]
-        proved = "" if wanted.requester.proof else " (not proved)"
-        lines = [f"Asked for by {wanted.requester.ref}{proved}."]
-        lines += [f"Reason: {wanted.reason}"] if wanted.reason else []
-        lines += [f"**{warning}**" for warning in plan.verdict.warnings]
+    def _body(self, draft: EditDraft, replaced: PullRequest | None) -> str:
+        request = self.editor.request
+        rows = [f"| `{edit.path}` | {cell(edit.old)} | {cell(edit.new)} |" for edit in draft.edits]
+        proved = "" if request.requester.proof else " (not proved)"
+        lines = [f"Asked for by {request.requester.ref}{proved}."]
+        lines += [f"Reason: {request.reason}"] if request.reason else []
+        lines += [f"**{warning}**" for warning in draft.verdict.warnings]
         lines += [f"Replaces #{replaced.number}."] if replaced else []
         lines.append("\n".join(["| Field | From | To |", "|---|---|---|", *rows]))
-        lines.append(f"````diff\n{plan.diff}````")
-        lines += [plan.foretold.markdown] if plan.foretold else []
-        lines += [ACCEPT_LOSS] if self.planner.wanted.accept_loss else []
+        lines.append(f"````diff\n{draft.diff}````")
+        lines += [draft.change_plan.markdown] if draft.change_plan else []
+        lines += [ACCEPT_LOSS] if self.editor.request.accept_loss else []
         lines.append("Merging delivers it. Closing it drops it.")
         return "\n\n".join(lines)
 
-    def _told(self, plan: Edited, pull: PullRequest | None, *, state: State) -> Changed:
-        done = self.planner.told(plan, state=state, how=How.REVIEW)
-        return replace(done, pull=pull, others=self.others(pull.number if pull else None))
+    def _outcome(self, draft: EditDraft, pull: PullRequest | None, *, state: State) -> Changed:
+        outcome = self.editor.outcome(draft, state=state, how=How.REVIEW)
+        return replace(outcome, pull=pull, other_pulls=self.others(pull.number if pull else None))
 
-    def _found_again(self, pull: PullRequest) -> Changed:
+    def _repeated(self, pull: PullRequest) -> Changed:
         self._finish_replacing(pull)
-        found = self._looked_at(pull) if pull.state == "open" else None
-        if found:
-            self._finish_saying(found)
-        before, after = (found.before, found.after) if found else (None, None)
+        open_pull = self._read_pull(pull) if pull.state == "open" else None
+        if open_pull:
+            self._finish_saying(open_pull)
+        before, after = (open_pull.before, open_pull.after) if open_pull else (None, None)
         merged = pull.merge_commit
         return Changed(
-            order=self.planner.live.entry.order,
+            order=self.editor.live.entry.order,
             state="committed" if merged else "proposed",
-            operation=self.planner.operation,
+            operation=self.editor.operation,
             commit=merged,
             pull=pull,
             diff=unified(before, after.data) if before and after else "",
-            edits=found.fields if found else (),
+            edits=open_pull.fields if open_pull else (),
             how=How.REVIEW,
-            others=self.others(pull.number),
+            other_pulls=self.others(pull.number),
             repeated=True,
         )
 
     def _finish_replacing(self, pull: PullRequest) -> None:
-        """Close what an interrupted run meant to replace."""
-        found = re.search(r"^Replaces #(\d+)\.$", pull.body, re.MULTILINE)
-        old = self._forge.pull(self._repo, int(found[1])) if found else None
+        """Close the pull request that an interrupted run did not close."""
+        replaces = re.search(r"^Replaces #(\d+)\.$", pull.body, re.MULTILINE)
+        old = self._forge.pull(self._repo, int(replaces[1])) if replaces else None
         if old is None or (old.state, pull.state) != ("open", "open"):
             return
         if old.head.startswith(PREFIX) and old.requester == pull.requester:
             self._replace(old, pull)
 
 
-def _overlap(one: Steps, other: Steps) -> bool:
-    """Say whether one field holds the other."""
-    return all(a == b for a, b in zip(one, other, strict=False))
+def _overlap(steps: Steps, other_steps: Steps) -> bool:
+    """Say whether one field contains the other."""
+    return all(a == b for a, b in zip(steps, other_steps, strict=False))

@@ -1,4 +1,4 @@
-"""What is asked for, and what it came to: the values of this package."""
+"""The request and the outcome of a change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, OrderId
 from orderkit.core.order.change import FieldDifference, FieldEdit
 from orderkit.core.plan.plan_json import plan_json
-from orderkit.flows.change.change_plan import Foretold
+from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -21,30 +21,30 @@ State = Literal["unchanged", "planned", "committed", "proposed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """What to change in which order, for whom, and seen from which commit."""
+    """What to change in which order, for whom, and based on which commit."""
 
     order: str
     edits: tuple[FieldEdit, ...]
     requester: Requester
     base: str | None = None
-    """The commit the person looked at, whole or shortened. None: the head when this begins."""
+    """The commit the person looked at, full or abbreviated. None: the head at the start."""
     reason: str = ""
     change: str | None = None
-    """The kit's name for it. None: found by the fields."""
+    """Name of the kit's change. None: found by the fields."""
     how: How | None = None
     """None: as the kit says."""
     operation: str | None = None
-    """Makes a repetition recognisable; one id for one request. None: a new one."""
+    """Identifies the request, so that a repetition is recognised. None: a new id."""
     dry_run: bool = False
     accept_loss: bool = False
-    """Carry it out although the plan says that data is deleted."""
+    """Make the change even if the plan says that it deletes data."""
     ends: bool = False
-    """Part of an end whose id was typed: committed, also where a living order's is reviewed."""
+    """Part of a confirmed end: commit it directly, even if the kit asks for a review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What a change came to."""
+    """The outcome of a change."""
 
     order: OrderId
     state: State
@@ -54,16 +54,16 @@ class Changed:
     pull: PullRequest | None = None
     diff: str = ""
     edits: tuple[FieldDifference, ...] = ()
-    """What differs now, or would."""
+    """The fields that changed, or would change."""
     change: str = ""
     how: How = How.DIRECT
     warnings: tuple[str, ...] = ()
-    others: tuple[PullRequest, ...] = ()
-    """Open pull requests of this order that are not this one."""
-    foretold: Foretold | None = None
-    """What it does, or will do; None where nothing was planned."""
+    other_pulls: tuple[PullRequest, ...] = ()
+    """Other open pull requests of this order."""
+    change_plan: ChangePlan | None = None
+    """What the change does or will do; None if it was not planned."""
     repeated: bool = False
-    """The same operation had been carried out before; nothing was done."""
+    """The same operation was carried out before; nothing was done now."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command line and service both answer with."""
@@ -78,10 +78,12 @@ class Changed:
             "diff": self.diff,
             "commit": self.commit,
             "pull": _pull_json(self.pull) if self.pull else None,
-            "otherPulls": [_pull_json(pull) for pull in self.others],
+            "otherPulls": [_pull_json(pull) for pull in self.other_pulls],
             "warnings": list(self.warnings),
-            "plan": plan_json(self.foretold.plan) if self.foretold and self.foretold.plan else None,
-            "planWhyNot": self.foretold.why_not if self.foretold else "",
+            "plan": plan_json(self.change_plan.plan)
+            if self.change_plan and self.change_plan.plan
+            else None,
+            "planWhyNot": self.change_plan.why_not if self.change_plan else "",
         }
 
 
@@ -95,17 +97,17 @@ def _pull_json(pull: PullRequest) -> dict[str, Any]:
     }
 
 
-def tidied(wanted: ChangeRequest) -> ChangeRequest:
+def tidied(request: ChangeRequest) -> ChangeRequest:
     """
     Return the request as it can be written into a commit: the reason on one line.
 
     Raises:
-        InvalidInputError: The reason is too long, or the operation's id is none.
+        InvalidInputError: The reason is too long, or the operation's id is invalid.
     """
-    reason = " ".join(wanted.reason.split()).replace("-->", "→")
+    reason = " ".join(request.reason.split()).replace("-->", "→")
     if len(reason) > _REASON_MAX:
         raise InvalidInputError("reason", reason, f"is longer than {_REASON_MAX} characters")
-    operation = wanted.operation
+    operation = request.operation
     if operation is not None and (not operation or any(map(str.isspace, operation))):
         raise InvalidInputError("operation", operation, "is empty or holds a space")
-    return replace(wanted, reason=reason)
+    return replace(request, reason=reason)

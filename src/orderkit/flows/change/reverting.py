@@ -1,9 +1,9 @@
 """
-Take back what one commit did to an order, as a change like any other.
+Undo what one commit did to an order, by a normal change.
 
-The fields that the commit changed get the values they had before it, if they still have those
-that it gave them: what somebody changed since is a conflict. The same checks hold as for every
-change, so a revert may become a pull request or be refused. Called by ``orderkit revert``.
+Each field that the commit changed gets its previous value back; if somebody changed it again since,
+that is a conflict. The same checks apply as for every change, so a revert may become a pull request
+or be refused. Called by ``orderkit revert``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from orderkit.core.order.change import ABSENT, FieldConflictError, FieldDifferen
 from orderkit.core.order.order_state import short
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living
-from orderkit.flows.order.order_history import deed_of
+from orderkit.flows.order.order_history import changes_of
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit
 from orderkit.ports.requesters import Requester
@@ -24,11 +24,11 @@ from orderkit.ports.requesters import Requester
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertRequest:
-    """Which commit of which order to take back, for whom. See `ChangeRequest`."""
+    """Which commit of which order to undo, for whom. See `ChangeRequest`."""
 
     order: str
     commit: str
-    """Whole or shortened."""
+    """Full or abbreviated."""
     requester: Requester
     reason: str = ""
     how: How | None = None
@@ -37,9 +37,9 @@ class RevertRequest:
     accept_loss: bool = False
 
 
-def revert(platform: Platform, wanted: RevertRequest) -> Changed:
+def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
     """
-    Take a commit back. Idempotent: what was taken back already is unchanged.
+    Undo a commit. Idempotent: undoing it again changes nothing.
 
     Raises:
         InvalidInputError: No such commit.
@@ -47,35 +47,37 @@ def revert(platform: Platform, wanted: RevertRequest) -> Changed:
         UsageError: It changed no field.
         FieldConflictError: A field was changed again since.
     """
-    live = find_living(platform, wanted.order)
-    commit = find_commit(platform, live, wanted.commit, field="commit")
-    edits = tuple(map(_back, _deeds(platform, live, commit)))
+    live = find_living(platform, revert_request.order)
+    commit = find_commit(platform, live, revert_request.commit, field="commit")
+    edits = tuple(map(_reversed, _fields_of(platform, live, commit)))
     request = ChangeRequest(
-        order=wanted.order,
+        order=revert_request.order,
         edits=edits,
-        requester=wanted.requester,
+        requester=revert_request.requester,
         base=commit.id,
-        reason=wanted.reason or f"reverts {short(commit.id)}: {commit.summary}",
-        how=wanted.how,
-        operation=wanted.operation,
-        dry_run=wanted.dry_run,
-        accept_loss=wanted.accept_loss,
+        reason=revert_request.reason or f"reverts {short(commit.id)}: {commit.summary}",
+        how=revert_request.how,
+        operation=revert_request.operation,
+        dry_run=revert_request.dry_run,
+        accept_loss=revert_request.accept_loss,
     )
     try:
         return change(platform, request)
     except FieldConflictError as error:
-        error.hint = "it was changed again since; use 'orderkit change' if you know better"
+        error.hint = (
+            "the field was changed again since; set the value you want with 'orderkit change'"
+        )
         raise
 
 
-def _deeds(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDifference, ...]:
-    deed = deed_of(platform, live, commit)
+def _fields_of(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDifference, ...]:
+    deed = changes_of(platform, live, commit)
     name = f"{live.entry.order} at {short(commit.id)}"
     if deed.unreadable:
         raise RefusedError(f"{name} cannot be reverted: {deed.unreadable}")
     if deed.first:
         raise RefusedError(
-            f"{name} placed the order: there is nothing before it",
+            f"{name} placed the order, so it cannot be reverted",
             hint=f"to end the order: orderkit destroy {live.entry.order}",
         )
     if not deed.fields:
@@ -86,7 +88,7 @@ def _deeds(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDi
     return deed.fields
 
 
-def _back(found: FieldDifference) -> FieldEdit:
-    if found.old is ABSENT:
-        return FieldEdit(found.path, "unset")
-    return FieldEdit(found.path, "set", found.old)
+def _reversed(difference: FieldDifference) -> FieldEdit:
+    if difference.old is ABSENT:
+        return FieldEdit(difference.path, "unset")
+    return FieldEdit(difference.path, "set", difference.old)

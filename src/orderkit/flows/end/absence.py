@@ -1,10 +1,10 @@
 """
-See that every part of an ended order is gone, and say what is left and why.
+Verify that every part of an ended order is gone, and report what remains and why.
 
-Two ways of looking, so that nothing slips through: each object that was known when the end
-began, and every object of a kind the kit composes that carries the order's label
-``crossplane.io/composite`` and belongs to one of them, also one that was composed later. (The
-label is a name alone, and another kit's XR may have the same.) Called by ``flows.end.destroying``.
+Looks in two ways, so that nothing is overlooked: for each object that was known when the end began,
+and for every object of a kind the kit composes that has the order's label
+``crossplane.io/composite`` and is owned by one of them, also if it was composed later. (The label
+is only a name, and another kit's XR may have the same.) Called by ``flows.end.destroying``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orderkit.ports.cluster import NoSuchKindError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Remaining:
-    """An object that is still there, and what it waits for."""
+    """An object that still exists, and what its deletion waits for."""
 
     key: ObjectKey
     why: str
@@ -31,53 +31,60 @@ class Remaining:
 
 
 class Absence:
-    """What to look for."""
+    """The objects that must be gone, and where to look for them."""
 
     def __init__(self, platform: Platform, keys: Sequence[ObjectKey], kit: Kit | None) -> None:
-        """`kit` None: the pack has no such kit any more, so only the known objects are sought."""
+        """`kit` None: the pack no longer has the kit, so only known objects are looked up."""
         self._platform, self._keys = platform, tuple(keys)
-        composed = [Kind.parse(each.api_version, each.kind) for each in kit.composes] if kit else []
+        composed = (
+            [
+                Kind.parse(composed_kind.api_version, composed_kind.kind)
+                for composed_kind in kit.composes
+            ]
+            if kit
+            else []
+        )
         xrs = [key for key in keys if kit and key.kind == kit.kind]
         self._kinds = sorted({*composed, *(key.kind for key in keys)}) if xrs else []
         self._roots = {self._root(xr) for xr in xrs[:1]}
 
-    def left(self) -> list[Remaining]:
-        """Return what is still there, each object once, in order."""
-        found = {ObjectKey.of(each): each for each in self._found()}
-        return [Remaining(key, _why(found[key])) for key in sorted(found)]
+    def remaining(self) -> list[Remaining]:
+        """Return the objects that still exist, each once, sorted."""
+        remaining = {ObjectKey.of(manifest): manifest for manifest in self._existing()}
+        return [Remaining(key, _why(remaining[key])) for key in sorted(remaining)]
 
-    def told(self) -> str:
-        """Say in words what is still there; empty: nothing."""
-        left = self.left()
-        return "still there: " + ", ".join(map(str, left)) if left else ""
+    def describe(self) -> str:
+        """Describe the objects that still exist; empty if there are none."""
+        remaining = self.remaining()
+        return "still there: " + ", ".join(map(str, remaining)) if remaining else ""
 
-    def _found(self) -> Iterator[Manifest]:
+    def _existing(self) -> Iterator[Manifest]:
         for key in self._keys:
-            found = get_object(self._platform, key)
-            if found is not None:
-                yield found
+            live_object = get_object(self._platform, key)
+            if live_object is not None:
+                yield live_object
         ours = {(key.kind.kind, key.name) for key in self._keys}
         labelled = self._all_labelled()
-        while owned := [each for each in labelled if _controller(each) in ours]:
+        while owned := [manifest for manifest in labelled if _controller(manifest) in ours]:
             yield from owned
-            ours |= {(each["kind"], metadata(each)["name"]) for each in owned}
-            labelled = [each for each in labelled if each not in owned]
+            ours |= {(manifest["kind"], metadata(manifest)["name"]) for manifest in owned}
+            labelled = [manifest for manifest in labelled if manifest not in owned]
 
     def _all_labelled(self) -> list[Manifest]:
         return [
-            each
+            manifest
             for root, namespace in self._roots
             for kind in self._kinds
-            for each in self._labelled(kind, root, namespace)
+            for manifest in self._labelled(kind, root, namespace)
         ]
 
     def _labelled(self, kind: Kind, root: str, namespace: str) -> Sequence[Manifest]:
         try:
-            wanted = {COMPOSITE_LABEL: root}
-            found = self._platform.cluster.list(kind, namespace=namespace or None, labels=wanted)
+            labels = {COMPOSITE_LABEL: root}
+            objects = self._platform.cluster.list(kind, namespace=namespace or None, labels=labels)
         except NoSuchKindError:
             return ()
-        return found.items
+        return objects.items
 
     def _root(self, xr: ObjectKey) -> tuple[str, str]:
         """Return the label's value and the namespace; a namespaced XR composes only in its own."""

@@ -1,12 +1,13 @@
 """
-What an order becomes before its end begins, and what outlives it: kit.yaml's ``end``.
+Change an order before it ends, and list what survives it: kit.yaml's ``end``.
 
-What would outlive it and is asked for (``end.survives`` with a name) is set first in the same way.
+The same way removes resources that would survive and that the caller asks to take along
+(``end.survives`` with a name).
 
-No function of Crossplane runs for an XR that is being deleted, so whatever its stations have to do
-last (``end.first``) is done by a change like any other, delivered and waited for while the order
-still lives. Killed in between, a repetition finds the fields set and waits again. An order that
-nothing delivers, or whose repository is gone, has nothing to be done for it.
+Crossplane runs no function for an XR that is being deleted. So the last work of its stations
+(``end.first``) is a normal change that is delivered before the end begins. If the process is
+killed, a repetition finds the fields set and waits again. An order that is not delivered, or whose
+repository is gone, is skipped.
 
 Called by ``flows.end.destroying``, before the end is recorded.
 """
@@ -33,69 +34,70 @@ from orderkit.ports.requesters import Requester
 
 def first_of(kit: Kit, take: Sequence[str]) -> tuple[First, ...]:
     """
-    Return what an end sets first: what its kit says, and what takes along what would stay.
+    Return the fields to set before the end: the kit's, and those for resources to take along.
 
     Raises:
-        InvalidInputError: There is nothing of that name that can be asked for.
+        InvalidInputError: The kit has no such name.
     """
-    known = {each.name: each for each in kit.end.survives if each.name}
+    survivors = {survivor.name: survivor for survivor in kit.end.survives if survivor.name}
     for name in take:
-        if name not in known:
-            offered = f"it has: {', '.join(known)}" if known else f"kit {kit.name} has none"
+        if name not in survivors:
+            offered = f"it has: {', '.join(survivors)}" if survivors else f"kit {kit.name} has none"
             raise InvalidInputError(
-                "take", name, "is nothing that an end takes along", hint=offered
+                "take", name, "is not a resource that an end can take along", hint=offered
             )
-    asked = tuple(
-        First(known[name].unless, why=known[name].ask, asked=True) for name in sorted(set(take))
+    taken_along = tuple(
+        First(survivors[name].unless, why=survivors[name].ask, requested=True)
+        for name in sorted(set(take))
     )
-    return (*((kit.end.first,) if kit.end.first else ()), *asked)
+    return (*((kit.end.first,) if kit.end.first else ()), *taken_along)
 
 
 def make_first(
     platform: Platform, order: str, first: First, xr: ObjectKey, *, requester: str, timeout_s: float
 ) -> str:
     """
-    Set what an end sets first, and wait until the XR's status says so. Idempotent.
+    Set the fields to set before the end, and wait until the XR's status confirms them. Idempotent.
 
     Returns what was done, in words; empty if there was nothing to do.
 
     Raises:
         RefusedError: The kit's own rules forbid it.
-        IncompleteError: It is set and did not come about in time.
+        IncompleteError: The status did not confirm it in time.
     """
-    seen = _written(platform, order)
-    if seen is None:
+    xr_file = _xr_in_git(platform, order)
+    if xr_file is None:
         return ""
     edits = tuple(
         FieldEdit(path, "set", value)
         for path, value in first.set.items()
-        if not same(dig(seen.xr, "spec", *path.split(".")), value)
+        if not same(dig(xr_file.xr, "spec", *path.split(".")), value)
     )
-    commit = seen.commit
+    commit = xr_file.commit
     if edits:
-        asked = ChangeRequest(
+        request = ChangeRequest(
             order=order,
             edits=edits,
             requester=Requester(requester),
             reason=first.why or "the order ends",
             how=How.DIRECT,
-            accept_loss=first.asked,
-            ends=first.asked,
+            accept_loss=first.requested,
+            ends=first.requested,
         )
-        commit = change(platform, asked).commit or commit
+        commit = change(platform, request).commit or commit
     _await(platform, order, xr=xr, commit=commit, first=first, timeout_s=timeout_s)
-    done = ", ".join(f"{path} is {shown(value)}" for path, value in first.set.items())
-    return f"{done}: {first.why}" if first.why else done
+    values = ", ".join(f"{path} is {shown(value)}" for path, value in first.set.items())
+    return f"{values}: {first.why}" if first.why else values
 
 
 def survivors(platform: Platform, order: str, kit: Kit) -> tuple[str, ...]:
-    """Return what outlives this order, by what its XR says in Git; all that may if it says none."""
-    seen = _written(platform, order)
-    spec: dict[str, Any] = (seen.xr.get("spec") if seen else None) or {}
-    return tuple(each.text for each in kit.end.survives if each.holds(spec))
+    """Return what survives this order by its XR in Git; without an XR, everything that may."""
+    xr_file = _xr_in_git(platform, order)
+    spec: dict[str, Any] = (xr_file.xr.get("spec") if xr_file else None) or {}
+    return tuple(survivor.text for survivor in kit.end.survives if survivor.holds(spec))
 
 
-def _written(platform: Platform, order: str) -> XrFile | None:
+def _xr_in_git(platform: Platform, order: str) -> XrFile | None:
     try:
         live = find_living(platform, order)
         head = platform.forge.head(live.repository)
@@ -124,25 +126,25 @@ def _await(
     until(
         platform.clock,
         why_not,
-        lambda told: not told,
+        lambda reason: not reason,
         timeout_s=timeout_s,
-        what=f"{order}: what comes before its end",
-        why_not=lambda told: told,
+        goal=f"{order}: the change before its end",
+        why_not=lambda reason: reason,
     )
 
 
 def _missing(xr: Manifest | None, first: First) -> str:
-    """Say what of the XR's status is not as wanted yet; empty if all is, or it is not there."""
+    """Say what the XR's status does not confirm yet; empty if all is well or there is no XR."""
     if xr is None:
         return ""
     conditions = dig(xr, "status", "conditions", default=())
-    synced: Manifest = next((each for each in conditions if each.get("type") == "Synced"), {})
+    synced: Manifest = next((entry for entry in conditions if entry.get("type") == "Synced"), {})
     if synced.get("status") != "True":
         return f"Crossplane says: {synced.get('message') or 'nothing yet'}"
     if synced.get("observedGeneration") != metadata(xr).get("generation"):
-        return "Crossplane has not looked at it since"
+        return "Crossplane has not reconciled it since"
     for path, value in first.until.items():
-        found = dig(xr, "status", *path.split("."))
-        if not same(found, value):
-            return f"status.{path} is {shown(found)}, not {shown(value)}"
+        actual = dig(xr, "status", *path.split("."))
+        if not same(actual, value):
+            return f"status.{path} is {shown(actual)}, not {shown(value)}"
     return ""

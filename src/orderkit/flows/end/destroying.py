@@ -11,8 +11,8 @@ recorded in the ledger before it is taken:
     unregistering  the entity out of the catalog
     closing        the repository archived or deleted; the tombstone
 
-Called by ``orderkit destroy``, by the service and by the probe of a bootstrap. Repeating it goes on
-at the recorded step. Functions do not run for deleted XRs, so nothing here depends on them.
+Called by ``orderkit destroy``. A repetition continues at the recorded step. Functions do not run
+for deleted XRs, so nothing here depends on them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import Urging, application_key, refresh
+from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key, refresh
 from orderkit.flows.end.absence import Absence, Remaining
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
@@ -60,19 +60,19 @@ class EndRequest:
     order: str
     requester: str
     repository: Survivor | None = None
-    """None: as the kit says."""
+    """What becomes of the repository. None: as the kit says."""
     timeout_s: float = 300.0
     proof: str = ""
     """What proves the requester; empty: a claim."""
     reason: str = ""
     take: tuple[str, ...] = ()
-    """What goes too although it would outlive the order, by the kit's names (``end.survives``)."""
+    """Resources to remove that would survive, by the kit's names (``end.survives``)."""
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
-        """What commits say besides who asked."""
-        told = " ".join(self.reason.split())
-        return ((REASON_TRAILER, told),) if told else ()
+        """The trailers of the commits besides the requester."""
+        reason = " ".join(self.reason.split())
+        return ((REASON_TRAILER, reason),) if reason else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,42 +88,42 @@ T = TypeVar("T")
 OnStep = Callable[[Phase, str], None]
 
 
-def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended:
+def destroy(platform: Platform, request: EndRequest, *, on_step: OnStep) -> Ended:
     """
-    End an order, or go on ending it. Idempotent, resumable.
+    End an order, or continue an interrupted end. Idempotent, resumable.
 
     Raises:
         NotFoundError: There is no such order, and no tombstone of one.
         RefusedError: It is protected, or another order needs it.
-        IncompleteError: Something is not gone in time; the message lists it.
+        IncompleteError: A part is not gone in time; the message lists what is left.
     """
-    check_requester(wanted.requester)
+    check_requester(request.requester)
     paths = ledger_snapshot(platform).blobs
-    entry = ledger.ending(paths, wanted.order)
-    tombstones = ledger.tombstones(paths, wanted.order)
-    if entry is None and tombstones and ledger.holder(paths, wanted.order) is None:
-        return _already_ended(platform, wanted, tombstones[-1])
-    entry = entry or listing.find(wanted.order, paths)
-    return _End(platform, entry, wanted, on_step).run(_record(platform, entry, wanted, on_step))
+    entry = ledger.ending_order(paths, request.order)
+    tombstones = ledger.tombstones(paths, request.order)
+    if entry is None and tombstones and ledger.living_order(paths, request.order) is None:
+        return _already_ended(platform, request, tombstones[-1])
+    entry = entry or listing.find(request.order, paths)
+    return _End(platform, entry, request, on_step).run(_record(platform, entry, request, on_step))
 
 
-def _already_ended(platform: Platform, wanted: EndRequest, tombstone: PurePosixPath) -> Ended:
-    """Only the repository may still change: from archived to deleted, and then the tombstone."""
-    entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(wanted.order))
+def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosixPath) -> Ended:
+    """Delete an archived repository if asked to, and update the tombstone; nothing else is left."""
+    entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(request.order))
     text = read_text(platform, platform.ledger, tombstone, "main") or ""
     record = parse(text, name=str(tombstone))
-    if wanted.repository != "delete":
+    if request.repository != "delete":
         return Ended(record, entry.team, changed=False)
     deleted = platform.forge.delete_repo(entry.repository)
-    noted = record.repository == "delete"  # not yet if a run was killed in between
-    if not noted:
+    is_recorded = record.repository == "delete"  # not yet if a run was killed in between
+    if not is_recorded:
         record = replace(record, repository="delete")
-        _write_tombstone(platform, entry, record, wanted)
-    return Ended(record, entry.team, changed=deleted or not noted)
+        _write_tombstone(platform, entry, record, request)
+    return Ended(record, entry.team, changed=deleted or not is_recorded)
 
 
 def _write_tombstone(
-    platform: Platform, entry: OrderEntry, record: EndRecord, wanted: EndRequest
+    platform: Platform, entry: OrderEntry, record: EndRecord, request: EndRequest
 ) -> None:
     """Replace the end mark by the tombstone, in one commit."""
     write_ledger(
@@ -131,84 +131,86 @@ def _write_tombstone(
         {entry.tombstone_path(record.started_at): record.to_yaml(), entry.end_path: None},
         Operation(
             f"end-{entry.order}-tombstone-{record.repository}-{record.started_at}",
-            wanted.requester,
+            request.requester,
             f"{entry.order}: ended, repository {record.repository}d",
-            wanted.proof,
-            wanted.notes,
+            request.proof,
+            request.notes,
         ),
     )
 
 
 def _record(
-    platform: Platform, entry: OrderEntry, wanted: EndRequest, on_step: OnStep
+    platform: Platform, entry: OrderEntry, request: EndRequest, on_step: OnStep
 ) -> EndRecord:
     text = read_text(platform, platform.ledger, entry.end_path, "main")
     if text is not None:
         record = parse(text, name=str(entry.end_path))
-        _check_taken(platform, record, wanted)
-        return replace(record, repository="delete") if wanted.repository == "delete" else record
-    found = tracing.trace(platform, entry.order)
-    check_may_end(platform, entry, found.report.xr)
-    kit = _kit(platform, found.report.kit)
+        _check_taken(platform, record, request)
+        return replace(record, repository="delete") if request.repository == "delete" else record
+    trace = tracing.trace(platform, entry.order)
+    check_may_end(platform, entry, trace.report.xr)
+    kit = _kit(platform, trace.report.kit)
     end = kit.end if kit else End()
-    xr = found.report.xr
-    firsts = first_of(kit, wanted.take) if kit else ()
-    asked, timeout_s = wanted.requester, wanted.timeout_s
+    xr = trace.report.xr
+    firsts = first_of(kit, request.take) if kit else ()
+    requester, timeout_s = request.requester, request.timeout_s
     if xr and firsts:
         for first in firsts:
             order = entry.order
-            done = make_first(platform, order, first, xr, requester=asked, timeout_s=timeout_s)
-            on_step("first", done)
-        found = tracing.trace(platform, entry.order)
+            set_values = make_first(
+                platform, order, first, xr, requester=requester, timeout_s=timeout_s
+            )
+            on_step("first", set_values)
+        trace = tracing.trace(platform, entry.order)
     return EndRecord(
         order=entry.order,
-        kit=found.report.kit,
-        requester=wanted.requester,
-        repository=wanted.repository or end.repository,
+        kit=trace.report.kit,
+        requester=request.requester,
+        repository=request.repository or end.repository,
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
-        must_be_gone=_parts(found),
+        must_be_gone=_parts(trace),
         survives=survivors(platform, entry.order, kit) if kit else (),
     )
 
 
-def _check_taken(platform: Platform, record: EndRecord, wanted: EndRequest) -> None:
-    """Refuse to ask for more once the end is under way: no station runs any more."""
-    kit = _kit(platform, record.kit) if wanted.take else None
-    for each in kit.end.survives if kit else ():
-        if each.name in wanted.take and each.text in record.survives:
+def _check_taken(platform: Platform, record: EndRecord, request: EndRequest) -> None:
+    """Refuse further resources once the end is under way: no station runs any more."""
+    kit = _kit(platform, record.kit) if request.take else None
+    for survivor in kit.end.survives if kit else ():
+        if survivor.name in request.take and survivor.text in record.survives:
             raise RefusedError(
-                f"{record.order} is ending already, without '{each.name}'",
-                hint=f"repeat it without that; {each.text} stays and is yours to remove",
+                f"{record.order} is already ending and will not remove '{survivor.name}'",
+                hint=f"leave that --take out; {survivor.text} stays, remove it yourself",
             )
 
 
 def _kit(platform: Platform, name: str) -> Kit | None:
-    """Return the kit; None if the pack has it no more: its orders must still be able to end."""
+    """Return the kit; None if the pack no longer has it: its orders must still be able to end."""
     try:
         return published_kit(platform, name)
     except NotFoundError:
         return None
 
 
-def _parts(found: tracing.Trace) -> tuple[ObjectKey, ...]:
+def _parts(trace: tracing.Trace) -> tuple[ObjectKey, ...]:
     """Return everything below the Application."""
-    return tuple(node.key for _, node in found.root.walk() if node.key != found.root.key)
+    return tuple(node.key for _, node in trace.root.walk() if node.key != trace.root.key)
 
 
 class _End:
-    """One run through the steps that are not done yet."""
+    """One run through the remaining steps."""
 
     def __init__(
-        self, platform: Platform, entry: OrderEntry, wanted: EndRequest, on_step: OnStep
+        self, platform: Platform, entry: OrderEntry, request: EndRequest, on_step: OnStep
     ) -> None:
-        self._platform, self._entry, self._wanted = platform, entry, wanted
+        self._platform, self._entry, self._wanted = platform, entry, request
         self._on_step = on_step
 
     def run(self, record: EndRecord) -> Ended:
         if not record.passed("marked"):
             self._mark(record)
-            record = self._note(self._with_newcomers(record).at("emptying"))
+            record = self._note(self._with_new_parts(record).at("emptying"))
         if not record.passed("emptying"):
             record = self._empty(record)
             record = self._note(record.at("removing"))
@@ -240,14 +242,14 @@ class _End:
         return record
 
     def _mark(self, record: EndRecord) -> None:
-        """Commit end mark and relaxed Application, wait until the cluster shows exactly that."""
+        """Commit the end mark, switch self-heal off, wait until the cluster has both."""
         application = ledger.order_application(
             self._entry,
             kit=record.kit,
             forge_url=self._platform.forge.base_url,
             ending=True,
         )
-        written = write_ledger(
+        commit_result = write_ledger(
             self._platform,
             {
                 self._entry.end_path: record.to_yaml(),
@@ -255,16 +257,16 @@ class _End:
             },
             self._operation(record, "ends"),
         )
-        wanted = application["spec"]["syncPolicy"]["automated"]
+        automated = application["spec"]["syncPolicy"]["automated"]
         self._until_taken_over(
-            written.commit,
-            lambda found: found is None or dig(found, "spec", "syncPolicy", "automated") == wanted,
-            what="Argo CD taking over the end mark",
+            commit_result.commit,
+            lambda live: live is None or dig(live, "spec", "syncPolicy", "automated") == automated,
+            goal="Argo CD applying the end mark",
         )
         self._on_step("marked", "self-heal is off, the Application may become empty")
 
-    def _with_newcomers(self, record: EndRecord) -> EndRecord:
-        """Add what was assembled while the end mark travelled, so that it is seen to go too."""
+    def _with_new_parts(self, record: EndRecord) -> EndRecord:
+        """Add what was composed while the mark was delivered, so that its end is verified."""
         now = _parts(tracing.trace(self._platform, self._entry.order))
         return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
@@ -272,67 +274,71 @@ class _End:
         return get_object(self._platform, application_key(self._entry.order))
 
     def _empty(self, record: EndRecord) -> EndRecord:
-        """Commit the order without manifests, wait until everything is seen to be gone, twice."""
+        """Commit the order without manifests; wait until two looks in a row find nothing."""
         kit = _kit(self._platform, record.kit)
         absence = Absence(self._platform, record.must_be_gone, kit)
         commit = self._empty_repository(record)
         refresh(self._platform, self._entry.order)
         if commit and self._application() is not None:
-            urging = Urging(self._platform, self._entry.repository, commit)
+            urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
 
-            def missing(found: Manifest) -> str:
+            def missing(application: Manifest) -> str:
                 """Say what is missing for the commit, or a later one, to be delivered."""
-                at = dig(found, "status", "sync", "revision") if urging.seen(found) else commit
-                return order_state.undelivered(found, at)
+                at = (
+                    dig(application, "status", "sync", "revision")
+                    if urging.has_compared(application)
+                    else commit
+                )
+                return order_state.undelivered(application, at)
 
             self._until(
                 self._application,
-                lambda found: found is None or not missing(found),
-                what=f"delivery of {order_state.short(commit)}",
-                why_not=lambda found: "; ".join(
-                    filter(None, (missing(found or {}), absence.told()))
+                lambda live: live is None or not missing(live),
+                goal=f"delivery of {order_state.short(commit)}",
+                why_not=lambda live: "; ".join(
+                    filter(None, (missing(live or {}), absence.describe()))
                 ),
-                on_look=lambda found: urging.look(found) if found else None,
+                on_look=lambda live: urging.look(live) if live else None,
             )
         self._until_gone(absence)
-        self._on_step("emptying", f"{len(record.must_be_gone)} objects seen to be gone, twice")
+        self._on_step("emptying", f"{len(record.must_be_gone)} objects verified to be gone, twice")
         return replace(record, emptied_at=commit or "")
 
     def _empty_repository(self, record: EndRecord) -> CommitSha | None:
-        seen = snapshot(self._platform, self._entry.repository)
-        if seen is None:
-            return None  # it was never written, or somebody deleted it
+        files = snapshot(self._platform, self._entry.repository)
+        if files is None:
+            return None  # it was never created, or somebody deleted it
         keep = MANIFESTS / ledger.KEEP
-        old = [p for p in seen.blobs if p.is_relative_to(MANIFESTS) and p != keep]
-        changes = [FileChange(path, None, seen.blobs[path]) for path in sorted(old)]
-        if keep not in seen.blobs:
+        old = [p for p in files.blobs if p.is_relative_to(MANIFESTS) and p != keep]
+        changes = [FileChange(path, None, files.blobs[path]) for path in sorted(old)]
+        if keep not in files.blobs:
             changes.append(FileChange(keep, b"", None))
         if not changes:
-            return seen.commit
+            return files.commit
         operation = self._operation(record, "ends, nothing to deliver any more")
         try:
             return self._platform.forge.write(self._entry.repository, changes, operation).commit
         except RefusedError:
-            return seen.commit  # archived by hand; what is gone is judged by the cluster
+            return files.commit  # archived by hand; the cluster shows what is gone
 
     def _until_gone(self, absence: Absence) -> None:
         absent_looks = 0
 
         def look() -> list[Remaining]:
             nonlocal absent_looks
-            left = absence.left()
-            absent_looks = 0 if left else absent_looks + 1
-            return left
+            remaining = absence.remaining()
+            absent_looks = 0 if remaining else absent_looks + 1
+            return remaining
 
         self._until(
             look,
-            lambda left: not left and absent_looks >= _LOOKS,
-            what="the removal of every part",
-            why_not=lambda _: absence.told(),
+            lambda remaining: not remaining and absent_looks >= _LOOKS,
+            goal="the removal of every part",
+            why_not=lambda _: absence.describe(),
         )
 
     def _remove(self) -> None:
-        """Take the Application out of the ledger and see it go."""
+        """Remove the Application from the ledger; wait until it is gone."""
         record = Operation(
             f"end-{self._entry.order}-application",
             self._wanted.requester,
@@ -340,20 +346,24 @@ class _End:
             self._wanted.proof,
             self._wanted.notes,
         )
-        written = write_ledger(self._platform, {self._entry.application_path: None}, record)
+        commit_result = write_ledger(self._platform, {self._entry.application_path: None}, record)
         self._until_taken_over(
-            written.commit, lambda found: found is None, what="the removal of the Application"
+            commit_result.commit,
+            lambda application: application is None,
+            goal="the removal of the Application",
         )
         self._on_step("removing", "the Application is gone")
 
     def _unregister(self) -> None:
-        found = False
+        was_registered = False
         for location in self._platform.catalog.locations():
             prefix = f"{self._platform.forge.base_url}/{self._entry.repository}/"
             if location.target.startswith(prefix):
-                found = self._platform.catalog.unregister(location.target) or found
-        done = "the catalog forgot it" if found else "the catalog did not know it"
-        self._on_step("unregistering", done)
+                was_registered = (
+                    self._platform.catalog.unregister(location.target) or was_registered
+                )
+        note = "removed from the catalog" if was_registered else "was not in the catalog"
+        self._on_step("unregistering", note)
 
     def _close(self, record: EndRecord) -> EndRecord:
         repo = self._entry.repository
@@ -366,46 +376,46 @@ class _End:
                 record = replace(record, repository="delete")
         ended = replace(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
         _write_tombstone(self._platform, self._entry, ended, self._wanted)
-        done = "deleted" if record.repository == "delete" else "archived"
-        self._on_step("closing", f"repository {repo} {done}, tombstone written")
+        note = "deleted" if record.repository == "delete" else "archived"
+        self._on_step("closing", f"repository {repo} {note}, tombstone written")
         return ended
 
     def _until_taken_over(
-        self, commit: CommitSha, done: Callable[[Manifest | None], bool], *, what: str
+        self, commit: CommitSha, is_done: Callable[[Manifest | None], bool], *, goal: str
     ) -> None:
-        """Wait until the team's Application made of the order's what a ledger commit says."""
+        """Wait until the order's Application is as in a commit of the ledger."""
         team = application_key(ledger.team_application(self._entry.team))
-        urging = Urging(self._platform, self._platform.ledger, commit)
+        urging = StuckOperationEnder(self._platform, self._platform.ledger, commit)
 
         def urge(_: Manifest | None) -> None:
             if parent := get_object(self._platform, team):
                 urging.look(parent)
 
-        def why_not(found: Manifest | None) -> str:
+        def why_not(application: Manifest | None) -> str:
             parent = get_object(self._platform, team)
-            for each in filter(None, (parent, found)):
-                if why := obstacle(self._platform, each):
-                    return f"{metadata(each)['name']}: {why.reason}"
+            for waiting in filter(None, (parent, application)):
+                if why := obstacle(self._platform, waiting):
+                    return f"{metadata(waiting)['name']}: {why.reason}"
             return ""
 
         refresh(self._platform, team.name)
-        self._until(self._application, done, what=what, why_not=why_not, on_look=urge)
+        self._until(self._application, is_done, goal=goal, why_not=why_not, on_look=urge)
 
     def _until(
         self,
         look: Callable[[], T],
-        done: Callable[[T], bool],
+        is_done: Callable[[T], bool],
         *,
-        what: str,
+        goal: str,
         why_not: Callable[[T], str] = lambda _: "",
         on_look: Callable[[T], object] = lambda _: None,
     ) -> None:
         until(
             self._platform.clock,
             look,
-            done,
+            is_done,
             timeout_s=self._wanted.timeout_s,
-            what=f"{self._entry.order}: {what}",
+            goal=f"{self._entry.order}: {goal}",
             why_not=why_not,
             on_look=on_look,
         )

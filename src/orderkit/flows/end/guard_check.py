@@ -1,8 +1,8 @@
 """
 Refuse to end an order that is protected, or that another order still needs.
 
-Asked before the first step of an end, never once it is under way: an end that was begun is
-finished. Called by ``flows.end.destroying``.
+Checked before the first step of an end, never later: an end that has begun is finished. Called by
+``flows.end.destroying``.
 """
 
 from __future__ import annotations
@@ -24,42 +24,44 @@ _YAML = (".yaml", ".yml", ".json")
 
 def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> None:
     """
-    Check that nothing speaks against ending an order.
+    Check that an order may end.
 
-    Protection is read from Git; only if the repository is gone, from the living XR. Who needs
-    the order is read from the XRs of all kits in the cluster.
+    Protection is read from Git, or from the live XR if the repository is gone. The orders that
+    need this one are read from the XRs of all kits in the cluster.
 
     Raises:
         RefusedError: It is protected, or another order needs it; the message names which.
     """
-    said = protection(_written(platform, entry, xr))
-    if said:
+    protection_note = protection(_manifests_in_git(platform, entry, xr))
+    if protection_note:
         raise RefusedError(
-            f"{entry.order} is protected against its end: {said}",
+            f"{entry.order} is protected and cannot end: {protection_note}",
             hint=f"remove the annotation {PROTECTED} from its XR in {entry.repository} first",
         )
     users = sorted(_users(platform, entry, xr)) if xr else []
     if users:
         raise RefusedError(
             f"{entry.order} is needed by {', '.join(users)}",
-            hint=f"end or change those first; {DEPENDS_ON} is an annotation of their XR",
+            hint=f"end those first, or remove the annotation {DEPENDS_ON} from their XRs",
         )
 
 
-def _written(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> Iterator[Manifest]:
-    seen = snapshot(platform, entry.repository)
-    if seen is None:
+def _manifests_in_git(
+    platform: Platform, entry: OrderEntry, xr: ObjectKey | None
+) -> Iterator[Manifest]:
+    files = snapshot(platform, entry.repository)
+    if files is None:
         living = get_object(platform, xr) if xr else None
         if living is not None:
             yield living
         return
-    for path in sorted(seen.blobs):
+    for path in sorted(files.blobs):
         if path.is_relative_to(MANIFESTS) and path.suffix in _YAML:
-            found = platform.forge.read(entry.repository, path, seen.commit)
+            revision = platform.forge.read(entry.repository, path, files.commit)
             try:
-                yield from parse_manifests(str(path), found.data) if found else ()
+                yield from parse_manifests(str(path), revision.data) if revision else ()
             except ManifestError:
-                continue  # what Argo CD cannot read protects nothing, and must not bar the end
+                continue  # Argo CD cannot read it either: it must not block the end
 
 
 def _users(platform: Platform, entry: OrderEntry, xr: ObjectKey) -> Iterator[str]:
@@ -74,16 +76,16 @@ def _users(platform: Platform, entry: OrderEntry, xr: ObjectKey) -> Iterator[str
 
 
 def _reads(kit: Kit, xr: ObjectKey) -> bool:
-    wanted = (xr.kind.api_version, xr.kind.kind)
-    return any((each.api_version, each.kind) == wanted for each in kit.requires)
+    kind = (xr.kind.api_version, xr.kind.kind)
+    return any((requirement.api_version, requirement.kind) == kind for requirement in kit.requires)
 
 
 def _living(platform: Platform, kit: Kit) -> tuple[Manifest, ...]:
     try:
-        found = platform.cluster.list(kit.kind).items
+        xrs = platform.cluster.list(kit.kind).items
     except NoSuchKindError:
         return ()
-    return tuple(each for each in found if not each["metadata"].get("deletionTimestamp"))
+    return tuple(xr for xr in xrs if not xr["metadata"].get("deletionTimestamp"))
 
 
 def _order_of(xr: Manifest) -> str:

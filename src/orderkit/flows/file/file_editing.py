@@ -1,16 +1,15 @@
 """
-Edit a YAML file: read it, make the edits with their proof, say the difference, write it back.
+Edit a YAML file: read it, make the edits with proof, show the diff, write it back.
 
-Writing is atomic: a new file of the same mode beside the old one takes its name, so that nobody
-ever reads half of it. A symbolic link stays one: what it points to is replaced. A file that
-somebody changed between reading and writing is left alone.
+Writing is atomic: a new file of the same mode replaces the old one, so that nobody reads half of
+it. A symbolic link stays: its target is replaced. A file that changed between reading and writing
+is not touched.
 
 Called by ``orderkit edit``.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 import tempfile
@@ -19,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, UsageError
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml import edit
 from orderkit.core.yaml.edit import LIMITS, Edit
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedText:
     """A text before and after its edits."""
 
     name: str
@@ -38,29 +38,17 @@ class Edited:
 
     def diff(self) -> str:
         """Return the difference as ``diff -u`` writes it; empty if there is none."""
-        lines = difflib.unified_diff(
-            _lines(self.before), _lines(self.after), f"a/{self.name}", f"b/{self.name}"
-        )
-        return "".join(
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-            for line in lines
-        )
+        return unified_diff(self.before, self.after, f"a/{self.name}", f"b/{self.name}")
 
 
-def _lines(data: bytes) -> list[str]:
-    lines = data.decode().split("\n")
-    whole = [line + "\n" for line in lines[:-1]]
-    return [*whole, lines[-1]] if lines[-1] else whole
-
-
-def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> Edited:
+def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> EditedText:
     """
     Make all edits, or none.
 
     Raises:
         EditRefusedError: One of them cannot be made, or not be proved.
     """
-    return Edited(name, before, edit.edit(before, edits, name=name))
+    return EditedText(name, before, edit.edit(before, edits, name=name))
 
 
 def read_file(path: Path) -> bytes:
@@ -77,7 +65,7 @@ def read_file(path: Path) -> bytes:
         raise NotFoundError(f"{path}: {error.strerror}", hint="check the path") from error
 
 
-def write_file(path: Path, edited: Edited) -> None:
+def write_file(path: Path, edited: EditedText) -> None:
     """
     Put the new text in the file's place at once, with its mode.
 
@@ -87,21 +75,23 @@ def write_file(path: Path, edited: Edited) -> None:
         OrderkitError: It cannot be written.
     """
     target = path.resolve()
-    found = target.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise UsageError(f"{path} is no regular file", hint="edit it with - and redirect")
+    file_stat = target.stat()
+    if not stat.S_ISREG(file_stat.st_mode):
+        raise UsageError(
+            f"{path} is not a regular file", hint="edit standard input with FILE '-' instead"
+        )
     try:
-        _replace(path, target, found, edited)
+        _replace(path, target, file_stat, edited)
     except OSError as error:
         raise OrderkitError(f"{path}: {error.strerror}; nothing was written") from error
 
 
-def _replace(path: Path, target: Path, found: os.stat_result, edited: Edited) -> None:
+def _replace(path: Path, target: Path, file_stat: os.stat_result, edited: EditedText) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(edited.after)
-            _take_over(handle, found)
+            _take_over(handle, file_stat)
             file.flush()
             os.fsync(handle)
         _check_unchanged(path, edited)
@@ -111,7 +101,7 @@ def _replace(path: Path, target: Path, found: os.stat_result, edited: Edited) ->
         raise
 
 
-def _check_unchanged(path: Path, edited: Edited) -> None:
+def _check_unchanged(path: Path, edited: EditedText) -> None:
     if read_file(path) != edited.before:
         raise ConflictError(
             f"{path} changed while it was edited; nothing was written",
@@ -119,8 +109,8 @@ def _check_unchanged(path: Path, edited: Edited) -> None:
         )
 
 
-def _take_over(handle: int, found: os.stat_result) -> None:
+def _take_over(handle: int, file_stat: os.stat_result) -> None:
     """Give the new file the mode and the owner of the old one; who may not, fails here."""
-    if (found.st_uid, found.st_gid) != (os.getuid(), os.getgid()):
-        os.fchown(handle, found.st_uid, found.st_gid)
-    os.fchmod(handle, stat.S_IMODE(found.st_mode))
+    if (file_stat.st_uid, file_stat.st_gid) != (os.getuid(), os.getgid()):
+        os.fchown(handle, file_stat.st_uid, file_stat.st_gid)
+    os.fchmod(handle, stat.S_IMODE(file_stat.st_mode))

@@ -1,9 +1,9 @@
 """
 Validate files against the XRDs of a pack: for repositories and for CI, without any platform.
 
-Reads files and folders (of an order's repository, its ``manifests/``), finds each object's XRD
-by group and kind, and puts every finding where it stands in the file. XRDs among the files are
-judged themselves. Objects of other kinds are counted and left alone. Nothing is written.
+Reads files and folders (of an order's repository, its ``manifests/``), finds each object's XRD by
+group and kind, and gives every finding its position in the file. XRDs among the files are checked
+too. Objects of other kinds are only counted. Nothing is written.
 
 Called by ``orderkit validate``.
 """
@@ -17,12 +17,18 @@ from pathlib import Path
 
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, metadata
-from orderkit.core.schema.validate import Finding, Reason, Report, Severity, Validator
+from orderkit.core.schema.validate import (
+    Finding,
+    FindingSeverity,
+    Reason,
+    ValidationReport,
+    Validator,
+)
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.schema.validate.xrd_check import definition_findings
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for
 from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
-from orderkit.core.yaml.positions import Placed, placed_manifests
+from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _MANIFESTS = "manifests"
@@ -31,34 +37,34 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file's bytes under the name that messages give it."""
 
     path: Path
     data: bytes | None
     """None if it is larger than a file of manifests may be."""
-    named: bool
-    """Asked for by name, not met in a folder."""
+    is_named: bool
+    """The caller named the file; it was not found in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ValidatedObject:
     """One object that was validated."""
 
     file: Path
     line: int
-    report: Report
+    report: ValidationReport
 
 
 @dataclass(slots=True)
-class Outcome:
+class ValidationOutcome:
     """All that was found, by file and line. `skipped` counts objects of other kinds."""
 
     @property
     def errors(self) -> int:
         """How many findings are errors; the rest are warnings and notes about XRDs."""
         return sum(
-            isinstance(entry.about, Finding) and entry.about.severity is Severity.ERROR
+            isinstance(entry.about, Finding) and entry.about.severity is FindingSeverity.ERROR
             for entry in self.findings
         )
 
@@ -66,7 +72,7 @@ class Outcome:
     def warnings(self) -> int:
         """How many findings are warnings."""
         return sum(
-            isinstance(entry.about, Finding) and entry.about.severity is Severity.WARNING
+            isinstance(entry.about, Finding) and entry.about.severity is FindingSeverity.WARNING
             for entry in self.findings
         )
 
@@ -74,7 +80,7 @@ class Outcome:
     definitions: int = 0
     """XRDs that were judged themselves."""
     skipped: int = 0
-    objects: list[Judged] = field(default_factory=list)
+    objects: list[ValidatedObject] = field(default_factory=list)
     findings: list[Located] = field(default_factory=list)
     not_evaluated: list[Located] = field(default_factory=list)
 
@@ -83,46 +89,48 @@ class Definitions:
     """The XRDs (and CRDs) to validate against, by group and kind."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[Path, Placed]] = {}
+        self._found: dict[tuple[str, str], tuple[Path, LocatedManifest]] = {}
         self._made: dict[tuple[str, str], Validator] = {}
 
     @classmethod
-    def of(cls, sources: Iterable[Source]) -> Definitions:
+    def of(cls, sources: Iterable[SourceFile]) -> Definitions:
         """
         Read definition files; what else is in them is ignored.
 
         Raises:
             InvalidInputError: One cannot be read, or two define the same kind.
         """
-        made = cls()
+        definitions = cls()
         for source in sources:
-            for placed in _read_definition(source):
-                if placed.manifest.get("kind") in {XRD.kind, CRD.kind}:
-                    made.add(source.path, placed)
-        return made
+            for definition in _read_definition(source):
+                if definition.manifest.get("kind") in {XRD.kind, CRD.kind}:
+                    definitions.add(source.path, definition)
+        return definitions
 
-    def add(self, file: Path, placed: Placed) -> None:
+    def add(self, file: Path, definition: LocatedManifest) -> None:
         """
         Take one definition.
 
         Raises:
             InvalidInputError: It lacks group, kind or versions, or its kind is defined already.
         """
-        spec = placed.manifest.get("spec")
+        spec = definition.manifest.get("spec")
         try:
             key = (spec["group"], spec["names"]["kind"])  # type: ignore[index]  # judged below
             sound = all(isinstance(v, dict) for v in spec["versions"])  # type: ignore[index]
         except (KeyError, TypeError):
             sound, key = False, ("", "")
         if not sound:
-            raise InvalidInputError(str(file), metadata(placed.manifest).get("name"), _INCOMPLETE)
+            raise InvalidInputError(
+                str(file), metadata(definition.manifest).get("name"), _INCOMPLETE
+            )
         if key in self._found:
-            told = f"is defined in {self._found[key][0]} too"
-            raise InvalidInputError(str(file), f"{key[1]}.{key[0]}", told)
-        self._found[key] = (file, placed)
-        claim = self._claim(placed.manifest)
+            problem = f"is defined in {self._found[key][0]} too"
+            raise InvalidInputError(str(file), f"{key[1]}.{key[0]}", problem)
+        self._found[key] = (file, definition)
+        claim = self._claim(definition.manifest)
         if claim is not None:
-            self._found[key[0], claim["spec"]["names"]["kind"]] = (file, placed)
+            self._found[key[0], claim["spec"]["names"]["kind"]] = (file, definition)
             self._made[key[0], claim["spec"]["names"]["kind"]] = Validator(claim)
 
     @staticmethod
@@ -142,7 +150,7 @@ class Definitions:
             self._made[key] = Validator(self._found[key][1].manifest)
         return self._made.get(key)
 
-    def place(self, kind: Kind) -> tuple[Path, Placed]:
+    def place(self, kind: Kind) -> tuple[Path, LocatedManifest]:
         """Return the file of a kind's definition, and its places."""
         return self._found[kind.group, kind.kind]
 
@@ -151,24 +159,24 @@ class Definitions:
         return sorted(kind for owner, kind in self._found if owner == group)
 
 
-_INCOMPLETE = "is no whole definition: it needs spec.group, spec.names.kind and spec.versions"
+_INCOMPLETE = "is an incomplete definition: it needs spec.group, spec.names.kind and spec.versions"
 
 
-def definition_sources(files: Mapping[Path, bytes]) -> list[Source]:
+def definition_sources(files: Mapping[Path, bytes]) -> list[SourceFile]:
     """Return the XRDs of a pack's files: ``gitops/apis/<kit>/definition.yaml``."""
     return [
-        Source(path, data, named=True)
+        SourceFile(path, data, is_named=True)
         for path, data in sorted(files.items())
         if path.parts[-4:-2] == ("gitops", "apis") and path.name == "definition.yaml"
     ]
 
 
-def sources(paths: Sequence[Path]) -> Iterator[Source]:
+def sources(paths: Sequence[Path]) -> Iterator[SourceFile]:
     """
     Yield the files that are meant: each named one, and of folders all YAML and JSON.
 
     A folder with ``manifests/`` is an order's repository: only that is read. Symbolic links
-    and hidden folders inside a folder are passed by.
+    and hidden folders inside a folder are skipped.
 
     Raises:
         UsageError: A path does not exist.
@@ -176,30 +184,30 @@ def sources(paths: Sequence[Path]) -> Iterator[Source]:
     for path in paths:
         if path.is_dir():
             root = path / _MANIFESTS if (path / _MANIFESTS).is_dir() else path
-            yield from (_source(file, named=root != path) for file in _files(root))
+            yield from (_source(file, is_named=root != path) for file in _files(root))
         elif path.is_file():
-            yield _source(path, named=True)
+            yield _source(path, is_named=True)
         else:
             raise UsageError(f"{path} does not exist", hint="give files or folders that exist")
 
 
 def _files(root: Path) -> Iterator[Path]:
     for file in sorted(root.rglob("*")):
-        hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
+        hidden = any(name.startswith(".") for name in file.relative_to(root).parts)
         plain = file.is_file() and not file.is_symlink()
         if file.suffix in _SUFFIXES and plain and not hidden:
             yield file
 
 
-def _source(path: Path, *, named: bool) -> Source:
+def _source(path: Path, *, is_named: bool) -> SourceFile:
     size_bytes = path.stat().st_size
     data = path.read_bytes() if size_bytes <= DEFAULT_LIMITS.size_bytes else None
-    return Source(path, data, named=named)
+    return SourceFile(path, data, is_named=is_named)
 
 
 def validate(
-    wanted: Iterable[Source], definitions: Definitions, old: Iterable[Source] = ()
-) -> Outcome:
+    sources: Iterable[SourceFile], definitions: Definitions, old: Iterable[SourceFile] = ()
+) -> ValidationOutcome:
     """
     Judge every object of the files.
 
@@ -210,58 +218,58 @@ def validate(
     Raises:
         InvalidInputError: A file of `old` cannot be read.
     """
-    before = {_key(placed.manifest): placed.manifest for s in old for placed in _read_old(s)}
-    outcome = Outcome()
+    before = {_key(document.manifest): document.manifest for s in old for document in _read_old(s)}
+    outcome = ValidationOutcome()
     judged_kinds: set[Kind] = set()
-    for source in wanted:
+    for source in sources:
         outcome.files += 1
-        for placed in _read(source, outcome):
-            kind = Kind.of(placed.manifest)
+        for document in _read(source, outcome):
+            kind = Kind.of(document.manifest)
             if kind.kind == XRD.kind and kind.group == XRD.group:
                 outcome.definitions += 1
-                _judge_xrd(source.path, placed, outcome)
+                _judge_xrd(source.path, document, outcome)
                 continue
             validator = definitions.validator(kind)
             if validator is None:
-                _judge_unknown(source.path, placed, definitions, outcome)
+                _judge_unknown(source.path, document, definitions, outcome)
                 continue
-            report = validator.check(placed.manifest, before.get(_key(placed.manifest)))
-            outcome.objects.append(Judged(source.path, placed.line, report))
-            _locate(source.path, placed, report, outcome)
+            report = validator.check(document.manifest, before.get(_key(document.manifest)))
+            outcome.objects.append(ValidatedObject(source.path, document.line, report))
+            _locate(source.path, document, report, outcome)
             judged_kinds.add(Kind(kind.group, "", kind.kind))
     for kind in sorted(judged_kinds):
         _judge_definition(kind, definitions, outcome)
-    for found in (outcome.findings, outcome.not_evaluated):
-        found.sort(key=lambda entry: (str(entry.file), entry.line or 0, entry.column or 0))
+    for entries in (outcome.findings, outcome.not_evaluated):
+        entries.sort(key=lambda entry: (str(entry.file), entry.line or 0, entry.column or 0))
     return outcome
 
 
-def _read(source: Source, outcome: Outcome) -> tuple[Placed, ...]:
+def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[LocatedManifest, ...]:
     """Read a file; a broken one is a finding if it was meant as manifests."""
     try:
         return _placed(source)
     except ManifestError as error:
-        if source.named or source.data is None or looks_like_manifest(source.data):
+        if source.is_named or source.data is None or looks_like_manifest(source.data):
             finding = Finding("", Reason.UNREADABLE, error.reason, hint=error.hint)
             outcome.findings.append(Located(source.path, error.line, None, "", finding))
         return ()
 
 
-def _placed(source: Source) -> tuple[Placed, ...]:
+def _placed(source: SourceFile) -> tuple[LocatedManifest, ...]:
     if source.data is None:
         raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
-    return placed_manifests(str(source.path), source.data)
+    return located_manifests(str(source.path), source.data)
 
 
-def _read_definition(source: Source) -> tuple[Placed, ...]:
+def _read_definition(source: SourceFile) -> tuple[LocatedManifest, ...]:
     try:
         return _placed(source)
     except ManifestError as error:
         raise InvalidInputError(str(source.path), error.line, error.reason) from error
 
 
-def _read_old(source: Source) -> tuple[Placed, ...]:
-    return _read_definition(source) if source.named else _read(source, Outcome())
+def _read_old(source: SourceFile) -> tuple[LocatedManifest, ...]:
+    return _read_definition(source) if source.is_named else _read(source, ValidationOutcome())
 
 
 def _key(manifest: Manifest) -> Key:
@@ -269,45 +277,53 @@ def _key(manifest: Manifest) -> Key:
     return kind.group, kind.kind, str(meta.get("namespace") or ""), str(meta.get("name"))
 
 
-def _locate(file: Path, placed: Placed, report: Report, outcome: Outcome) -> None:
+def _locate(
+    file: Path, document: LocatedManifest, report: ValidationReport, outcome: ValidationOutcome
+) -> None:
     for finding in report.findings:
-        outcome.findings.append(located(file, placed, finding.path, finding))
+        outcome.findings.append(located(file, document, finding.path, finding))
     for gap in report.not_evaluated:
-        outcome.not_evaluated.append(located(file, placed, gap.path, gap))
+        outcome.not_evaluated.append(located(file, document, gap.path, gap))
 
 
-def _judge_xrd(file: Path, placed: Placed, outcome: Outcome) -> None:
-    for finding in definition_findings(placed.manifest):
-        outcome.findings.append(located(file, placed, finding.path, finding))
+def _judge_xrd(file: Path, document: LocatedManifest, outcome: ValidationOutcome) -> None:
+    for finding in definition_findings(document.manifest):
+        outcome.findings.append(located(file, document, finding.path, finding))
 
 
-def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) -> None:
-    """Tell of rules that the API server would refuse: they judge nothing, here or there."""
+def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationOutcome) -> None:
+    """Report rules that the API server would refuse: they are never evaluated."""
     validator = definitions.validator(kind)
-    file, placed = definitions.place(kind)
+    file, definition = definitions.place(kind)
     for path, message in validator.faults() if validator else ():
         version, _, field_path = path.partition(": ")
         finding = Finding(field_path, Reason.BROKEN_SCHEMA, f"version {version}: {message}")
         index = next(
-            (i for i, v in enumerate(placed.manifest["spec"]["versions"]) if v["name"] == version),
+            (
+                i
+                for i, v in enumerate(definition.manifest["spec"]["versions"])
+                if v["name"] == version
+            ),
             0,
         )
         at = f"spec.versions[{index}].schema.openAPIV3Schema.{field_path}"
-        outcome.findings.append(located(file, placed, at, finding))
+        outcome.findings.append(located(file, definition, at, finding))
 
 
-def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome: Outcome) -> None:
-    """An unknown kind of a known group is a mistake; other groups are passed by."""
-    kind = Kind.of(placed.manifest)
-    known = definitions.kinds_of(kind.group)
-    if not known:
+def _judge_unknown(
+    file: Path, document: LocatedManifest, definitions: Definitions, outcome: ValidationOutcome
+) -> None:
+    """Report an unknown kind of a known group; skip other groups."""
+    kind = Kind.of(document.manifest)
+    kinds = definitions.kinds_of(kind.group)
+    if not kinds:
         outcome.skipped += 1
         return
-    near = difflib.get_close_matches(kind.kind, known, n=1)
+    near = difflib.get_close_matches(kind.kind, kinds, n=1)
     finding = Finding(
         "kind",
         Reason.UNKNOWN_KIND,
         f"no XRD defines {kind}",
-        hint=f"did you mean '{near[0]}'?" if near else f"kinds of {kind.group}: {', '.join(known)}",
+        hint=f"did you mean '{near[0]}'?" if near else f"kinds of {kind.group}: {', '.join(kinds)}",
     )
-    outcome.findings.append(located(file, placed, "kind", finding))
+    outcome.findings.append(located(file, document, "kind", finding))

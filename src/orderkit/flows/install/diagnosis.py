@@ -33,18 +33,18 @@ Verdict = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One checked thing; `advice` is empty when it is well."""
+class DoctorFinding:
+    """The result of one check; `advice` is empty if all is well."""
 
-    what: str
+    check: str
     verdict: Verdict
     detail: str
     advice: str = ""
 
 
-def check(platform: Platform) -> Iterator[Finding]:
+def check(platform: Platform) -> Iterator[DoctorFinding]:
     """Yield one finding per check, in the order in which a person would look."""
-    checks: dict[str, Callable[[Platform], Finding]] = {
+    checks: dict[str, Callable[[Platform], DoctorFinding]] = {
         "forge": _forge,
         "behaviour": _behaviour,
         "rights": _rights,
@@ -56,136 +56,144 @@ def check(platform: Platform) -> Iterator[Finding]:
         "service": _service,
         "orders": _orders,
     }
-    for what, run in checks.items():
+    for name, run in checks.items():
         try:
             yield run(platform)
         except OrderkitError as error:
-            yield Finding(what, "fail", str(error), error.hint)
+            yield DoctorFinding(name, "fail", str(error), error.hint)
 
 
-def check_requesters(requesters: Requesters | None) -> Finding:
-    """Say what the requester of a portal's order is worth."""
-    what = "requesters"
+def check_requesters(requesters: Requesters | None) -> DoctorFinding:
+    """Report how the requester of a portal's order is proved."""
+    subject = "requesters"
     if requesters is None:
-        return Finding(what, "ok", "claims: portal.signedBy names no Backstage that proves them")
+        return DoctorFinding(
+            subject, "ok", "claims: portal.signedBy names no Backstage that proves them"
+        )
     try:
-        return Finding(what, "ok", requesters.describe())
+        return DoctorFinding(subject, "ok", requesters.describe())
     except OrderkitError as error:
-        return Finding(what, "fail", str(error), error.hint)
+        return DoctorFinding(subject, "fail", str(error), error.hint)
 
 
-def _forge(platform: Platform) -> Finding:
+def _forge(platform: Platform) -> DoctorFinding:
     forge = platform.forge
     try:
         version, user = forge.version(), forge.user()
     except AccessError as error:
         came = f"credentials from {forge.credentials_source}"
-        return Finding("forge", "fail", f"{error} ({came})", error.hint)
+        return DoctorFinding("forge", "fail", f"{error} ({came})", error.hint)
     detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
-    return Finding("forge", "ok", detail)
+    return DoctorFinding("forge", "ok", detail)
 
 
-def _behaviour(platform: Platform) -> Finding:
-    known = platform.forge.evidence()
-    if known.basis == "unknown":
-        return Finding(
+def _behaviour(platform: Platform) -> DoctorFinding:
+    evidence = platform.forge.evidence()
+    if evidence.basis == "unknown":
+        return DoctorFinding(
             "behaviour",
             "warn",
-            f"version {known.version}: {known.detail}",
+            f"version {evidence.version}: {evidence.detail}",
             "run the contract suite against such a server first (docs/forge.md)",
         )
-    return Finding("behaviour", "ok", f"{known.basis}: {known.detail}")
+    return DoctorFinding("behaviour", "ok", f"{evidence.basis}: {evidence.detail}")
 
 
-def _rights(platform: Platform) -> Finding:
+def _rights(platform: Platform) -> DoctorFinding:
     missing = platform.forge.missing_rights(platform.ledger)
     if missing:
-        return Finding(
+        return DoctorFinding(
             "rights",
             "fail",
             f"missing: {', '.join(missing)} (credentials from {platform.forge.credentials_source})",
-            "make a token with these scopes, of a user who may write there (docs/forge.md)",
+            "create a token with these scopes for a user who may write there (docs/forge.md)",
         )
-    return Finding("rights", "ok", f"may write to {platform.ledger}")
+    return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
 
 
-def _pack(platform: Platform) -> Finding:
+def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
-    return Finding("pack", "ok", f"{platform.pack_repo} offers {kits}")
+    return DoctorFinding("pack", "ok", f"{platform.pack_repo} offers {kits}")
 
 
-def _ledger(platform: Platform) -> Finding:
-    seen = ledger_snapshot(platform)
-    return Finding("ledger", "ok", f"{platform.ledger} at {seen.commit[:8]}")
+def _ledger(platform: Platform) -> DoctorFinding:
+    files = ledger_snapshot(platform)
+    return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 
-def _cluster(platform: Platform) -> Finding:
+def _cluster(platform: Platform) -> DoctorFinding:
     missing = [k for k in (APPLICATION, XRD, COMPOSITION) if not platform.cluster.serves(k)]
     if missing:
         names = ", ".join(str(kind) for kind in missing)
-        return Finding("cluster", "fail", f"serves no {names}", "install Argo CD and Crossplane")
-    return Finding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
+        return DoctorFinding(
+            "cluster", "fail", f"serves no {names}", "install Argo CD and Crossplane"
+        )
+    return DoctorFinding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
 
 
-def _layers(platform: Platform) -> Finding:
+def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are no orders: the platform's layers and the teams."""
-    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     layers = {
         str(metadata(application)["name"]): application
-        for application in found
+        for application in applications
         if ORDER_LABEL not in labels_of(application)
     }
-    bad = {name: why for name, each in sorted(layers.items()) if (why := _unwell(platform, each))}
+    bad = {
+        name: why for name, layer in sorted(layers.items()) if (why := _unhealthy(platform, layer))
+    }
     if not bad:
-        return Finding("layers", "ok", f"{len(found)} Applications")
+        return DoctorFinding("layers", "ok", f"{len(applications)} Applications")
     first, why = next(
         ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
     )
-    others = f"; also not well: {', '.join(name for name in bad if name != first)}"
-    return Finding(
+    rest_note = f"; also unhealthy: {', '.join(name for name in bad if name != first)}"
+    return DoctorFinding(
         "layers",
         "fail",
-        f"{first}: {why.reason}" + (others if len(bad) > 1 else ""),
+        f"{first}: {why.reason}" + (rest_note if len(bad) > 1 else ""),
         why.advice or f"kubectl -n {ARGOCD_NAMESPACE} describe application {first}",
     )
 
 
-def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
+def _unhealthy(platform: Platform, application: Manifest) -> Hindrance | None:
     """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
-    found = obstacle(platform, application)
-    if found:
-        return found
+    hindrance = obstacle(platform, application)
+    if hindrance:
+        return hindrance
     health = dig(application, "status", "health", default={})
     if health.get("status") == "Healthy":
         return None
-    told = health.get("message") or "what it delivers is not healthy"
-    return Hindrance(f"{health.get('status', 'Unknown')}: {told}")
+    message = health.get("message") or "what it delivers is not healthy"
+    return Hindrance(f"{health.get('status', 'Unknown')}: {message}")
 
 
-def _portal(platform: Platform) -> Finding:
-    return Finding("portal", "ok", f"{len(platform.catalog.locations())} locations registered")
+def _portal(platform: Platform) -> DoctorFinding:
+    return DoctorFinding(
+        "portal", "ok", f"{len(platform.catalog.locations())} locations registered"
+    )
 
 
-def _service(platform: Platform) -> Finding:
+def _service(platform: Platform) -> DoctorFinding:
     answer = platform.portal.request("GET", "/proxy/orderkit/healthz", headers={}, body=None)
     if answer.code != 200:  # noqa: PLR2004 - HTTP's own number
-        return Finding(
+        return DoctorFinding(
             "service", "fail", f"answered {answer.code}", "check service.url in platform.yaml"
         )
-    return Finding("service", "ok", "answers")
+    return DoctorFinding("service", "ok", "answers")
 
 
-def _orders(platform: Platform) -> Finding:
+def _orders(platform: Platform) -> DoctorFinding:
     reports = list_orders(platform)
     failing = [report for report in reports if report.state.phase == "Failing"]
     if failing:
         first = failing[0]
-        return Finding(
+        return DoctorFinding(
             "orders",
             "warn",
             f"{len(failing)} of {len(reports)} failing, first {first.entry.order}: "
             f"{first.state.reason}",
             f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
-    return Finding("orders", "ok", f"{len(reports)}, none failing")
+    return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")

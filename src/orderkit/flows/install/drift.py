@@ -1,5 +1,5 @@
 """
-Tell what has drifted on a platform since it was bootstrapped. Reads only.
+Report what has drifted on a platform since it was bootstrapped. Only reads.
 
 Every step of a bootstrap but the probe is looked at, with its verdict turned into a finding; then
 the teams' AppProjects as the ledger has them, the XRDs of the pack, and who takes Argo CD's
@@ -28,48 +28,50 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger
 from orderkit.core.schema.xrd import XRD_KIND
 from orderkit.core.yaml.manifests import parse_manifests
-from orderkit.flows.install.bootstrapping import BootstrapRequest, StepDone, Verdict, plan
+from orderkit.flows.install.bootstrapping import BootstrapRequest, StepDone, StepVerdict, plan
 from orderkit.flows.install.bootstrapping.argocd_settings import reverted_by
-from orderkit.flows.install.bootstrapping.steps import Site, holds
-from orderkit.flows.install.diagnosis import Finding
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, holds
+from orderkit.flows.install.diagnosis import DoctorFinding
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
 
-_AGAIN = "'orderkit bootstrap' brings it back ('--plan' shows how)"
+_AGAIN = "'orderkit bootstrap' repairs it ('--plan' shows how)"
 
 
-def check(platform: Platform, wanted: BootstrapRequest) -> Iterator[Finding]:
+def check(platform: Platform, request: BootstrapRequest) -> Iterator[DoctorFinding]:
     """
     Yield a finding per checked thing, in the order of a bootstrap.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
-    site = Site(platform, replace(wanted, probe=None))
+    site = BootstrapContext(platform, replace(request, probe=None))
     for step in plan(platform, site.wanted):
         yield _finding(site, step)
-    for what, look in (("projects", _projects), ("kinds", _kinds)):
+    for subject, look in (("projects", _projects), ("kinds", _kinds)):
         try:
             yield from look(site)
         except OrderkitError as error:
-            yield Finding(what, "fail", str(error), error.hint)
+            yield DoctorFinding(subject, "fail", str(error), error.hint)
 
 
-def _finding(site: Site, step: StepDone) -> Finding:
+def _finding(site: BootstrapContext, step: StepDone) -> DoctorFinding:
     match step.verdict:
-        case Verdict.DONE:
-            return Finding(step.step, "ok", step.detail)
-        case Verdict.SKIP:
-            return Finding(step.step, "warn", step.detail, step.advice)
-        case Verdict.FAIL:
-            return Finding(step.step, "fail", step.detail, step.advice)
-        case Verdict.CREATE:
-            return Finding(step.step, "fail", f"is missing: {step.detail}", step.advice or _AGAIN)
+        case StepVerdict.DONE:
+            return DoctorFinding(step.step, "ok", step.detail)
+        case StepVerdict.SKIP:
+            return DoctorFinding(step.step, "warn", step.detail, step.advice)
+        case StepVerdict.FAIL:
+            return DoctorFinding(step.step, "fail", step.detail, step.advice)
+        case StepVerdict.CREATE:
+            return DoctorFinding(
+                step.step, "fail", f"is missing: {step.detail}", step.advice or _AGAIN
+            )
         case _:
             advice = reverted_by(site) if step.step == "settings" else step.advice or _AGAIN
-            return Finding(step.step, "fail", f"has drifted: {step.detail}", advice)
+            return DoctorFinding(step.step, "fail", f"has drifted: {step.detail}", advice)
 
 
-def _projects(site: Site) -> Iterator[Finding]:
+def _projects(site: BootstrapContext) -> Iterator[DoctorFinding]:
     """Compare each team's AppProject with the ledger's file: it is what holds a team in bounds."""
     platform, bad = site.platform, []
     teams = list(ledger.teams(ledger_snapshot(platform).blobs))
@@ -77,25 +79,28 @@ def _projects(site: Site) -> Iterator[Finding]:
         path = ledger.team_path(team)
         text = read_text(platform, platform.ledger, path, "main") or ""
         bad += [
-            metadata(wanted)["name"]
-            for wanted in parse_manifests(str(path), text.encode())
-            if Kind.of(wanted) == APP_PROJECT and not _is_so(platform, wanted)
+            metadata(project)["name"]
+            for project in parse_manifests(str(path), text.encode())
+            if Kind.of(project) == APP_PROJECT and not _is_so(platform, project)
         ]
     if bad:
-        told = f"not as the ledger has them: {', '.join(bad)}"
-        yield Finding(
-            "projects", "fail", told, "kubectl -n argocd get appproject, and who edits it"
+        message = f"differ from the ledger: {', '.join(bad)}"
+        yield DoctorFinding(
+            "projects",
+            "fail",
+            message,
+            "look at them with 'kubectl -n argocd get appproject', and find who edits them",
         )
     else:
-        yield Finding("projects", "ok", f"{len(teams)} teams as the ledger has them")
+        yield DoctorFinding("projects", "ok", f"{len(teams)} teams, as in the ledger")
 
 
-def _is_so(platform: Platform, wanted: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(wanted))
-    return live is not None and holds(live.get("spec"), wanted.get("spec"))
+def _is_so(platform: Platform, manifest: Manifest) -> bool:
+    live = get_object(platform, ObjectKey.of(manifest))
+    return live is not None and holds(live.get("spec"), manifest.get("spec"))
 
 
-def _kinds(site: Site) -> Iterator[Finding]:
+def _kinds(site: BootstrapContext) -> Iterator[DoctorFinding]:
     """Ask whether each kit's kind is offered and served."""
     bad, kits = [], read_pack(site.files).kits()
     for kit in kits:
@@ -110,6 +115,6 @@ def _kinds(site: Site) -> Iterator[Finding]:
         elif not site.platform.cluster.serves(kit.kind):
             bad.append(f"{kit.name}: {kit.kind.api_version} is not served")
     if bad:
-        yield Finding("kinds", "fail", "; ".join(bad), _AGAIN)
+        yield DoctorFinding("kinds", "fail", "; ".join(bad), _AGAIN)
     else:
-        yield Finding("kinds", "ok", f"{len(kits)} kits' kinds are served")
+        yield DoctorFinding("kinds", "ok", f"{len(kits)} kits' kinds are served")

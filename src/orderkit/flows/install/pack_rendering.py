@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.hidden_fields import guard
+from orderkit.core.kit.checked_kits import checked_kits
+from orderkit.core.kit.hidden_fields import guard_pattern
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack
 from orderkit.core.kit.xrd_fields import fields_of
@@ -35,7 +36,7 @@ SERVICE_URL = PORTAL_URL = "http://127.0.0.1:7399"
 
 @dataclass(frozen=True, slots=True)
 class PlatformValues:
-    """What a pack gets to know of the platform it is published to."""
+    """The values of a platform that are written into its pack."""
 
     forge_url: str
     pack_commit: str
@@ -103,7 +104,7 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
     """
     pack = read_pack(files)
     baked = values.baked(pack.versions)
-    for kit in pack.kits():  # a broken kit stops here, before any write
+    for kit in checked_kits(pack):  # a broken kit stops here, before any write
         for problem in xrd.problems(kit.xrd):
             path = f"gitops/apis/{kit.name}/definition.yaml"
             raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
@@ -113,17 +114,17 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
 
 
 def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:
-    """Refuse a value that the kit's form would refuse from everybody."""
+    """Refuse a value that the kit's form would always refuse."""
     for path, hidden in kit.hidden.items():
         if hidden.value not in baked:
             raise InvalidInputError(
                 f"spec.values.{hidden.value}",
                 None,
-                f"is missing: kit '{kit.name}' bakes it into '{path}'",
+                f"is missing: kit '{kit.name}' needs it for '{path}'",
                 hint="give it in platform.yaml, or to 'orderkit up' as --value NAME=TEXT",
             )
         field = fields_of(kit).find(path)
-        pattern = guard(hidden, field) if field else ""
+        pattern = guard_pattern(hidden, field) if field else ""
         if not compile_pattern(pattern).search(baked[hidden.value]):
             raise InvalidInputError(
                 f"spec.values.{hidden.value}",

@@ -1,5 +1,5 @@
 """
-Move a platform to another pack, or to other values, through Git and wave by wave.
+Upgrade a platform to another pack or other values, through Git, wave by wave.
 
 What the platform's pack repository holds is compared with the pack as rendered now. The
 difference is written in one commit per layer, in the order of the waves, and the next is written
@@ -25,7 +25,7 @@ from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, Layer, layers_of
-from orderkit.core.platform.pinned_versions import Move, moves
+from orderkit.core.platform.pinned_versions import VersionMove, moves
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
@@ -65,8 +65,8 @@ class Wave:
     name: str
     layer: Layer | None
     differences: tuple[FileDifference, ...]
-    moves: tuple[Move, ...] = ()
-    """Releases that change."""
+    moves: tuple[VersionMove, ...] = ()
+    """Versions that change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,57 +99,57 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
         NotFoundError: Nothing is published yet.
         ManifestError: A file of ``gitops/apps`` is broken.
     """
-    seen = snapshot(platform, platform.pack_repo)
-    if seen is None:
+    published = snapshot(platform, platform.pack_repo)
+    if published is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="an upgrade needs a platform that was bootstrapped",
         )
-    found = _differences(platform, seen.commit, seen.blobs, files)
-    old_layers = layers_of(_current(platform, seen.commit, seen.blobs))
+    differences = _differences(platform, published.commit, published.blobs, files)
+    old_layers = layers_of(_published_applications(platform, published.commit, published.blobs))
     layers = _together(layers_of(files), old_layers)
-    waves = [_wave(layer, [d for d in found if _of_layer(d.path, layer)]) for layer in layers]
-    taken = {d.path for wave in waves for d in wave.differences}
-    rest = [d for d in found if d.path not in taken]
-    return UpgradePlan(seen.commit, (*waves, Wave(REST, None, tuple(rest))))
+    waves = [_wave(layer, [d for d in differences if _of_layer(d.path, layer)]) for layer in layers]
+    layer_paths = {d.path for wave in waves for d in wave.differences}
+    others_left = [d for d in differences if d.path not in layer_paths]
+    return UpgradePlan(published.commit, (*waves, Wave(REST, None, tuple(others_left))))
 
 
-def upgrade(platform: Platform, wanted: UpgradeRequest, *, on_step: OnStep) -> Upgraded:
+def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> Upgraded:
     """
-    Bring the platform to the wanted files: a commit per wave, each ready before the next.
+    Upgrade the platform to these files: one commit per wave, each ready before the next.
 
     Idempotent and resumable: what is done is not done again, and a layer that was not ready is
     waited for before anything else is written.
 
     Raises:
-        IncompleteError: A layer does not get ready at its commit; the message says why.
+        IncompleteError: A layer does not become ready at its commit; the message says why.
         ConflictError: Somebody else writes to the pack repository.
         NotFoundError: Nothing is published yet.
     """
-    plan = plan_upgrade(platform, wanted.files)
-    operation = operation_id(wanted.files)
+    plan = plan_upgrade(platform, request.files)
+    operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}
-    await_taken_up(platform, plan.commit, wanted.timeout_s)
+    await_taken_up(platform, plan.commit, request.timeout_s)
     for wave in plan.waves:
-        commit = _write(platform, wave, wanted, operation)
+        commit = _write(platform, wave, request, operation)
         if commit is not None:
             commits[wave.name] = commit
             on_step(wave.name, f"{len(wave.differences)} files at {short(commit)}")
         if ROOT in {difference.path for difference in wave.differences}:
-            _apply_root(platform, wanted.files)
+            _apply_root(platform, request.files)
         if wave.layer is None or wave.layer.folder is None:
             continue
         with _stopped_at(wave.name, operation):
             if commit and wave.layer.file in {difference.path for difference in wave.differences}:
-                await_taken_up(platform, commit, wanted.timeout_s)
-            if wave.layer.file in wanted.files:
-                await_layer(platform, wave.name, commit, wanted.timeout_s)
+                await_taken_up(platform, commit, request.timeout_s)
+            if wave.layer.file in request.files:
+                await_layer(platform, wave.name, commit, request.timeout_s)
                 on_step(wave.name, "is ready")
     return Upgraded(operation, commits)
 
 
 def operation_id(files: Files) -> str:
-    """Return the id of the upgrade to these files: the same for the same wish."""
+    """Return the id of the upgrade to these files; the same files give the same id."""
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(str(path).encode() + b"\0" + hashlib.sha256(files[path]).digest())
@@ -162,14 +162,14 @@ def _differences(
     blobs: Mapping[PurePosixPath, BlobSha],
     files: Files,
 ) -> list[FileDifference]:
-    found = []
+    differences = []
     for path in sorted({*files, *blobs}):
         blob, after = blobs.get(path), files.get(path)
         if blob is not None and after is not None and blob == _blob_id(after):
             continue
         before = platform.forge.read(platform.pack_repo, path, commit) if blob else None
-        found.append(FileDifference(path, before.data if before else None, after, blob))
-    return found
+        differences.append(FileDifference(path, before.data if before else None, after, blob))
+    return differences
 
 
 def _blob_id(data: bytes) -> BlobSha:
@@ -177,24 +177,24 @@ def _blob_id(data: bytes) -> BlobSha:
     return BlobSha(hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest())  # noqa: S324 - git's
 
 
-def _current(
+def _published_applications(
     platform: Platform, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
 ) -> dict[PurePosixPath, bytes]:
     """Read the Applications that the platform's repository holds now."""
-    found = {}
+    applications = {}
     for path in blobs:
         if path == ROOT or path.parent == ROOT.parent / "apps":
             read = platform.forge.read(platform.pack_repo, path, commit)
             if read is not None:
-                found[path] = read.data
-    return found
+                applications[path] = read.data
+    return applications
 
 
 def _together(new: tuple[Layer, ...], old: tuple[Layer, ...]) -> list[Layer]:
-    """Return the layers of both, by wave; one that goes is in its old place."""
+    """Return the layers of both, by wave; a removed layer keeps its old wave."""
     names = {layer.name for layer in new}
-    both = [*new, *(layer for layer in old if layer.name not in names)]
-    return sorted(both, key=lambda layer: layer.wave)
+    layers = [*new, *(layer for layer in old if layer.name not in names)]
+    return sorted(layers, key=lambda layer: layer.wave)
 
 
 def _of_layer(path: PurePosixPath, layer: Layer) -> bool:
@@ -209,24 +209,24 @@ def _wave(layer: Layer, differences: list[FileDifference]) -> Wave:
 
 
 def _write(
-    platform: Platform, wave: Wave, wanted: UpgradeRequest, operation: str
+    platform: Platform, wave: Wave, request: UpgradeRequest, operation: str
 ) -> CommitSha | None:
     """Commit a wave; None if nothing of it differs."""
     if not wave.differences:
         return None
     first = wave.differences[0]
     changes = [FileChange(d.path, d.after, d.blob) for d in wave.differences]
-    told = "; ".join(map(str, wave.moves)) or f"{len(changes)} files from {first.path}"
-    written = platform.forge.write(
+    summary = "; ".join(map(str, wave.moves)) or f"{len(changes)} files from {first.path}"
+    commit_result = platform.forge.write(
         platform.pack_repo,
         changes,
         Operation(
             f"{operation}-{wave.name}-{(first.blob or 'new')[:8]}",
-            wanted.requester,
-            f"{wave.name}: pack at {short(wanted.pack_commit)}: {told}",
+            request.requester,
+            f"{wave.name}: pack at {short(request.pack_commit)}: {summary}",
         ),
     )
-    return written.commit
+    return commit_result.commit
 
 
 def _apply_root(platform: Platform, files: Files) -> None:
@@ -238,12 +238,12 @@ def _apply_root(platform: Platform, files: Files) -> None:
 
 @contextmanager
 def _stopped_at(layer: str, operation: str) -> Iterator[None]:
-    """Say of what is not ready in time at which layer that was, and how to go on."""
+    """Report the layer that timed out, and how to continue."""
     try:
         yield
     except IncompleteError as error:
         raise IncompleteError(
             f"the upgrade stopped at layer {layer}: {error}",
-            hint="mend the cause, or the pack, and repeat the same command: it goes on here"
-            f" (operation {operation}); an earlier pack with --pack goes back",
+            hint="fix the cause or the pack and repeat the command: it continues here"
+            f" (operation {operation}); to go back, give an earlier pack with --pack",
         ) from error

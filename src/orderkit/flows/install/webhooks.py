@@ -1,5 +1,5 @@
 """
-Have the forge tell the service of pull requests: a webhook for each team, or for a repository.
+Register webhooks that report pull requests to the service, per team or per repository.
 
 Called by ``orderkit platform webhook``.
 """
@@ -22,7 +22,7 @@ def ensure_webhooks(
     platform: Platform, targets: Sequence[str | RepoId], *, service_url: str, key: str
 ) -> tuple[str | RepoId, ...]:
     """
-    Make sure that the service hears of pull requests. Idempotent.
+    Make sure that the webhooks exist. Idempotent.
 
     Args:
         targets: Organisations or repositories; none: every team of the ledger.
@@ -33,8 +33,8 @@ def ensure_webhooks(
     Raises:
         NotFoundError: No such organisation or repository. RemoteError: the forge.
     """
-    wanted = tuple(targets) or tuple(ledger.teams(ledger_snapshot(platform).blobs))
+    hooked = tuple(targets) or tuple(ledger.teams(ledger_snapshot(platform).blobs))
     webhook = Webhook(f"{service_url}{PATH}", EVENTS, key)
-    for target in wanted:
+    for target in hooked:
         platform.forge.ensure_webhook(target, webhook)
-    return wanted
+    return hooked

@@ -1,6 +1,6 @@
 """
-What a platform team does with kits: start and import them, generate, check and test.
+Work on kits: create and import them, generate, check and test.
 
-Each module is one story of ``orderkit kit``; ``probing`` and ``trying`` run a kit's pipeline for
-those that check and test.
+Each module is one command of ``orderkit kit``; ``purity_probe`` and ``try_scenario`` run a kit's
+pipeline for checks and tests.
 """

@@ -1,9 +1,9 @@
 """
-Check the kits of a pack folder: every rule of ``core.check``, and two processes more.
+Check the kits of a pack folder: every rule of ``core.check``, plus runs in other processes.
 
 Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
-proves stations whose order could follow Python's hashes in processes with other seeds. Nothing is
-written. Called by ``orderkit kit check`` and ``orderkit kit new``.
+proves stations whose order could follow Python's hashes in processes with other seeds. Nothing
+is written. Called by ``orderkit kit check``.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_commit, read_folder
-from orderkit.adapters.stationfolder import FOLDER as STATIONS
-from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.check import DEFAULT_STYLE, Checked, PackFacts, Rule, Subject, check_kit
+from orderkit.adapters.folders.pack_folder import read_commit, read_folder
+from orderkit.adapters.folders.station_folder import FOLDER as STATIONS
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.check import DEFAULT_STYLE, Checked, KitRule, KitUnderCheck, PackFacts, check_kit
 from orderkit.core.check.file_rules import check_pack_files
 from orderkit.core.check.since import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
-from orderkit.core.check.subject import found
+from orderkit.core.check.subject import finding_at
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.objects.conditions import first_and_more
 from orderkit.core.schema.validate import Finding
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.core.schema.validate.hints import nearest
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.yaml.documents import Files
@@ -36,7 +37,7 @@ _STYLE_FILES = (".yamllint", ".yamllint.yaml", ".yamllint.yml")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PackVerdict:
     """What was found in all kits, by kit, file and line. Files are relative to the pack."""
 
     kits: tuple[str, ...]
@@ -44,17 +45,17 @@ class Verdict:
     runs: int
     """Orders that were run through a pipeline."""
 
-    def count(self, severity: Severity) -> int:
-        """Return how many findings weigh this much."""
+    def count(self, severity: FindingSeverity) -> int:
+        """Return the number of findings of a severity."""
         return sum(severity_of(entry) is severity for entry in self.findings)
 
 
-def severity_of(entry: Located) -> Severity:
-    """Return the weight of a finding."""
-    return entry.about.severity if isinstance(entry.about, Finding) else Severity.NOTE
+def severity_of(entry: Located) -> FindingSeverity:
+    """Return the severity of a finding."""
+    return entry.about.severity if isinstance(entry.about, Finding) else FindingSeverity.NOTE
 
 
-def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = None) -> Verdict:
+def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = None) -> PackVerdict:
     """
     Check kits of a pack folder.
 
@@ -68,13 +69,13 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
         ProbeError: A process that runs pipelines failed.
     """
     files = read_folder(folder, docs=True)
-    names = _wanted(read_pack(files), kits)
+    names = _requested_kits(read_pack(files), kits)
     facts = PackFacts(files, load_stations(folder))
     style = _style(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
     with Probes(folder, doubtful) as probes:
         try:
-            checked = [check_kit(Subject(name, facts), style=style) for name in names]
+            checked = [check_kit(KitUnderCheck(name, facts), style=style) for name in names]
         except ValueError as error:
             raise InvalidInputError(".yamllint", None, f"is refused: {error}") from error
         differing = probes.differing()
@@ -86,26 +87,26 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
     if not kits:
         findings += _together(read_pack(files), facts)
     if since is not None:
-        findings += _changes(folder, since, facts, names, whole=not kits)
-    return Verdict(tuple(names), tuple(findings), sum(len(kit.runs) for kit in checked))
+        findings += _changes(folder, since, facts, names, whole_pack=not kits)
+    return PackVerdict(tuple(names), tuple(findings), sum(len(kit.runs) for kit in checked))
 
 
 def _together(pack: Pack, facts: PackFacts) -> list[Located]:
-    """Judge what is generated from all kits; kits that cannot be read have told of it."""
+    """Check the files generated from all kits; unreadable kits are reported elsewhere."""
     try:
-        return list(check_pack_files(facts.files, kinds(pack.name, pack.kits())))
+        return list(check_pack_files(facts.files, kinds(pack.name, checked_kits(pack))))
     except OrderkitError:
         return []
 
 
 def _changes(
-    folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole: bool
+    folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole_pack: bool
 ) -> list[Located]:
     """
-    Compare kits with what they were.
+    Compare kits with an earlier commit.
 
     Args:
-        whole: `names` are all kits of the pack: what is not among them is gone.
+        whole_pack: `names` are all kits of the pack: what is not among them is gone.
     """
     files = read_commit(folder, ref)
     before = read_pack(files).kit_names
@@ -115,9 +116,9 @@ def _changes(
         old = PackFacts(files, load_stations(Path(copy)))
         for name in before:
             if name in names:
-                found_changes += check_since(Subject(name, old), Subject(name, facts))
-            elif whole:
-                found_changes.append(kit_is_gone(Subject(name, old), ref))
+                found_changes += check_since(KitUnderCheck(name, old), KitUnderCheck(name, facts))
+            elif whole_pack:
+                found_changes.append(kit_is_gone(KitUnderCheck(name, old), ref))
     return found_changes
 
 
@@ -127,7 +128,7 @@ def _write(folder: Path, files: Files) -> None:
         (folder / path).write_bytes(data)
 
 
-def _wanted(pack: Pack, kits: Sequence[str]) -> list[str]:
+def _requested_kits(pack: Pack, kits: Sequence[str]) -> list[str]:
     for name in kits:
         if name not in pack.kit_names:
             hint = nearest(name, dict.fromkeys(pack.kit_names))
@@ -146,7 +147,7 @@ def _is_doubtful(kit: str, facts: PackFacts) -> bool:
     """Say whether a second process could show something about the kit's stations."""
     names = {
         str(step.get("input", {}).get("name"))
-        for doc in Subject(kit, facts).compositions
+        for doc in KitUnderCheck(kit, facts).compositions
         for step in doc.manifest.get("spec", {}).get("pipeline") or ()
         if isinstance(step, dict) and isinstance(step.get("input"), dict)
     }
@@ -160,10 +161,10 @@ def _is_doubtful(kit: str, facts: PackFacts) -> bool:
 
 
 def _differences(kit: Checked, differing: dict[str, list[str]]) -> Iterator[Located]:
-    told: set[str] = set()
+    reported: set[str] = set()
     for run in kit.runs:
         parts = first_and_more(differing.get(run.key, ()))
-        if parts and parts not in told:
-            told.add(parts)
+        if parts and parts not in reported:
+            reported.add(parts)
             message = f"{run.order.label}: {parts} differs in another process"
-            yield found(Rule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)
+            yield finding_at(KitRule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)

@@ -1,25 +1,26 @@
 """
-Generate a pack's files from its kits, and say what differs.
+Generate a pack's files from its kits, and report what differs.
 
-Reads a pack folder, writes only what differs, removes what was generated once and is not any more.
-Called by ``orderkit kit generate``, ``orderkit kit new`` and ``orderkit init``.
+Reads a pack folder, writes only what differs, removes generated files that are obsolete. Called by
+``orderkit kit generate``.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from orderkit.adapters.packfolder import read_folder, write_file
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.health_checks import OWN, SETTINGS, settings
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml.documents import Files
 
 Action = Literal["same", "new", "changed", "removed"]
@@ -38,11 +39,7 @@ class GeneratedFile:
 
     def diff(self) -> str:
         """Return a unified diff; empty if nothing differs."""
-        return "".join(
-            difflib.unified_diff(
-                _lines(self.before), _lines(self.after), f"a/{self.path}", f"b/{self.path}"
-            )
-        )
+        return unified_diff(self.before, self.after, f"a/{self.path}", f"b/{self.path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ class Generation:
 
     @property
     def differing(self) -> tuple[GeneratedFile, ...]:
-        """The files that are not as they should be."""
+        """The files that are not up to date."""
         return tuple(file for file in self.files if file.action != "same")
 
 
@@ -72,7 +69,7 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
     files = read_folder(pack, docs=True)
     known = read_pack(files)
     found: list[GeneratedFile] = []
-    read = {kit.name: kit for kit in known.kits()}
+    read = {kit.name: kit for kit in checked_kits(known)}
     for name in kits or known.kit_names:
         generated = generate(files, read[name] if name in read else known.kit(name))
         gone = leftovers(files, name, generated)
@@ -94,7 +91,7 @@ def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath,
 
 def apply_generation(pack: Path, wanted: Generation) -> None:
     """
-    Write what differs, remove what is left over. Idempotent; each file is written whole.
+    Write what differs, remove obsolete files. Idempotent; each file is written whole.
 
     Raises:
         OSError: The folder cannot be written.
@@ -119,11 +116,3 @@ def _action(before: bytes | None, after: bytes | None) -> Action:
     if after is None:
         return "removed"
     return "new" if before is None else "changed"
-
-
-def _lines(data: bytes | None) -> list[str]:
-    text = (data or b"").decode(errors="replace")
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n\\ No newline at end of file\n"
-    return lines

@@ -1,9 +1,9 @@
 """
-Make a kit of an XRD that exists, in a file or in a cluster, with its Composition if there is one.
+Create a kit from an existing XRD, of a file or a cluster, with its Composition if there is one.
 
-Without a Composition the kit gets a station to start from, so that it works at once. With one,
-the Composition stays as it is: steps of functions that are no Python of this process are
-delivered, and told. What is left for a person to do is told too (`Imported.next`).
+Without a Composition the kit gets a first station, so that it works at once. With one, the
+Composition stays unchanged: functions that do not run in this process are delivered and reported.
+`Imported.next` lists what a person has to do.
 
 Called by ``orderkit kit import``.
 """
@@ -14,20 +14,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.skeletons import render_skeleton
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.generate.imported_kit import (
-    Found,
+    ImportSource,
     Pipeline,
-    Source,
+    SourcedObject,
     cleaned,
     composition_for,
     functions_in,
     kit_name,
     pipeline_of,
-    read_source,
     text_of,
     the_xrd,
 )
@@ -53,11 +52,11 @@ FUNCTIONS = PurePosixPath("gitops", "functions")
 
 
 @dataclass(frozen=True, slots=True)
-class ImportWanted:
-    """What to make a kit of."""
+class ImportRequest:
+    """The XRD to create a kit from, and the kit's name."""
 
     pack: Path
-    sources: Sequence[Source]
+    sources: Sequence[ImportSource]
     name: str = ""
     """The kit's; empty: from the XRD's kind."""
     composition: str = ""
@@ -70,38 +69,38 @@ class Imported:
 
     added: KitAdded
     starter: bool
-    """It has no Composition of its own and got a station to start from."""
+    """It has no Composition of its own and got a first station."""
     next: tuple[str, ...]
 
 
-def import_kit(wanted: ImportWanted) -> Imported:
+def import_kit(request: ImportRequest) -> Imported:
     """
     Add a kit to the pack.
 
     Raises:
         InvalidInputError: Not one XRD, one that the API server would refuse, or a broken pack.
         RefusedError: The pack has such a kit, or files in its place.
-        OrderkitError: What was made does not pass its own tests; nothing was written.
+        OrderkitError: The new kit fails its own tests; nothing was written.
     """
-    xrd = the_xrd(wanted.sources)
+    xrd = the_xrd(request.sources)
     _check(xrd)
-    composition = composition_for(xrd.manifest, wanted.sources, wanted=wanted.composition)
+    composition = composition_for(xrd.manifest, request.sources, name=request.composition)
     pipeline = None if composition is None else pipeline_of(composition.manifest)
-    name = wanted.name or kit_name(xrd.manifest)
-    functions = _functions(wanted, pipeline)
+    name = request.name or kit_name(xrd.manifest)
+    functions = _functions(request, pipeline)
     try:
         files = _files(name, xrd, composition, example=True)
-        added = add_kit(wanted.pack, name, {**files, **functions})
+        added = add_kit(request.pack, name, {**files, **functions})
         unguessed = "" if added.scenarios else "no example value could be guessed"
     except FailsItselfError as error:
         files = _files(name, xrd, composition, example=False)
-        added = add_kit(wanted.pack, name, {**files, **functions})
+        added = add_kit(request.pack, name, {**files, **functions})
         unguessed = error.why
-    told = _next(wanted.pack, name, pipeline, unguessed)
-    return Imported(added, composition is None, tuple(told))
+    notes = _next(request.pack, name, pipeline, unguessed)
+    return Imported(added, composition is None, tuple(notes))
 
 
-def from_cluster(cluster: Cluster, name: str) -> Source:
+def from_cluster(cluster: Cluster, name: str) -> ImportSource:
     """
     Read an XRD, its Compositions and the functions they name from a cluster.
 
@@ -113,36 +112,40 @@ def from_cluster(cluster: Cluster, name: str) -> Source:
     """
     try:
         xrd = cluster.get(ObjectKey(definitions.XRD_KIND, name))
-        known = [metadata(one).get("name", "") for one in _list(cluster, definitions.XRD_KIND)]
+        names = [
+            metadata(manifest).get("name", "") for manifest in _list(cluster, definitions.XRD_KIND)
+        ]
     except NoSuchKindError as error:
         raise NotFoundError("the cluster has no Crossplane", hint=str(error)) from error
     if xrd is None:
         raise NotFoundError(
             f"the cluster has no CompositeResourceDefinition '{name}'",
-            hint=f"it has: {', '.join(sorted(map(str, known))) or 'none'}",
+            hint=f"it has: {', '.join(sorted(map(str, names))) or 'none'}",
         )
     kind = dig(xrd, "spec", "names", "kind")
     compositions = [
-        one
-        for one in _list(cluster, COMPOSITION)
-        if dig(one, "spec", "compositeTypeRef", "kind") == kind
+        manifest
+        for manifest in _list(cluster, COMPOSITION)
+        if dig(manifest, "spec", "compositeTypeRef", "kind") == kind
     ]
     functions = _list(cluster, FUNCTION)
-    return Source(f"cluster: {name}", (xrd, *compositions, *functions))
+    return ImportSource(f"cluster: {name}", (xrd, *compositions, *functions))
 
 
 def _list(cluster: Cluster, kind: Kind) -> Sequence[Manifest]:
     return cluster.list(kind).items
 
 
-def _check(xrd: Found) -> None:
+def _check(xrd: SourcedObject) -> None:
     for problem in definitions.problems(xrd.manifest):
         raise InvalidInputError(
             xrd.source.name, xrd.name, f"would be refused by the API server: {problem}"
         )
 
 
-def _files(name: str, xrd: Found, composition: Found | None, *, example: bool) -> Files:
+def _files(
+    name: str, xrd: SourcedObject, composition: SourcedObject | None, *, example: bool
+) -> Files:
     """Return the kit's own files: XRD and Composition as given, the rest from the skeleton."""
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
     values = skeleton_values(name, spelt_out(kind), cleaned(xrd.manifest))
@@ -159,30 +162,38 @@ def _files(name: str, xrd: Found, composition: Found | None, *, example: bool) -
     return {path: data for path, data in files.items() if left_out.isdisjoint(path.parents)}
 
 
-def _functions(wanted: ImportWanted, pipeline: Pipeline | None) -> Files:
+def _functions(request: ImportRequest, pipeline: Pipeline | None) -> Files:
     """Return files for functions that the pipeline needs, the sources have and the pack lacks."""
     if pipeline is None:
         return {}
-    given, declared = functions_in(wanted.sources), _declared(wanted.pack)
+    source_functions, declared = functions_in(request.sources), _declared(request.pack)
     return {
-        FUNCTIONS / f"{name}.yaml": yaml11.dump(cleaned(given[name])).encode()
+        FUNCTIONS / f"{name}.yaml": yaml11.dump(cleaned(source_functions[name])).encode()
         for name in pipeline.functions
-        if name in given and name not in declared
+        if name in source_functions and name not in declared
     }
 
 
 def _declared(pack: Path) -> set[str]:
-    found = {
+    function_files = {
         path: data
         for path, data in read_folder(pack).items()
         if path.is_relative_to(FUNCTIONS) and path.suffix in {".yaml", ".yml"}
     }
-    objects = [one for path, data in found.items() for one in parse_manifests(str(path), data)]
-    return {str(metadata(one).get("name")) for one in objects if one.get("kind") == FUNCTION.kind}
+    objects = [
+        manifest
+        for path, data in function_files.items()
+        for manifest in parse_manifests(str(path), data)
+    ]
+    return {
+        str(metadata(manifest).get("name"))
+        for manifest in objects
+        if manifest.get("kind") == FUNCTION.kind
+    }
 
 
 def _next(pack: Path, name: str, pipeline: Pipeline | None, unguessed: str) -> Iterator[str]:
-    """Yield what is left to do that ``kit check`` does not say."""
+    """Yield what a person has to do that ``kit check`` does not report."""
     if pipeline is None:
         yield f"write what the kit is made of in stations/{name}/station.py"
     else:
@@ -204,13 +215,3 @@ def _pipeline_next(pack: Path, name: str, pipeline: Pipeline) -> Iterator[str]:
             yield f"write stations/{station}/station.py: the Composition runs it"
     if pipeline.functions != (STATION_FUNCTION,):
         yield f"list what the pipeline makes in templates/{name}/kit.yaml (composes): rights follow"
-
-
-def sources_of(files: dict[str, bytes]) -> tuple[Source, ...]:
-    """
-    Read files by their name.
-
-    Raises:
-        ManifestError: One is no YAML or JSON of Kubernetes objects.
-    """
-    return tuple(read_source(name, data) for name, data in files.items())

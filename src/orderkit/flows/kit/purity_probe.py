@@ -22,7 +22,7 @@ from typing import Self
 from orderkit.core.errors import OrderkitError
 
 SEEDS = ("1", "2", "3", "4")
-"""Two entries of a set change places with every second seed: four miss it seldom."""
+"""Two entries of a set swap with every second seed, so four seeds rarely miss it."""
 _TIMEOUT_S = 120.0
 
 Prints = dict[str, dict[str, dict[str, str]]]
@@ -67,27 +67,27 @@ class Probes:
         """
         if not self._running:
             return {}
-        first, *others = [self._answer(process) for process in self._running]
-        found: dict[str, dict[str, list[str]]] = {}
+        first, *other_answers = [self._answer(process) for process in self._running]
+        differing: dict[str, dict[str, list[str]]] = {}
         for kit, runs in first.items():
             for run, parts in runs.items():
-                told = [other.get(kit, {}).get(run, {}) for other in others]
-                names = {*parts, *(name for other in told for name in other)}
-                changed = [n for n in names if any(o.get(n) != parts.get(n) for o in told)]
+                other_parts = [other.get(kit, {}).get(run, {}) for other in other_answers]
+                names = {*parts, *(name for other in other_parts for name in other)}
+                changed = [n for n in names if any(o.get(n) != parts.get(n) for o in other_parts)]
                 if changed:
-                    found.setdefault(kit, {})[run] = sorted(changed)
-        return found
+                    differing.setdefault(kit, {})[run] = sorted(changed)
+        return differing
 
     def _answer(self, process: subprocess.Popen[bytes]) -> Prints:
         try:
-            out, err = process.communicate(timeout=_TIMEOUT_S)
+            stdout, err = process.communicate(timeout=_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
             raise ProbeError(f"running the pipelines took more than {_TIMEOUT_S:g} s") from error
         if process.returncode != 0:
             last = err.decode(errors="replace").strip().rpartition("\n")[2]
             raise ProbeError(f"running the pipelines in a process of its own failed: {last}")
-        found: Prints = json.loads(out)
-        return found
+        prints: Prints = json.loads(stdout)
+        return prints
 
 
 def probe(pack: Path, kits: Sequence[str]) -> Prints:
@@ -97,13 +97,13 @@ def probe(pack: Path, kits: Sequence[str]) -> Prints:
     Raises:
         InvalidInputError: The pack cannot be read.
     """
-    from orderkit.adapters.packfolder import read_folder
-    from orderkit.adapters.stationfolder import load_stations
-    from orderkit.core.check import PackFacts, Subject, try_kit
+    from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.adapters.folders.station_folder import load_stations
+    from orderkit.core.check import KitUnderCheck, PackFacts, try_kit
     from orderkit.core.check.trial_runs import fingerprints
 
     facts = PackFacts(read_folder(pack), load_stations(pack))
-    return {kit: fingerprints(try_kit(Subject(kit, facts))) for kit in kits}
+    return {kit: fingerprints(try_kit(KitUnderCheck(kit, facts))) for kit in kits}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """
-Add a kit to a pack: drafted from a few fields, or made from an XRD that exists.
+Add a kit to a pack: drafted from a few fields, or from an existing XRD.
 
-The kit is made in a copy of the pack, generated and tested there, and only what then stands is
-put into the pack, ``pack.yaml`` last: a kit that does not work is never half in it. What the
-author wrote in ``pack.yaml`` stays byte for byte, an entry is added.
+The kit is created, generated and tested in a copy of the pack. Only then its files are written to
+the pack, ``pack.yaml`` last, so that a broken kit never enters it. The text of ``pack.yaml`` stays
+byte for byte; one entry is added.
 
 Called by ``orderkit kit new`` and ``orderkit kit import``.
 """
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.adapters.skeletons import render_skeleton
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit.core.kit.model import spelt_out
@@ -27,13 +27,13 @@ from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.flows.kit import check_kits, generate_kits
-from orderkit.flows.kit.test_kits import ROOM, VALUES, Wanted, run_tests
+from orderkit.flows.kit.test_kits import ROOM, VALUES, TestSelection, run_tests
 
 PACK = PurePosixPath("pack.yaml")
 
 
 class FailsItselfError(OrderkitError):
-    """A kit that was made does not pass the test that was made with it. Nothing was written."""
+    """The new kit fails its own test. Nothing was written."""
 
     def __init__(self, scenario: str, why: str) -> None:
         super().__init__(f"the kit was not added: scenario {scenario} fails: {why}")
@@ -70,9 +70,9 @@ def new_kit(pack: Path, draft: Draft) -> KitAdded:
 
 def group_of(pack: Path) -> str:
     """Return the API group of the pack's kits, or one made from the pack's name."""
-    known = read_pack(read_folder(pack))
-    groups = [xr_kind(kit.xrd).group for kit in known.kits()]
-    return max(groups, key=groups.count) if groups else f"{known.name}.example.org"
+    pack_read = read_pack(read_folder(pack))
+    groups = [xr_kind(kit.xrd).group for kit in pack_read.kits()]
+    return max(groups, key=groups.count) if groups else f"{pack_read.name}.example.org"
 
 
 def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
@@ -87,18 +87,18 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
     check_label("name", name)
     before = _read(pack)
     _check_free(pack, read_pack(before), name, files)
-    with tempfile.TemporaryDirectory(prefix="orderkit-") as place:
-        copy = Path(place) / "pack"
+    with tempfile.TemporaryDirectory(prefix="orderkit-") as temporary:
+        copy = Path(temporary) / "pack"
         copy.mkdir()
         _write(copy, before)
         _write(copy, files)
-        _write(copy, _listed(copy, name))
+        _write(copy, _pack_yaml_with(copy, name))
         generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
-        report = run_tests(Wanted(copy, [name], update=True))
+        report = run_tests(TestSelection(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
-        findings = tuple(map(_said, check_kits.check_pack(copy, [name]).findings))
+        findings = tuple(map(_finding_line, check_kits.check_pack(copy, [name]).findings))
         after = _everything(copy)
     added = {path: data for path, data in after.items() if before.get(path) != data}
     _place(pack, added, before)
@@ -111,22 +111,24 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
     )
 
 
-def _said(entry: Located) -> str:
+def _finding_line(entry: Located) -> str:
     severity = check_kits.severity_of(entry).value
     return f"{entry.file}:{entry.line or 1}: {severity}: {entry.about}"
 
 
 def _read(pack: Path) -> Files:
-    found = dict(read_folder(pack, docs=True))
+    files = dict(read_folder(pack, docs=True))
     values = pack / ROOM / VALUES
     if values.is_file():
-        found[ROOM / VALUES] = values.read_bytes()
-    return found
+        files[ROOM / VALUES] = values.read_bytes()
+    return files
 
 
-def _check_free(pack: Path, known: Pack, name: str, files: Iterable[PurePosixPath]) -> None:
-    if name in known.kit_names:
-        raise RefusedError(f"pack '{known.name}' has a kit '{name}'", hint="choose another name")
+def _check_free(pack: Path, pack_read: Pack, name: str, files: Iterable[PurePosixPath]) -> None:
+    if name in pack_read.kit_names:
+        raise RefusedError(
+            f"pack '{pack_read.name}' has a kit '{name}'", hint="choose another name"
+        )
     rooms = {
         *(PurePosixPath("templates", name), PurePosixPath("stations", name)),
         *(PurePosixPath("day2", name), PurePosixPath("gitops", "apis", name), ROOM / name),
@@ -140,10 +142,10 @@ def _check_free(pack: Path, known: Pack, name: str, files: Iterable[PurePosixPat
             )
 
 
-def _listed(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
+def _pack_yaml_with(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
     """Return pack.yaml with the kit in it."""
-    listed = (copy / PACK).read_bytes()
-    return {PACK: edit(listed, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
+    pack_yaml = (copy / PACK).read_bytes()
+    return {PACK: edit(pack_yaml, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
 
 
 def _write(folder: Path, files: Files) -> None:
@@ -152,22 +154,22 @@ def _write(folder: Path, files: Files) -> None:
 
 
 def _everything(folder: Path) -> dict[PurePosixPath, bytes]:
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         PurePosixPath(path.relative_to(folder)): path.read_bytes()
-        for path in found
+        for path in paths
         if "__pycache__" not in path.parts
     }
 
 
 def _place(pack: Path, added: Files, before: Files) -> None:
-    """Write into the pack, the list of kits last; what was written is taken back on failure."""
-    done: list[PurePosixPath] = []
+    """Write into the pack, the list of kits last; on failure, undo what was written."""
+    touched: list[PurePosixPath] = []
     try:
         for path in sorted(added, key=lambda path: (path == PACK, path)):
-            done.append(path)
+            touched.append(path)
             write_file(pack, path, added[path])
     except BaseException:
-        for path in done:
+        for path in touched:
             write_file(pack, path, before.get(path))
         raise

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.adapters.skeletons import render_skeleton
-from orderkit.adapters.templatefolder import check_free, write_tree
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.adapters.folders.skeletons import render_skeleton
+from orderkit.adapters.folders.template_folder import check_free, write_tree
 from orderkit.core.errors import NotFoundError, OrderkitError, shorten
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.pack import read_pack
@@ -29,7 +29,7 @@ _GIT_S = 30
 
 
 @dataclass(frozen=True, slots=True)
-class PackWanted:
+class PackRequest:
     """What to start, and where."""
 
     folder: Path
@@ -44,7 +44,7 @@ class PackWanted:
 
 @dataclass(frozen=True, slots=True)
 class PackStarted:
-    """A pack that stands in its folder."""
+    """A pack that was started."""
 
     folder: Path
     name: str
@@ -52,30 +52,30 @@ class PackStarted:
     repository: bool
 
 
-def start_pack(wanted: PackWanted) -> PackStarted:
+def start_pack(request: PackRequest) -> PackStarted:
     """
-    Make the folder, whole and committed, or nothing.
+    Create the complete, committed folder, or nothing.
 
     Raises:
         RefusedError: Something is in the folder already.
         InvalidInputError: The name is no RFC 1123 label.
         NotFoundError: git is missing. OrderkitError: git refuses.
     """
-    check_free(wanted.folder)
-    name = wanted.name or _name_of(wanted.folder)
+    check_free(request.folder)
+    name = request.name or _name_of(request.folder)
     check_label("name", name)
-    title = wanted.title or f"The pack of {name}"
+    title = request.title or f"The pack of {name}"
     ours = read_folder(reference_pack())
     values = {
         "name": name,
         "title": title,
-        "orderkit": wanted.orderkit,
+        "orderkit": request.orderkit,
         "versions": dict(read_pack(ours).versions),
     }
     files = {**_shared(ours), **render_skeleton("pack", values)}
-    write_tree(files, wanted.folder, finish=_finished(git=wanted.git))
-    made = tuple(sorted({*files, *read_folder(wanted.folder)}))
-    return PackStarted(wanted.folder, name, made, wanted.git)
+    write_tree(files, request.folder, finish=_finished(git=request.git))
+    paths = tuple(sorted({*files, *read_folder(request.folder)}))
+    return PackStarted(request.folder, name, paths, request.git)
 
 
 def _finished(*, git: bool) -> Callable[[Path], None]:
@@ -133,6 +133,6 @@ def _git(folder: Path, *arguments: str) -> None:
     except FileNotFoundError as error:
         raise NotFoundError("git is not on PATH", hint="install git, or give --no-git") from error
     except subprocess.SubprocessError as error:
-        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
-        told = shorten(said.strip() or str(error))
-        raise OrderkitError(f"git {arguments[0]}: {told}", hint="or give --no-git") from error
+        stderr = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+        problem = shorten(stderr.strip() or str(error))
+        raise OrderkitError(f"git {arguments[0]}: {problem}", hint="or give --no-git") from error

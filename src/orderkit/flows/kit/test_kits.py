@@ -1,10 +1,9 @@
 """
-Run a pack's scenarios and compare what comes out with what is expected.
+Run a pack's scenarios and compare the results with the expected files.
 
 ``tests/kits/<kit>/<case>/`` holds ``scenario.yaml`` and ``expected/``. With `update`, expected
-files are written anew, but never against the scenario's own word: what must be refused and is not,
-or is and must not be, stays a failure. One broken scenario or kit does not keep the others from
-running. Called by ``orderkit kit test`` and ``orderkit kit new``.
+files are rewritten, but never against the scenario's ``refused``: a missing or unexpected refusal
+stays a failure. A broken scenario or kit does not stop the others. Called by ``orderkit kit test``.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.check.golden import Difference, Golden, Outcome, differences, golden
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.check.golden import Difference, Golden, ScenarioOutcome, differences, golden
 from orderkit.core.check.scenario import Scenario, read_scenario
 from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError, OrderkitError, UsageError
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.yaml import yaml11
-from orderkit.flows.kit.try_scenario import Trial, prepare
+from orderkit.flows.kit.try_scenario import ScenarioTrial, prepare
 
 ROOM = PurePosixPath("tests", "kits")
 SCENARIO, EXPECTED, VALUES = "scenario.yaml", "expected", "values.yaml"
 _VALUES_SCHEMA = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-class Result(StrEnum):
+class ScenarioResult(StrEnum):
     """What became of a scenario."""
 
     PASSED = "passed"
@@ -43,7 +42,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TestSelection:
     """What to run: kits (all if empty), and of their cases those that match."""
 
     pack: Path
@@ -57,11 +56,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One scenario that was run. `message` says what a difference cannot say."""
+    """One scenario that was run. `message` explains a failure without a difference."""
 
     kit: str
     case: str
-    result: Result
+    result: ScenarioResult
     seconds: float
     reason: str = ""
     message: str = ""
@@ -74,7 +73,7 @@ class Tested:
 
     @property
     def ok(self) -> bool:
-        return self.result in {Result.PASSED, Result.UPDATED}
+        return self.result in {ScenarioResult.PASSED, ScenarioResult.UPDATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class TestReport:
     untested: tuple[str, ...]
     seconds: float
 
-    def count(self, result: Result) -> int:
+    def count(self, result: ScenarioResult) -> int:
         """Return how many scenarios came to this result."""
         return sum(case.result is result for case in self.cases)
 
@@ -94,7 +93,7 @@ class TestReport:
         return all(case.ok for case in self.cases)
 
 
-def run_tests(wanted: Wanted) -> TestReport:
+def run_tests(request: TestSelection) -> TestReport:
     """
     Run scenarios; with `update` write what differs.
 
@@ -103,25 +102,25 @@ def run_tests(wanted: Wanted) -> TestReport:
         UsageError: No scenario matches the pattern.
         OSError: The folder cannot be read or written.
     """
-    begun = time.perf_counter()
-    pack = read_pack(read_folder(wanted.pack))
-    names = [*wanted.kits] or _kits(wanted.pack, pack)
-    for name in wanted.kits:
+    start_s = time.perf_counter()
+    pack = read_pack(read_folder(request.pack))
+    names = [*request.kits] or _kits(request.pack, pack)
+    for name in request.kits:
         if name not in pack.kit_names:
             pack.kit(name)  # says which kits there are
-    found = {name: _cases(wanted.pack, name) for name in names}
+    cases_by_kit = {name: _cases(request.pack, name) for name in names}
     matching = {
-        name: [case for case in cases if _matches(f"{name}/{case}", wanted.pattern)]
-        for name, cases in found.items()
+        name: [case for case in cases if _matches(f"{name}/{case}", request.pattern)]
+        for name, cases in cases_by_kit.items()
     }
-    if wanted.pattern and not any(matching.values()):
+    if request.pattern and not any(matching.values()):
         raise UsageError(
-            f"no scenario matches '{wanted.pattern}'", hint="scenarios are named <kit>/<case>"
+            f"no scenario matches '{request.pattern}'", hint="scenarios are named <kit>/<case>"
         )
-    runner = _Runner(wanted, pack)
+    runner = _Runner(request, pack)
     cases = tuple(tested for name in names for tested in runner.kit(name, matching[name]))
-    untested = tuple(name for name, cases in found.items() if not cases)
-    return TestReport(cases, untested, time.perf_counter() - begun)
+    untested = tuple(name for name, cases in cases_by_kit.items() if not cases)
+    return TestReport(cases, untested, time.perf_counter() - start_s)
 
 
 def _kits(folder: Path, pack: Pack) -> list[str]:
@@ -148,8 +147,8 @@ def _matches(name: str, pattern: str) -> bool:
 class _Runner:
     """Runs the scenarios of one pack; stations are loaded once."""
 
-    def __init__(self, wanted: Wanted, pack: Pack) -> None:
-        self._wanted, self._pack = wanted, pack
+    def __init__(self, request: TestSelection, pack: Pack) -> None:
+        self._wanted, self._pack = request, pack
         self._stations: Mapping[str, Station] | None = None
 
     def kit(self, name: str, cases: Sequence[str]) -> Iterator[Tested]:
@@ -160,22 +159,24 @@ class _Runner:
             trial = self._prepared(name)
         except OrderkitError as error:
             for case in cases:
-                yield Tested(name, case, Result.BROKEN, 0, message=_told(error))
+                yield Tested(name, case, ScenarioResult.BROKEN, 0, message=_error_text(error))
             return
         for case in cases:
             yield self._case(trial, case)
 
-    def _prepared(self, name: str) -> Trial:
+    def _prepared(self, name: str) -> ScenarioTrial:
         if self._stations is None:
             self._stations = load_stations(self._wanted.pack)
-        place = self._wanted.pack / ROOM / VALUES
+        values_file = self._wanted.pack / ROOM / VALUES
         values: dict[str, str] = {}
-        if place.is_file():
-            values = yaml11.load(place.read_bytes(), name=str(ROOM / VALUES), schema=_VALUES_SCHEMA)
+        if values_file.is_file():
+            values = yaml11.load(
+                values_file.read_bytes(), name=str(ROOM / VALUES), schema=_VALUES_SCHEMA
+            )
         return prepare(self._pack, name, self._stations, values, self._wanted.functions)
 
-    def _case(self, trial: Trial, case: str) -> Tested:
-        kit, begun = trial.kit.name, time.perf_counter()
+    def _case(self, trial: ScenarioTrial, case: str) -> Tested:
+        kit, start_s = trial.kit.name, time.perf_counter()
         folder = self._wanted.pack / ROOM / kit / case
         reason = ""
         try:
@@ -183,21 +184,21 @@ class _Runner:
             reason = scenario.reason
             outcome = trial.run(scenario, case=case)
         except OrderkitError as error:
-            spent = time.perf_counter() - begun
-            return Tested(kit, case, Result.BROKEN, spent, reason, _told(error))
+            spent = time.perf_counter() - start_s
+            return Tested(kit, case, ScenarioResult.BROKEN, spent, reason, _error_text(error))
         differing = differences(_expected(folder / EXPECTED), golden(outcome))
-        message = _against_intention(scenario, outcome)
-        result = Result.FAILED if differing or message else Result.PASSED
+        message = _refusal_mismatch(scenario, outcome)
+        result = ScenarioResult.FAILED if differing or message else ScenarioResult.PASSED
         if differing and not message and self._wanted.update:
-            for one in differing:
-                path = ROOM / kit / case / EXPECTED / one.path
-                write_file(self._wanted.pack, path, one.after)
-            result = Result.UPDATED
+            for difference in differing:
+                path = ROOM / kit / case / EXPECTED / difference.path
+                write_file(self._wanted.pack, path, difference.after)
+            result = ScenarioResult.UPDATED
         if differing and not message and not (folder / EXPECTED).is_dir():
-            message = "nothing is expected yet: run with --update and read what it writes"
-        spent = time.perf_counter() - begun
-        told = () if message else differing
-        return Tested(kit, case, result, spent, reason, message, told, outcome.not_run)
+            message = "there are no expected files yet: run with --update and review them"
+        spent = time.perf_counter() - start_s
+        shown_differences = () if message else differing
+        return Tested(kit, case, result, spent, reason, message, shown_differences, outcome.not_run)
 
 
 def _scenario(folder: Path, name: PurePosixPath) -> Scenario:
@@ -207,24 +208,24 @@ def _scenario(folder: Path, name: PurePosixPath) -> Scenario:
 
 
 def _expected(folder: Path) -> Golden:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {PurePosixPath(path.relative_to(folder)): path.read_bytes() for path in found}
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {PurePosixPath(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def _against_intention(scenario: Scenario, outcome: Outcome) -> str:
+def _refusal_mismatch(scenario: Scenario, outcome: ScenarioOutcome) -> str:
     """Say what contradicts the scenario's ``refused``; empty if nothing does."""
     refusal = outcome.refusal
     if refusal is None:
-        wanted = scenario.refused
-        return f"was not refused, but must be (refused: {wanted})" if wanted else ""
-    said = f"refused by {refusal.stage}: {refusal.message}"
+        stage = scenario.refused
+        return f"was not refused, but must be (refused: {stage})" if stage else ""
+    refusal_text = f"refused by {refusal.stage}: {refusal.message}"
     hint = f" ({refusal.hint})" if refusal.hint else ""
     if scenario.refused is None:
-        return f"{said}{hint}; if it must be, write 'refused: {refusal.stage}'"
+        return f"{refusal_text}{hint}; if it must be, write 'refused: {refusal.stage}'"
     if scenario.refused is not refusal.stage:
-        return f"{said}{hint}; it must be refused by {scenario.refused}"
+        return f"{refusal_text}{hint}; it must be refused by {scenario.refused}"
     return ""
 
 
-def _told(error: OrderkitError) -> str:
+def _error_text(error: OrderkitError) -> str:
     return f"{error} ({error.hint})" if error.hint else str(error)

@@ -1,5 +1,5 @@
 """
-Send a scenario through a kit as an order goes: form, files, XR, pipeline. Nothing is written.
+Run a scenario through a kit like an order: form, files, XR, pipeline. Nothing is written.
 
 A `Trial` is prepared once per kit and takes any number of scenarios. The form and the files are
 those of the template's own steps, run dry; the XR is judged by ``core.schema.validate``; the
@@ -19,15 +19,16 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.check.golden import Outcome, Refusal
-from orderkit.core.check.scenario import Scenario, Stage
-from orderkit.core.crossplane.composed import Step, World, steps_of
+from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
+from orderkit.core.check.scenario import RefusalStage, Scenario
+from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
-from orderkit.core.crossplane.simulation import Simulation, Surroundings, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of, name_shown
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
@@ -53,13 +54,13 @@ _USER = scaffolder.User("user:default/tester")
 class _RefusedError(Exception):
     """A stage refused; carries the refusal out of the stages."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ScenarioRefusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ScenarioTrial:
     """A kit, ready to take scenarios."""
 
     kit: Kit
@@ -67,12 +68,12 @@ class Trial:
     """``templates/<kit>``, with the values of the platform baked in."""
     template: Template | None
     validator: Validator
-    steps: tuple[Step, ...] | None
+    steps: tuple[PipelineStep, ...] | None
     world: World
     composition: str = ""
     """Its name, as the XR shows it."""
 
-    def run(self, scenario: Scenario, *, case: str) -> Outcome:
+    def run(self, scenario: Scenario, *, case: str) -> ScenarioOutcome:
         """
         Send a scenario through the kit; `case` names an XR that has no name.
 
@@ -84,7 +85,7 @@ class Trial:
             result = self._judged(_delivered(self.kit, xr))
             return self._assembled(scenario, files, result)
         except _RefusedError as refused:
-            return Outcome(refused.refusal)
+            return ScenarioOutcome(refused.refusal)
 
     def _ordered(self, scenario: Scenario, case: str) -> tuple[Mapping[PurePosixPath, bytes], Any]:
         if scenario.values is None:
@@ -96,13 +97,13 @@ class Trial:
                 "is missing, so there is no form for values",
                 hint="run 'orderkit kit generate', or give an xr",
             )
-        with _stage(Stage.FORM):
+        with _stage(RefusalStage.FORM):
             values = self.template.validate(scenario.values)
             order = self.kit.order_id(values)
             self.kit.team(values)
-        with _stage(Stage.FILES):
+        with _stage(RefusalStage.FILES):
             files = self._rendered(values)
-        with _stage(Stage.XR):
+        with _stage(RefusalStage.XR):
             return files, check_order_files(self.kit, order, files, self.validator)
 
     def _rendered(self, values: Mapping[str, Any]) -> dict[PurePosixPath, bytes]:
@@ -122,36 +123,38 @@ class Trial:
     def _judged(self, xr: Manifest) -> Manifest:
         report = self.validator.check(xr)
         for finding in report.findings:
-            raise _RefusedError(Refusal(Stage.XR, str(finding), finding.hint))
+            raise _RefusedError(ScenarioRefusal(RefusalStage.XR, str(finding), finding.hint))
         return report.result
 
     def _assembled(
         self, scenario: Scenario, files: Mapping[PurePosixPath, bytes], xr: Manifest
-    ) -> Outcome:
+    ) -> ScenarioOutcome:
         why_not = self._why_not_run()
         if why_not or self.steps is None:
-            return Outcome(None, files, None, why_not)
+            return ScenarioOutcome(None, files, None, why_not)
         status = {"status": dict(scenario.status)} if scenario.status else {}
-        around = Surroundings(
+        around = SimulatedWorld(
             existing=scenario.required,
             observed=_adopted({**xr, **status}, scenario.observed),
             statuses=scenario.statuses,
             composition=self.composition,
         )
         once = {"rounds_max": 1} if scenario.run == "once" else {}
-        found = simulate({**xr, **status}, self.steps, self.world, around, **once)
-        _refuse_failed(found, once=bool(once))
-        self._check_status(xr, found)
-        return Outcome(None, files, found)
+        simulation = simulate({**xr, **status}, self.steps, self.world, around, **once)
+        _refuse_failed(simulation, once=bool(once))
+        self._check_status(xr, simulation)
+        return ScenarioOutcome(None, files, simulation)
 
-    def _check_status(self, xr: Manifest, found: Simulation) -> None:
+    def _check_status(self, xr: Manifest, simulation: Simulation) -> None:
         """Refuse a status that the XRD does not declare, as the API server does on every round."""
-        shown = {**xr, "status": dict(found.final.status)}
-        for finding in self.validator.check(shown).findings:
+        final_xr = {**xr, "status": dict(simulation.final.status)}
+        for finding in self.validator.check(final_xr).findings:
             if finding.path.partition(".")[0] == "status":
                 raise _RefusedError(
-                    Refusal(
-                        Stage.PIPELINE, f"the status cannot be written: {finding}", finding.hint
+                    ScenarioRefusal(
+                        RefusalStage.PIPELINE,
+                        f"the status cannot be written: {finding}",
+                        finding.hint,
                     )
                 )
 
@@ -170,7 +173,7 @@ def prepare(
     stations: Mapping[str, Station],
     values: Mapping[str, str],
     processes: Sequence[FunctionProcess] = (),
-) -> Trial:
+) -> ScenarioTrial:
     """
     Read a kit for trials.
 
@@ -182,16 +185,17 @@ def prepare(
         NotFoundError: The pack has no such kit.
         InvalidInputError: A file of the kit is broken, or a value is missing.
     """
-    kit = pack.kit(name)
+    pack.kit(name)  # says which kits there are
+    kit = checked_kit(name, pack.files)
     folder = _baked(pack, name, values)
     template = PurePosixPath("template.yaml")
     composition = composition_of(pack.files, kit)
     steps = None if composition is None else steps_of(composition["spec"])
-    called = {step.function for step in steps or ()}
-    here = functions_here(stations, packages_of(pack.files), called).functions
-    remote = stations_of(each for each in processes if each.name in called)
-    functions = {**here, **remote}
-    return Trial(
+    called_functions = {step.function for step in steps or ()}
+    local = functions_here(stations, packages_of(pack.files), called_functions).functions
+    remote = stations_of(process for process in processes if process.name in called_functions)
+    functions = {**local, **remote}
+    return ScenarioTrial(
         kit,
         folder,
         parse_template(folder[template], name=f"templates/{name}/template.yaml")
@@ -199,7 +203,7 @@ def prepare(
         else None,
         Validator(kit.xrd),
         steps,
-        World(functions, foreign=called - functions.keys(), remote=remote.keys()),
+        World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
         name_shown(kit.xrd, composition) if composition else "",
     )
 
@@ -214,7 +218,7 @@ def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPa
 class _stage:  # noqa: N801 - reads as a statement
     """Turn errors raised inside into a refusal by this stage."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: RefusalStage) -> None:
         self._stage = stage
 
     def __enter__(self) -> None:
@@ -222,7 +226,7 @@ class _stage:  # noqa: N801 - reads as a statement
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OrderkitError):
-            raise _RefusedError(Refusal(self._stage, str(error), error.hint)) from error
+            raise _RefusedError(ScenarioRefusal(self._stage, str(error), error.hint)) from error
 
 
 def _completed(kind: Kind, xr: Manifest, case: str) -> Manifest:
@@ -255,15 +259,15 @@ def _adopted(xr: Manifest, observed: Mapping[str, Manifest]) -> dict[str, Manife
     }
 
 
-def _refuse_failed(found: Simulation, *, once: bool) -> None:
-    if found.error:
-        raise _RefusedError(Refusal(Stage.PIPELINE, found.error))
-    if not (once or found.settled):
-        rounds = len(found.rounds)
+def _refuse_failed(simulation: Simulation, *, once: bool) -> None:
+    if simulation.error:
+        raise _RefusedError(ScenarioRefusal(RefusalStage.PIPELINE, simulation.error))
+    if not (once or simulation.settled):
+        rounds = len(simulation.rounds)
         raise _RefusedError(
-            Refusal(
-                Stage.PIPELINE,
-                f"nothing settles: the last of {rounds} rounds still changed something",
-                "a station whose answer changes though its request does not is not deterministic",
+            ScenarioRefusal(
+                RefusalStage.PIPELINE,
+                f"the pipeline never settles: the last of {rounds} rounds still changed something",
+                "a station is not deterministic if its answer changes for the same request",
             )
         )

@@ -1,13 +1,13 @@
 """
-Take a living XR, or a repository made by hand, over as an order; the XR is not touched.
+Turn a live XR, or a repository made by hand, into an order. The XR is not changed.
 
-What an order needs besides its XR is added: record, catalog entry, README, as the kit's skeleton
+Adds what an order needs besides its XR: record, catalog entry, README, as the kit's skeleton
 writes them for these values; then it is registered. An XR without a repository gets one, with the
 XR as its author would have written it (``core.objects.export``), so that its first delivery changes
-nothing. Every step is *ensure*: repeating it goes on, or finds everything done.
+nothing. Every step is *ensure*: a repetition continues, or finds everything done.
 
-What an order could not look like is refused before anything is written: another name than the
-kit gives it, a value that form or XRD refuse, a repository that is something else.
+Refuses before anything is written what no order could be: another name than the kit gives it, a
+value that the form or the XRD refuses, a repository that holds something else.
 
 Called by ``orderkit adopt``.
 """
@@ -32,7 +32,6 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
-from orderkit.flows.order.interpreting import published_template
 from orderkit.flows.order.registering import Registration, check_free, register
 from orderkit.flows.platform import (
     Platform,
@@ -43,6 +42,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
+from orderkit.flows.template.published_templates import published_template
 from orderkit.ports.forge import FileChange, Operation
 
 CATALOG_FILE = PurePosixPath("catalog-info.yaml")
@@ -52,14 +52,14 @@ Files = Mapping[PurePosixPath, bytes]
 
 @dataclass(frozen=True, slots=True)
 class AdoptRequest:
-    """What to take over: ``owner/repository``, or ``Kind/name`` of a living XR."""
+    """What to adopt: ``owner/repository``, or ``Kind/name`` of a live XR."""
 
     subject: str
     requester: str
     namespace: str = ""
-    """Of a namespaced XR."""
+    """Namespace of the XR; empty if it is cluster-scoped."""
     team: str = ""
-    """Whose a living XR becomes, where no field of its kit says so."""
+    """The team that owns the order, if no field of the XR names it."""
     dry_run: bool = False
 
 
@@ -69,7 +69,7 @@ class Adopted:
 
     entry: OrderEntry
     kit: str
-    written: tuple[PurePosixPath, ...]
+    files_written: tuple[PurePosixPath, ...]
     commit: CommitSha | None
     """The repository's head afterwards; None for a dry run of a new one."""
     changed: bool
@@ -81,7 +81,7 @@ class Adopted:
             "team": self.entry.team,
             "kit": self.kit,
             "repository": str(self.entry.repository),
-            "written": list(map(str, self.written)),
+            "written": list(map(str, self.files_written)),
             "commit": self.commit,
             "changed": self.changed,
         }
@@ -89,88 +89,92 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """An XR found, its kit, and the file that holds it or shall hold it."""
+    """The XR to adopt, its kit, and the file that holds it or will hold it."""
 
     kit: Kit
     xr: Manifest
     path: PurePosixPath
     data: bytes
     repository: RepoId | None
-    """Where it stands already."""
+    """The repository that holds it; None for a live XR."""
 
 
-def adopt(platform: Platform, wanted: AdoptRequest) -> Adopted:
+def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
     """
-    Make an order of what is there. Idempotent, resumable.
+    Turn an existing repository or XR into an order. Idempotent, resumable.
 
     Raises:
         NotFoundError: No such repository, XR or team; no kit has that kind.
-        InvalidInputError: What is there is no order of the kit: its name, place or values.
+        InvalidInputError: It cannot be an order of the kit: wrong name, repository or values.
         RefusedError: The repository holds something else, or several XRs; the team may not have it.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
     """
-    check_requester(wanted.requester)
+    check_requester(request.requester)
     kits = published_pack(platform).kits()
-    found = _living(platform, wanted, kits) or _written(platform, wanted, kits)
-    entry, rendered = _rendered(platform, wanted, found)
-    check_order_files(found.kit, entry.order, {found.path: found.data})
-    if found.repository not in (None, entry.repository):
+    subject = _from_cluster(platform, request, kits) or _from_repository(platform, request, kits)
+    entry, rendered = _rendered(platform, request, subject)
+    check_order_files(subject.kit, entry.order, {subject.path: subject.data})
+    if subject.repository not in (None, entry.repository):
         raise InvalidInputError(
             "repository",
-            str(found.repository),
-            f"is not where this order belongs: {entry.repository}",
+            str(subject.repository),
+            f"is not the repository of this order, which is {entry.repository}",
             hint="rename or transfer it on the forge, then repeat the command",
         )
-    seen = ledger_snapshot(platform)
-    check_free(entry, seen.blobs)
-    team = check_may_order(platform, entry, found.kit.name, seen)
-    if entry.application_path not in seen.blobs:
-        check_values(team, found.kit, found.xr)
-    missing = _missing(platform, entry, found, rendered)
-    if wanted.dry_run:
+    snapshot = ledger_snapshot(platform)
+    check_free(entry, snapshot.blobs)
+    team = check_may_order(platform, entry, subject.kit.name, snapshot)
+    if entry.application_path not in snapshot.blobs:
+        check_values(team, subject.kit, subject.xr)
+    missing = _missing(platform, entry, subject, rendered)
+    if request.dry_run:
         head = platform.forge.head(entry.repository)
-        known = entry.application_path in seen.blobs
-        return Adopted(entry, found.kit.name, tuple(missing), head, not known or bool(missing))
-    return _taken(platform, wanted, entry, found, missing)
+        is_registered = entry.application_path in snapshot.blobs
+        return Adopted(
+            entry, subject.kit.name, tuple(missing), head, not is_registered or bool(missing)
+        )
+    return _adopted(platform, request, entry, subject, missing)
 
 
-def _taken(
-    platform: Platform, wanted: AdoptRequest, entry: OrderEntry, found: _Subject, missing: Files
+def _adopted(
+    platform: Platform, request: AdoptRequest, entry: OrderEntry, subject: _Subject, missing: Files
 ) -> Adopted:
     if missing:
-        _write(platform, wanted, entry, found.kit, missing)
-    registration = Registration(entry.order, found.kit.name, entry.team, wanted.requester)
+        _write(platform, request, entry, subject.kit, missing)
+    registration = Registration(entry.order, subject.kit.name, entry.team, request.requester)
     registered = register(platform, registration)
     url = f"{platform.forge.base_url}/{entry.repository}/src/branch/main/{CATALOG_FILE}"
     platform.catalog.register(url)
     head = platform.forge.head(entry.repository)
     changed = bool(missing) or registered.changed
-    return Adopted(entry, found.kit.name, tuple(missing), head, changed)
+    return Adopted(entry, subject.kit.name, tuple(missing), head, changed)
 
 
 def _write(
-    platform: Platform, wanted: AdoptRequest, entry: OrderEntry, kit: Kit, files: Files
+    platform: Platform, request: AdoptRequest, entry: OrderEntry, kit: Kit, files: Files
 ) -> None:
     title = kit.title or kit.name
     platform.forge.ensure_repo(entry.repository, description=f"{title} of team {entry.team}")
     digest = hashlib.sha256(b"\0".join(files[path] for path in sorted(files))).hexdigest()[:12]
     operation = Operation(
-        f"adopt-{entry.order}-{digest}", wanted.requester, f"{entry.order}: adopted"
+        f"adopt-{entry.order}-{digest}", request.requester, f"{entry.order}: adopted"
     )
     changes = [FileChange(path, files[path], None) for path in sorted(files)]
     platform.forge.write(entry.repository, changes, operation)
 
 
-# --- what is there
+# --- what exists
 
 
-def _living(platform: Platform, wanted: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject | None:
-    """Find a living XR, if the subject names a kind of a kit."""
-    kind, slash, name = wanted.subject.partition("/")
+def _from_cluster(
+    platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]
+) -> _Subject | None:
+    """Find a live XR, if the subject names a kind of a kit."""
+    kind, slash, name = request.subject.partition("/")
     kit = next((kit for kit in kits if slash and kit.kind.kind.lower() == kind.lower()), None)
     if kit is None:
         return None
-    key = ObjectKey(kit.kind, name, wanted.namespace)
+    key = ObjectKey(kit.kind, name, request.namespace)
     xr = get_object(platform, key)
     if xr is None:
         raise NotFoundError(
@@ -178,7 +182,9 @@ def _living(platform: Platform, wanted: AdoptRequest, kits: tuple[Kit, ...]) -> 
             hint="check name and --namespace; a repository is named owner/name",
         )
     if metadata(xr).get("deletionTimestamp"):
-        raise RefusedError(f"{key} is being deleted", hint="there is nothing left to take over")
+        raise RefusedError(
+            f"{key} is being deleted", hint="an XR that is being deleted cannot become an order"
+        )
     manifest = authored(xr)
     head = "---\n# Taken over as it was living. Edit it, commit, and the change is delivered.\n"
     text = head + yaml11.dump(manifest).removeprefix("---\n")
@@ -186,35 +192,37 @@ def _living(platform: Platform, wanted: AdoptRequest, kits: tuple[Kit, ...]) -> 
     return _Subject(kit, manifest, path, text.encode(), None)
 
 
-def _written(platform: Platform, wanted: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
+def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
     """Find the one XR of a repository made by hand."""
-    owner, slash, name = wanted.subject.partition("/")
+    owner, slash, name = request.subject.partition("/")
     if not (owner and slash and name) or "/" in name:
         kinds = ", ".join(kit.kind.kind for kit in kits)
         raise InvalidInputError(
             "subject",
-            wanted.subject,
-            "names neither a repository nor a living XR",
+            request.subject,
+            "names neither a repository nor a live XR",
             hint=f"write owner/repository, or Kind/name with one of {kinds}",
         )
     repository = RepoId(owner, name)
-    seen = snapshot(platform, repository)
-    if seen is None:
+    files = snapshot(platform, repository)
+    if files is None:
         raise NotFoundError(f"{repository}: no such repository, or it is empty")
     by_kind = {(kit.kind.group, kit.kind.kind): kit for kit in kits}
-    found: list[_Subject] = []
-    for path in sorted(path for path in seen.blobs if path.suffix in _YAML):
-        revision = platform.forge.read(repository, path, seen.commit)
+    subjects: list[_Subject] = []
+    for path in sorted(path for path in files.blobs if path.suffix in _YAML):
+        revision = platform.forge.read(repository, path, files.commit)
         for xr in _objects(path, revision.data) if revision else ():
             kit = by_kind.get((Kind.of(xr).group, Kind.of(xr).kind))
             if kit and revision:
-                found.append(_Subject(kit, xr, path, revision.data, repository))
-    delivered = [each for each in found if each.path.is_relative_to(MANIFESTS)]
-    return _only(repository, delivered, [each for each in found if each not in delivered])
+                subjects.append(_Subject(kit, xr, path, revision.data, repository))
+    delivered = [subject for subject in subjects if subject.path.is_relative_to(MANIFESTS)]
+    return _only_one(
+        repository, delivered, [subject for subject in subjects if subject not in delivered]
+    )
 
 
 def _objects(path: PurePosixPath, data: bytes) -> tuple[Manifest, ...]:
-    """Read what is delivered; elsewhere any other YAML may stand."""
+    """Read the objects of a file; outside manifests/, skip what cannot be parsed."""
     try:
         return parse_manifests(str(path), data)
     except ManifestError:
@@ -223,22 +231,25 @@ def _objects(path: PurePosixPath, data: bytes) -> tuple[Manifest, ...]:
         return ()
 
 
-def _only(repository: RepoId, found: list[_Subject], elsewhere: list[_Subject]) -> _Subject:
-    if len(found) == 1:
-        return found[0]
-    told = ", ".join(f"{each.path} ({metadata(each.xr).get('name')})" for each in found)
-    if found:
+def _only_one(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Subject]) -> _Subject:
+    if len(subjects) == 1:
+        return subjects[0]
+    listed_xrs = ", ".join(
+        f"{subject.path} ({metadata(subject.xr).get('name')})" for subject in subjects
+    )
+    if subjects:
         raise RefusedError(
-            f"{repository} holds {len(found)} XRs, an order has one: {told}",
+            f"{repository} holds {len(subjects)} XRs, an order has one: {listed_xrs}",
             hint="give each a repository of its own",
         )
     if elsewhere:
         raise RefusedError(
-            f"{repository}: {elsewhere[0].path} is not below {MANIFESTS}/, which is delivered",
+            f"{repository}: {elsewhere[0].path} is not below {MANIFESTS}/,"
+            " and only that folder is delivered",
             hint=f"move it there: git mv {elsewhere[0].path} {MANIFESTS}/",
         )
     raise NotFoundError(
-        f"{repository}: no file below {MANIFESTS}/ holds an XR of a kit of this platform"
+        f"{repository}: no file below {MANIFESTS}/ holds an XR of one of this platform's kits"
     )
 
 
@@ -246,44 +257,47 @@ def _only(repository: RepoId, found: list[_Subject], elsewhere: list[_Subject]) 
 
 
 def _rendered(
-    platform: Platform, wanted: AdoptRequest, found: _Subject
+    platform: Platform, request: AdoptRequest, subject: _Subject
 ) -> tuple[OrderEntry, dict[PurePosixPath, bytes]]:
-    """Name the order by its values, and render what its skeleton writes for them, dry."""
-    order = found.repository.name if found.repository else str(metadata(found.xr)["name"])
-    team = found.repository.owner if found.repository else wanted.team
-    if not team and not found.kit.team_from:
+    """Derive the order's name from its values, and render its skeleton without publishing."""
+    order = subject.repository.name if subject.repository else str(metadata(subject.xr)["name"])
+    team = subject.repository.owner if subject.repository else request.team
+    if not team and not subject.kit.team_from:
         raise InvalidInputError(
-            "team", "", "is not said by the XR", hint="say whose it becomes: --team NAME"
+            "team",
+            "",
+            "is not named by the XR",
+            hint="name the team that owns the order: --team NAME",
         )
-    source = published_template(platform, found.kit.name)
-    spec = dig(found.xr, "spec", default={})
-    parameters = source.template.validate(order_data(found.kit, spec, order=order, team=team))
+    source = published_template(platform, subject.kit.name)
+    spec = dig(subject.xr, "spec", default={})
+    parameters = source.template.validate(order_data(subject.kit, spec, order=order, team=team))
     result = scaffolder.run(
         source.template,
         parameters,
         files=source.folder,
         services=None,
-        user=scaffolder.User(wanted.requester),
+        user=scaffolder.User(request.requester),
         task_id=f"adopt-{order}",
         on_step=lambda _: None,
         options=scaffolder.TaskOptions(dry_run=True),
     )
-    entry = OrderEntry(found.kit.team(parameters), found.kit.order_id(parameters))
+    entry = OrderEntry(subject.kit.team(parameters), subject.kit.order_id(parameters))
     return entry, {path: file.data for path, file in result.workspace.items()}
 
 
 def _missing(
-    platform: Platform, entry: OrderEntry, found: _Subject, rendered: Files
+    platform: Platform, entry: OrderEntry, subject: _Subject, rendered: Files
 ) -> dict[PurePosixPath, bytes]:
-    """Return what the repository lacks; what it has stays as it is."""
-    seen = snapshot(platform, entry.repository)
-    there = seen.blobs if seen else {}
-    if there and found.repository is None and order_file.PATH not in there:
+    """Return the files that the repository lacks; existing files are never replaced."""
+    files = snapshot(platform, entry.repository)
+    blobs = files.blobs if files else {}
+    if blobs and subject.repository is None and order_file.PATH not in blobs:
         raise RefusedError(
-            f"{entry.repository} is there already, and no order",
-            hint=f"take the repository over: orderkit adopt {entry.repository}",
+            f"{entry.repository} exists already and is not an order",
+            hint=f"adopt the repository: orderkit adopt {entry.repository}",
         )
-    needed = {p: data for p, data in rendered.items() if not p.is_relative_to(MANIFESTS)}
-    if found.repository is None and not any(p.is_relative_to(MANIFESTS) for p in there):
-        needed[found.path] = found.data
-    return {path: data for path, data in needed.items() if path not in there}
+    contents = {p: data for p, data in rendered.items() if not p.is_relative_to(MANIFESTS)}
+    if subject.repository is None and not any(p.is_relative_to(MANIFESTS) for p in blobs):
+        contents[subject.path] = subject.data
+    return {path: data for path, data in contents.items() if path not in blobs}

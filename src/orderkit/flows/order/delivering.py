@@ -1,9 +1,9 @@
 """
 Wait until one commit of an order is delivered and Ready, or say why it is not.
 
-A later commit that contains it counts: others go on working. An operation of the Application that
-is still busy with an older commit is ended, because it keeps newer ones from being applied. Called
-by ``orderkit change`` and ``orderkit revert``.
+A later commit that contains it counts too, because other people continue to commit. An operation of
+the Application on an older commit is ended, because it blocks newer commits.
+Called by ``orderkit change`` and ``revert``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from orderkit.core.objects.kube_objects import ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.ledger import team_namespace
 from orderkit.core.order.order_state import OrderState, short
-from orderkit.flows.argocd.refreshing import Urging, application_key
+from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
@@ -29,7 +29,7 @@ class _Watch:
         self, platform: Platform, live: LiveOrder, xr: ObjectKey, commit: CommitSha
     ) -> None:
         self._platform, self._live, self._xr, self._commit = platform, live, xr, commit
-        self._urging = Urging(platform, live.repository, commit)
+        self._urging = StuckOperationEnder(platform, live.repository, commit)
 
     def look(self) -> OrderState:
         application = get_object(self._platform, application_key(self._live.entry.order))
@@ -53,7 +53,7 @@ def await_commit(
     Wait until the order is Ready at a commit, or at a later one that contains it.
 
     Raises:
-        IncompleteError: Not in time; the message has the first failing reason.
+        IncompleteError: It timed out; the message has the first failing reason.
         NotFoundError, RefusedError: The order is gone or ending.
     """
     live = find_living(platform, order)
@@ -64,7 +64,7 @@ def await_commit(
         watch.look,
         lambda state: state.ready,
         timeout_s=timeout_s,
-        what=f"{order}: becoming Ready at {short(commit)}",
+        goal=f"{order}: becoming Ready at {short(commit)}",
         why_not=lambda state: f"{state.phase}: {state.reason}",
         advice=lambda state: state.advice,
         on_look=on_state,
@@ -72,7 +72,7 @@ def await_commit(
 
 
 def _placed(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
-    """Return where an XR is that names no namespace: where its Application delivers to."""
+    """Return the namespace of an XR that names none: the destination of its Application."""
     if xr.namespace or not live.kit.namespaced:
         return xr
     return replace(xr, namespace=team_namespace(live.entry.team))

@@ -1,10 +1,9 @@
 """
-Answer a program that asks whether an XR's user may go on, from the cluster alone.
+Tell a program whether an XR's user may continue, from the cluster alone.
 
-A chat front end asks before each request. So the forge is not needed for an answer once the kit
-is known: the kit's words are kept for a minute, and for longer while the forge cannot be reached.
-The XR itself is read each time. Whatever keeps the answer from being known is an
-`UnknownGateError`, never a verdict.
+A chat front end asks before each request, so the forge is not needed once the kit is known: the kit
+is cached for a minute, and longer while the forge cannot be reached. The XR itself is read each
+time. If the answer cannot be determined, that is an `UnknownGateError`, never a verdict.
 
 Called by ``web.kit_gates``.
 """
@@ -22,7 +21,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.kit.gate import Verdict, judged
+from orderkit.core.kit.gate import GateVerdict, verdict_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import (
@@ -41,16 +40,16 @@ from orderkit.ports.cluster import NoSuchKindError
 
 _KIT_KEPT_S = 60.0
 _DEPTH_MAX = 8
-"""XRs above an XR; more than anybody nests."""
+"""Bound on the number of XRs above an XR."""
 
 
 class UnknownGateError(UnreachableError):
-    """Nobody knows now whether the user may go on; asking again can help."""
+    """Whether the user may continue cannot be determined now; asking again can help."""
 
 
 @dataclass(frozen=True, slots=True)
-class GateWanted:
-    """Which XR is asked about. `namespace` may be empty if the name is there only once."""
+class GateRequest:
+    """The XR in question. `namespace` may be empty if only one namespace has the name."""
 
     kit: str
     name: str
@@ -70,7 +69,7 @@ class Gates:
 
         Raises:
             NotFoundError: The pack has no such kit, or it has no gate.
-            UnknownGateError: It cannot be read, and nobody asked before.
+            UnknownGateError: It cannot be read and is not in the cache.
         """
         now_s = time.monotonic()
         with self._lock:
@@ -89,7 +88,7 @@ class Gates:
             raise NotFoundError(f"kit '{name}' has no gate", hint="kit.yaml: spec.gate")
         return kit
 
-    def xr(self, platform: Platform, wanted: GateWanted) -> Manifest | None:
+    def xr(self, platform: Platform, gate_query: GateRequest) -> Manifest | None:
         """
         Return the XR as it is now; None if it does not exist.
 
@@ -97,36 +96,36 @@ class Gates:
             NotFoundError: As `kit`. UnknownGateError: as `kit`, or the cluster cannot say.
             InvalidInputError: Several namespaces have one of this name.
         """
-        kit = self.kit(platform, wanted.kit)
+        kit = self.kit(platform, gate_query.kit)
         try:
-            if wanted.namespace or not kit.namespaced:
-                home = wanted.namespace if kit.namespaced else ""
-                return platform.cluster.get(ObjectKey(kit.kind, wanted.name, home))
-            found = [
+            if gate_query.namespace or not kit.namespaced:
+                home = gate_query.namespace if kit.namespaced else ""
+                return platform.cluster.get(ObjectKey(kit.kind, gate_query.name, home))
+            xrs = [
                 xr
                 for xr in platform.cluster.list(kit.kind).items
-                if metadata(xr).get("name") == wanted.name
+                if metadata(xr).get("name") == gate_query.name
             ]
         except (RemoteError, NoSuchKindError) as error:
             raise UnknownGateError(f"{kit.kind} cannot be read now: {error}") from error
-        if len(found) > 1:
-            places = ", ".join(sorted(str(metadata(xr).get("namespace")) for xr in found))
+        if len(xrs) > 1:
+            places = ", ".join(sorted(str(metadata(xr).get("namespace")) for xr in xrs))
             raise InvalidInputError(
-                "query.namespace", "", f"is needed: {wanted.name} is in {places}"
+                "query.namespace", "", f"is needed: {gate_query.name} is in {places}"
             )
-        return found[0] if found else None
+        return xrs[0] if xrs else None
 
-    def verdict(self, platform: Platform, wanted: GateWanted, xr: Manifest) -> Verdict:
+    def verdict(self, platform: Platform, gate_query: GateRequest, xr: Manifest) -> GateVerdict:
         """Return what the XR's status says; raises as `kit`."""
-        gate = self.kit(platform, wanted.kit).gate
+        gate = self.kit(platform, gate_query.kit).gate
         if gate is None:  # `kit` refuses those
-            raise NotFoundError(f"kit '{wanted.kit}' has no gate")
-        return judged(gate, xr)
+            raise NotFoundError(f"kit '{gate_query.kit}' has no gate")
+        return verdict_of(gate, xr)
 
 
 def team_of(platform: Platform, xr: Manifest) -> TeamName | None:
     """
-    Return the team whose order an XR belongs to, nested ones included; None if nobody's.
+    Return the team whose order an XR belongs to, nested ones included; None if no team's.
 
     Read in the cluster: the Application that delivers the outermost XR has the team as project.
 
@@ -138,7 +137,7 @@ def team_of(platform: Platform, xr: Manifest) -> TeamName | None:
         order = annotations_of(root).get(TRACKING_ID, "").partition(":")[0]
         application = platform.cluster.get(application_key(order)) if order else None
     except OrderkitError as error:
-        raise UnknownGateError(f"whose XR it is cannot be read now: {error}") from error
+        raise UnknownGateError(f"the XR's team cannot be read now: {error}") from error
     team = dig(application or {}, "spec", "project", default="")
     return TeamName(team) if team else None
 

@@ -1,13 +1,12 @@
 """
-Find orders and say how they are doing: ``list``, ``status``.
+Find orders and report their state: ``list``, ``status``.
 
-The ledger says which orders exist; Application and XR say how they are. One ledger read and
-one list per kind, whatever the number of orders.
+The ledger says which orders exist; Application and XR say which state they are in. Costs one ledger
+read and one list per kind, whatever the number of orders.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
@@ -45,7 +45,7 @@ from orderkit.ports.cluster import NoSuchKindError
 
 @dataclass(frozen=True, slots=True)
 class OrderReport:
-    """One order: where it is written, what it became, how it is."""
+    """One order: its entry in the ledger, its kit, its XR and its state."""
 
     entry: OrderEntry
     kit: str
@@ -74,23 +74,23 @@ def list_orders(platform: Platform) -> list[OrderReport]:
     """
     Report every order of the ledger, by team and id.
 
-    Revisions are those Argo CD saw last; `status` compares with the repository's head.
+    Revisions are those that Argo CD compared last; only `status` reads the repository's head.
     """
     with uncollected(), ThreadPoolExecutor(max_workers=2) as beside:
         ledger_ = beside.submit(ledger_snapshot, platform)
         applications = beside.submit(_applications, platform)
         kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
         xrs = {key: xr for kind in kinds.values() for key, xr in _all(platform, kind)}
-        seen = _Seen(applications.result(), kinds, xrs)
+        cluster_state = _ClusterState(applications.result(), kinds, xrs)
         paths = ledger_.result().blobs
         return [
-            _listed(platform, entry, seen, ending=entry.end_path in paths)
+            _report_of(platform, entry, cluster_state, ending=entry.end_path in paths)
             for entry in ledger.entries(paths)
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ClusterState:
     """What the cluster holds of all orders."""
 
     applications: Mapping[str, Manifest]
@@ -99,15 +99,17 @@ class _Seen:
 
 
 def _applications(platform: Platform) -> dict[str, Manifest]:
-    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    return {metadata(each)["name"]: each for each in found}
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    return {metadata(application)["name"]: application for application in applications}
 
 
-def _listed(platform: Platform, entry: OrderEntry, seen: _Seen, *, ending: bool) -> OrderReport:
-    application = seen.applications.get(entry.order)
+def _report_of(
+    platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
+) -> OrderReport:
+    application = cluster_state.applications.get(entry.order)
     kit = ledger.kit_of(application or {})
-    key = xr_key(entry.order, application, seen.kinds, kit)
-    xr = seen.xrs.get(key) if key else None
+    key = xr_key(entry.order, application, cluster_state.kinds, kit)
+    xr = cluster_state.xrs.get(key) if key else None
     state = order_state.judge(application, xr, head=None, ending=ending)
     return _report(platform, entry, kit, state, key)
 
@@ -132,10 +134,10 @@ def status(platform: Platform, order: str) -> OrderReport:
 
 
 def _registered(platform: Platform, entry: OrderEntry) -> Manifest:
-    """Return the Application as the ledger has it: Argo CD may not have made it yet."""
+    """Return the Application as the ledger has it: Argo CD may not have created it yet."""
     text = read_text(platform, platform.ledger, entry.application_path, "main")
-    found = parse_manifests(str(entry.application_path), (text or "").encode())
-    return found[0] if found else {}
+    manifests = parse_manifests(str(entry.application_path), (text or "").encode())
+    return manifests[0] if manifests else {}
 
 
 def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:
@@ -149,7 +151,7 @@ def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
     """
     Find an order by its Application, which names the team; the ledger has the last word.
 
-    So that one order of ten thousand costs two files, not the list of all.
+    This reads two files, also if the ledger has ten thousand orders.
     """
     if not LABEL.match(order):
         return None
@@ -170,15 +172,14 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
     Raises:
         NotFoundError: There is none; the hint names close ones, or its tombstone.
     """
-    found = ledger.holder(paths, order)
-    if found:
-        return found
+    living_entry = ledger.living_order(paths, order)
+    if living_entry:
+        return living_entry
     ended = ledger.tombstones(paths, order)
     if ended:
         raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
-    known = [entry.order for entry in ledger.entries(paths)]
-    near = difflib.get_close_matches(order, known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "see 'orderkit list'"
+    orders = [entry.order for entry in ledger.entries(paths)]
+    hint = did_you_mean(order, orders, "see 'orderkit list'")
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
 
 
@@ -196,11 +197,11 @@ def xr_key(
 
 def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:
     try:
-        found = platform.cluster.list(kind).items
+        xrs = platform.cluster.list(kind).items
     except NoSuchKindError:
         return  # its XRD is not established yet
-    for each in found:
-        yield ObjectKey.of(each), each
+    for xr in xrs:
+        yield ObjectKey.of(xr), xr
 
 
 def _report(

@@ -1,9 +1,8 @@
 """
-A living order: its entry in the ledger, its kit, and the file that holds its XR.
+A live order: its entry in the ledger, its kit, and the file that holds its XR.
 
-Which file of ``manifests/`` that is, is found by kind, never assumed: people rename files,
-put several documents in one, or write a List. Called by the flows that change an order or tell
-its history.
+The file is found by the XR's kind, never by a fixed name: people rename files, put several
+documents into one, or write a List. Called by the flows that change an order or show its history.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class LiveOrder:
-    """An order that can be changed, and what was found out about it."""
+    """An order that can be changed, with its kit, record and team."""
 
     entry: OrderEntry
     kit: Kit
     record: OrderFile
     team: TeamFile
-    """What its team may have."""
+    """What its team may order."""
 
     @property
     def repository(self) -> RepoId:
@@ -55,7 +54,7 @@ class LiveOrder:
 
 @dataclass(frozen=True, slots=True)
 class XrFile:
-    """The XR as a commit has it, and where in which file it stands."""
+    """The XR at a commit, with its file and its position in it."""
 
     commit: CommitSha
     path: PurePosixPath
@@ -63,8 +62,8 @@ class XrFile:
     sha: BlobSha
     document: int
     """Its number in the file, from 0."""
-    place: Steps
-    """Where in the document; empty unless it is an item of a List."""
+    steps: Steps
+    """Path within the document; empty unless the XR is an item of a List."""
     xr: Manifest
 
     @property
@@ -82,37 +81,37 @@ def find_living(platform: Platform, order: str) -> LiveOrder:
             repository or its kit is gone.
         RefusedError: It is ending, or its repository is archived.
     """
-    seen = ledger_snapshot(platform)
-    entry = listing.find(order, seen.blobs)
-    if entry.end_path in seen.blobs:
+    snapshot = ledger_snapshot(platform)
+    entry = listing.find(order, snapshot.blobs)
+    if entry.end_path in snapshot.blobs:
         raise RefusedError(
-            f"{order} is ending: it cannot be changed any more",
-            hint=f"finish that: orderkit destroy {order}",
+            f"{order} is ending and cannot be changed any more",
+            hint=f"finish the end: orderkit destroy {order}",
         )
     repository = platform.forge.repo(entry.repository)
     if repository is None:
         raise NotFoundError(
-            f"{order}: its repository {entry.repository} is gone, or hidden from us",
-            hint=f"'orderkit status {order}' says what is left of it",
+            f"{order}: its repository {entry.repository} does not exist, or we may not read it",
+            hint=f"'orderkit status {order}' shows what is left of it",
         )
     if repository.archived:
         raise RefusedError(
-            f"{entry.repository} is archived: the order cannot be changed any more",
+            f"{entry.repository} is archived, so the order cannot be changed",
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
-    team = team_of(platform, entry.team, seen)
+    team = team_of(platform, entry.team, snapshot)
     return LiveOrder(entry, published_kit(platform, record.kit), record, team)
 
 
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
-    found = platform.forge.read(entry.repository, order_file.PATH, "main")
-    if found is None:
+    revision = platform.forge.read(entry.repository, order_file.PATH, "main")
+    if revision is None:
         raise NotFoundError(
             f"{entry.repository}: no {order_file.PATH} on branch main",
-            hint="restore the order's record; its history has it",
+            hint="restore that file from the repository's history",
         )
-    return order_file.parse(found.data, name=f"{entry.repository}/{order_file.PATH}")
+    return order_file.parse(revision.data, name=f"{entry.repository}/{order_file.PATH}")
 
 
 def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
@@ -124,43 +123,51 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
         RefusedError: There are several, or it has another name than the order's XR.
         ManifestError: A file below ``manifests/`` is no readable manifest.
     """
-    found = list(_xrs(platform, live, commit))
-    where = f"{live.repository} at {short(commit)}"
-    if not found:
+    xr_files = list(_xrs(platform, live, commit))
+    location = f"{live.repository} at {short(commit)}"
+    if not xr_files:
         raise NotFoundError(
-            f"{where}: no file of {MANIFESTS}/ holds an object of {live.kit.kind}",
-            hint=f"restore it by hand: git log -- {MANIFESTS}; or end the order",
+            f"{location}: no file of {MANIFESTS}/ holds an object of {live.kit.kind}",
+            hint=f"restore it by hand (git log -- {MANIFESTS}), or end the order",
         )
-    if len(found) > 1:
-        places = ", ".join(f"{each.path} ({metadata(each.xr).get('name')})" for each in found)
+    if len(xr_files) > 1:
+        places = ", ".join(
+            f"{xr_file.path} ({metadata(xr_file.xr).get('name')})" for xr_file in xr_files
+        )
         raise RefusedError(
-            f"{where}: {len(found)} objects of {live.kit.kind}, an order has one: {places}",
+            f"{location}: {len(xr_files)} objects of {live.kit.kind},"
+            f" but an order has one: {places}",
             hint="remove the others by hand",
         )
-    return found[0]
+    return xr_files[0]
 
 
-def check_name(live: LiveOrder, found: XrFile) -> None:
+def check_name(live: LiveOrder, xr_file: XrFile) -> None:
     """
-    Check that the XR bears the name of its order.
+    Check that the XR has the name of its order.
 
     Raises:
-        RefusedError: Somebody renamed it: to the cluster that is another XR.
+        RefusedError: It was renamed: for the cluster that is another XR.
     """
-    name = metadata(found.xr).get("name")
+    name = metadata(xr_file.xr).get("name")
     rule = live.kit.xr_name
-    wanted = live.entry.order if rule == "order" else value_at(found.spec, tuple(rule.split(".")))
-    if name != wanted:
+    expected = (
+        live.entry.order if rule == "order" else value_at(xr_file.spec, tuple(rule.split(".")))
+    )
+    if name != expected:
         raise RefusedError(
-            f"{live.entry.order}: {found.path} names its XR '{name}', the order's is '{wanted}'",
-            hint="name it as before by hand: a renamed XR is another one, and the old one goes",
+            f"{live.entry.order}: {xr_file.path} names its XR '{name}',"
+            f" the order's is '{expected}'",
+            hint="restore the name by hand: with another name it is another XR,"
+            " and the old one is deleted",
         )
-    home = live.kit.namespace_of(found.xr.get("spec") or {})
-    there = metadata(found.xr).get("namespace")
-    if home and there != home:
+    home = live.kit.namespace_of(xr_file.xr.get("spec") or {})
+    namespace = metadata(xr_file.xr).get("namespace")
+    if home and namespace != home:
         raise RefusedError(
-            f"{live.entry.order}: {found.path} has its XR in '{there}', not in '{home}'",
-            hint="put it back by hand: in another namespace it is another XR, and the old one goes",
+            f"{live.entry.order}: {xr_file.path} has its XR in '{namespace}', not in '{home}'",
+            hint="restore the namespace: in another one it is another XR,"
+            " and the old one is deleted",
         )
 
 
@@ -168,10 +175,10 @@ def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrF
     for path, sha in sorted(platform.forge.tree(live.repository, commit).items()):
         if not path.is_relative_to(MANIFESTS) or path.suffix not in _SUFFIXES:
             continue
-        found = platform.forge.read(live.repository, path, commit)
-        if found is not None:
-            for document, place, xr in _objects(live, path, found.data):
-                yield XrFile(commit, path, found.data, sha, document, place, xr)
+        revision = platform.forge.read(live.repository, path, commit)
+        if revision is not None:
+            for document, steps, xr in _objects(live, path, revision.data):
+                yield XrFile(commit, path, revision.data, sha, document, steps, xr)
 
 
 def _objects(
@@ -182,23 +189,23 @@ def _objects(
     except ManifestError:
         if looks_like_manifest(data):
             raise
-        return  # Argo CD passes it by too
+        return  # Argo CD skips it too
     for number, (document, _) in enumerate(documents):
-        for place, manifest in _items(document, ()):
+        for steps, manifest in _items(document, ()):
             if live.is_xr(manifest):
-                yield number, place, manifest
+                yield number, steps, manifest
 
 
-def _items(document: object, place: Steps) -> Iterator[tuple[Steps, Manifest]]:
-    """Yield the objects of a document with their place; what is no object is passed by."""
+def _items(document: object, steps: Steps) -> Iterator[tuple[Steps, Manifest]]:
+    """Yield the objects of a document with their path; skip what is no object."""
     if not isinstance(document, dict):
         return
     kind, items = document.get("kind"), document.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
         for number, item in enumerate(items):
-            yield from _items(item, (*place, "items", number))
+            yield from _items(item, (*steps, "items", number))
     elif isinstance(kind, str) and isinstance(document.get("apiVersion"), str):
-        yield place, document
+        yield steps, document
 
 
 def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -> Commit:
@@ -208,14 +215,14 @@ def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -
     Raises:
         InvalidInputError: None, or several.
     """
-    wanted = text.strip().lower()
+    prefix = text.strip().lower()
     history = platform.forge.commits(live.repository, limit=_SEARCHED)
-    found = [commit for commit in history if wanted and commit.id.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    if len(found) > 1:
-        raise InvalidInputError(field, text, f"is the beginning of {len(found)} commits")
-    near = difflib.get_close_matches(wanted, [c.id[: len(wanted)] for c in history], n=1)
+    matches = [commit for commit in history if prefix and commit.id.startswith(prefix)]
+    if len(matches) == 1:
+        return matches[0]
+    if len(matches) > 1:
+        raise InvalidInputError(field, text, f"is the beginning of {len(matches)} commit ids")
+    near = difflib.get_close_matches(prefix, [c.id[: len(prefix)] for c in history], n=1)
     hint = f"did you mean {near[0]}?" if near else f"see 'orderkit history {live.entry.order}'"
     raise InvalidInputError(
         field, text, f"is none of the newest {_SEARCHED} commits of {live.repository}", hint=hint

@@ -1,8 +1,8 @@
 """
-What the cluster says about an order and its parts: Kubernetes events, newest first.
+The cluster's events about an order and its parts, newest first.
 
-Argo CD and Crossplane tell there what they try and why it fails; the API server keeps events for
-an hour. Events about cluster-scoped objects are in namespace ``default``, where Kubernetes puts
+Argo CD and Crossplane report there what they do and why it fails; the API server keeps events
+for an hour. Events about cluster-scoped objects are in namespace ``default``, where Kubernetes puts
 them. Called by ``orderkit events`` and the service.
 """
 
@@ -43,29 +43,34 @@ class OrderEvent:
 
 def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEvent]:
     """
-    Return what was said about an order's Application, XR and everything composed.
+    Return the events about an order's Application, XR and composed resources.
 
     Raises:
         NotFoundError: The ledger has no such order.
     """
     parts = {node.key for _, node in tracing.trace(platform, order).root.walk()}
-    found = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
-    return found[:limit]
+    events = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
+    return events[:limit]
 
 
 def _events(platform: Platform, parts: set[ObjectKey]) -> Iterator[OrderEvent]:
-    known = {(key.kind.group, key.kind.kind, key.namespace, key.name): key for key in parts}
+    by_object = {(key.kind.group, key.kind.kind, key.namespace, key.name): key for key in parts}
     for namespace in sorted({key.namespace or CLUSTER_SCOPED_HOME for key in parts}):
         for event in platform.cluster.list(EVENT, namespace=namespace).items:
-            about = known.get(_about(event))
+            about = by_object.get(_about(event))
             if about is not None:
                 yield _read(event, about)
 
 
 def _about(event: Manifest) -> tuple[str, str, str, str]:
-    said = event.get("involvedObject") or {}
-    group = Kind.parse(said.get("apiVersion") or "", said.get("kind") or "").group
-    return group, said.get("kind", ""), said.get("namespace") or "", said.get("name", "")
+    involved = event.get("involvedObject") or {}
+    group = Kind.parse(involved.get("apiVersion") or "", involved.get("kind") or "").group
+    return (
+        group,
+        involved.get("kind", ""),
+        involved.get("namespace") or "",
+        involved.get("name", ""),
+    )
 
 
 def _read(event: Manifest, about: ObjectKey) -> OrderEvent:

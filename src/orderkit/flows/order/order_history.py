@@ -1,10 +1,10 @@
 """
-Tell who changed what in an order: every commit of its XR's file, with the fields it changed.
+Show who changed what in an order: every commit of its XR's file, with the fields it changed.
 
-What a commit did is read from the two texts, never from its message; the message gives operation,
-requester and reason where a flow of ours wrote it. Commits by hand are told like any other. A
-renamed file is followed. Called by ``orderkit history``, by the revert of a commit, and by
-the change that met somebody else's.
+What a commit did is read from the two texts, never from its message; the message only gives
+operation, requester and reason, if a flow of ours wrote it. Commits made by hand are included, and
+a renamed file is followed. Called by ``orderkit history``, by the revert of a commit, and by a
+change that conflicts with another one.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class HistoryEntry:
     commit: Commit
     fields: tuple[FieldDifference, ...]
     first: bool
-    """It placed the order."""
+    """Whether it is the commit that placed the order."""
     unreadable: str = ""
     """Why the file, or the one before, cannot be read; then `fields` is empty."""
 
-    def said(self, trailer: str) -> str:
-        """Return what the commit's message says under a key; empty if nothing."""
+    def trailer(self, trailer: str) -> str:
+        """Return a trailer of the commit's message; empty if it has none."""
         return self.commit.trailers.get(trailer, "")
 
     @property
     def who(self) -> str:
-        """The requester if it is told, else git's author."""
-        return self.said(REQUESTER_TRAILER) or self.commit.author
+        """The requester if the message names one, else git's author."""
+        return self.trailer(REQUESTER_TRAILER) or self.commit.author
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of command and service."""
@@ -60,13 +60,13 @@ class HistoryEntry:
             "author": self.commit.author,
             "summary": self.commit.summary,
             "byHand": not self.commit.operation,
-            "requester": self.said(REQUESTER_TRAILER),
-            "requesterProof": self.said(PROOF_TRAILER),
-            "operation": self.said(OPERATION_TRAILER),
-            "change": self.said(CHANGE_TRAILER),
-            "reason": self.said(REASON_TRAILER),
+            "requester": self.trailer(REQUESTER_TRAILER),
+            "requesterProof": self.trailer(PROOF_TRAILER),
+            "operation": self.trailer(OPERATION_TRAILER),
+            "change": self.trailer(CHANGE_TRAILER),
+            "reason": self.trailer(REASON_TRAILER),
             "ordered": self.first,
-            "fields": [found.to_json() for found in self.fields],
+            "fields": [difference.to_json() for difference in self.fields],
             "unreadable": self.unreadable,
         }
 
@@ -87,23 +87,23 @@ def history(platform: Platform, order: str, *, limit: int = LIMIT) -> list[Histo
 def last_change_of(
     platform: Platform, live: LiveOrder, steps: Steps, *, since: CommitSha
 ) -> Commit | None:
-    """Return the newest commit after `since` that changed a field; None if none can be told."""
+    """Return the newest commit after `since` that changed a field; None if there is none."""
     reader = _Reader(platform, live)
     for _, commit in zip(range(LIMIT), reader.commits(), strict=False):
         if commit.id == since:
             return None
         old, new = (
-            value_at(found.spec, steps) if isinstance(found, XrFile) else ABSENT
-            for found in (reader.parent(commit), reader.at(commit.id))
+            value_at(xr_file.spec, steps) if isinstance(xr_file, XrFile) else ABSENT
+            for xr_file in (reader.parent(commit), reader.at(commit.id))
         )
         if not same(old, new):
             return commit
     return None
 
 
-def deed_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
-    """Return what one commit did; a map that came or went is one value."""
-    return _Reader(platform, live).entry(commit, whole=True)
+def changes_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
+    """Return what one commit did; an added or removed map counts as one value."""
+    return _Reader(platform, live).entry(commit, values_whole=True)
 
 
 class _Reader:
@@ -119,32 +119,32 @@ class _Reader:
     def commits(self) -> Iterator[Commit]:
         """Yield the commits of the XR's file, newest first, through renames."""
         ref: str | None = self._platform.forge.head(self._live.repository)
-        seen: set[CommitSha] = set()
+        yielded: set[CommitSha] = set()
         while ref is not None:
-            found = self.at(CommitSha(ref))
-            path = found.path if isinstance(found, XrFile) else None
+            xr_file = self.at(CommitSha(ref))
+            path = xr_file.path if isinstance(xr_file, XrFile) else None
             last = None
             for commit in self._all(CommitSha(ref), path):
                 last = commit
-                if commit.id not in seen:
-                    seen.add(commit.id)
+                if commit.id not in yielded:
+                    yielded.add(commit.id)
                     yield commit
             ref = self._earlier(last, path)
 
     def _all(self, ref: CommitSha, path: PurePosixPath | None) -> Iterator[Commit]:
-        """Yield every commit of a path, reading more of them only as they are wanted."""
-        told, limit = 0, _PAGE
+        """Yield every commit of a path; read further pages only on demand."""
+        yielded, limit = 0, _PAGE
         while True:
-            found = self._platform.forge.commits(
+            commits = self._platform.forge.commits(
                 self._live.repository, ref=ref, path=path, limit=limit
             )
-            yield from found[told:]
-            if len(found) < limit:
+            yield from commits[yielded:]
+            if len(commits) < limit:
                 return
-            told, limit = len(found), limit * 2
+            yielded, limit = len(commits), limit * 2
 
     def _earlier(self, oldest: Commit | None, path: object) -> CommitSha | None:
-        """Return where the history goes on under another name; None at its beginning."""
+        """Return the commit from which the file has another name; None at its beginning."""
         if oldest is None or not oldest.parents:
             return None
         before = self.at(oldest.parents[0])
@@ -152,14 +152,14 @@ class _Reader:
             return oldest.parents[0]
         return None
 
-    def entry(self, commit: Commit, *, whole: bool = False) -> HistoryEntry:
+    def entry(self, commit: Commit, *, values_whole: bool = False) -> HistoryEntry:
         old, new = self.parent(commit), self.at(commit.id)
         if isinstance(new, OrderkitError):
             return HistoryEntry(commit, (), first=False, unreadable=str(new))
         if isinstance(old, OrderkitError):
             return HistoryEntry(commit, (), first=False, unreadable=f"before it: {old}")
-        found = differences(ABSENT if old is None else old.spec, new.spec, whole=whole)
-        return HistoryEntry(commit, found, first=old is None)
+        fields = differences(ABSENT if old is None else old.spec, new.spec, maps_whole=values_whole)
+        return HistoryEntry(commit, fields, first=old is None)
 
     def parent(self, commit: Commit) -> XrFile | OrderkitError | None:
         """Return the XR before a commit; None if the commit is the first."""

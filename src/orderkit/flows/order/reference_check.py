@@ -1,8 +1,8 @@
 """
-Check that what an order refers to is there: an object of the cluster that a field names.
+Check that the objects exist that an order's fields refer to.
 
-kit.yaml's ``refers`` says which fields do. Asked before anything is written, so that a person gets
-the answer at once; stations judge by themselves too, since an object may go a moment later.
+kit.yaml's ``refers`` lists these fields. Checked before anything is written, so that a person gets
+the answer at once. Stations check it again, because an object may vanish a moment later.
 
 Called by the flows that order, that run templates and that change orders.
 """
@@ -37,7 +37,7 @@ def check_references(
 
     Raises:
         InvalidInputError: An object is not there (the nearest is named), or is not ready.
-        UnreachableError, RemoteError: The cluster does not say.
+        UnreachableError, RemoteError: The cluster cannot be read.
     """
     for path, hints in kit.fields.items():
         name = dig(spec, *path.split("."))
@@ -49,23 +49,23 @@ def check_references(
 
 def _check(platform: Platform, parameter: str, name: str, refers: Refers) -> None:
     kind = Kind.parse(refers.api_version, refers.kind)
-    found = get_object(platform, ObjectKey(kind, name))
-    if found is None:
-        known = _names(platform, kind)
-        near = difflib.get_close_matches(name, known, n=1)
-        listed = ", ".join(known[:_LISTED]) or "none"
+    manifest = get_object(platform, ObjectKey(kind, name))
+    if manifest is None:
+        names = _names(platform, kind)
+        near = difflib.get_close_matches(name, names, n=1)
+        shown_names = ", ".join(names[:_LISTED]) or "none"
         raise InvalidInputError(
             parameter,
             name,
-            f"is no {refers.kind} of this platform",
-            hint=f"did you mean '{near[0]}'?" if near else f"there are: {listed}",
+            f"is not a {refers.kind} of this platform",
+            hint=f"did you mean '{near[0]}'?" if near else f"there are: {shown_names}",
         )
-    if refers.ready and dig(found, *refers.ready.split(".")) is not True:
+    if refers.ready and dig(manifest, *refers.ready.split(".")) is not True:
         raise InvalidInputError(
             parameter,
             name,
             f"is a {refers.kind} that is not ready",
-            hint=f"wait until its {refers.ready} is true, or take another",
+            hint=f"wait until its {refers.ready} is true, or choose another {refers.kind}",
         )
 
 

@@ -28,7 +28,7 @@ from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.order import live_order
 from orderkit.flows.platform import (
     Platform,
-    Snapshot,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_kit,
@@ -105,7 +105,9 @@ def register(platform: Platform, wanted: Registration) -> Registered:
     )
 
 
-def _enter(platform: Platform, wanted: Registration, entry: OrderEntry, seen: Snapshot) -> Written:
+def _enter(
+    platform: Platform, wanted: Registration, entry: OrderEntry, seen: RepositorySnapshot
+) -> Written:
     application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
     return write_ledger(
         platform,
@@ -113,7 +115,7 @@ def _enter(platform: Platform, wanted: Registration, entry: OrderEntry, seen: Sn
         Operation(
             f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
         ),
-        seen=seen,
+        base=seen,
     )
 
 
@@ -180,7 +182,7 @@ def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
         )
     if entry.application_path in found:
         return
-    other = ledger.holder(found, entry.order)
+    other = ledger.living_order(found, entry.order)
     if other is not None:
         raise AlreadyOrderedError(
             f"{entry.order} is an order of team {other.team}", hint="order another name"

@@ -23,14 +23,14 @@ _MISSING = "not in the cluster"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TraceNode:
     """One object of the tree. `synced` and `ready` are "True", "False", "Unknown" or "-"."""
 
     key: ObjectKey
     synced: str
     ready: str
     reason: str
-    children: tuple[Node, ...] = ()
+    children: tuple[TraceNode, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return this node and all below it."""
@@ -42,7 +42,7 @@ class Node:
             "children": [child.to_json() for child in self.children],
         }
 
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, TraceNode]]:
         """Yield this node and all below it, with their depth."""
         yield depth, self
         for child in self.children:
@@ -54,8 +54,8 @@ class Trace:
     """`failing` is the deepest first thing that says why, None when all is well."""
 
     report: OrderReport
-    root: Node
-    failing: Node | None = None
+    root: TraceNode
+    failing: TraceNode | None = None
 
 
 def trace(platform: Platform, order: str) -> Trace:
@@ -69,60 +69,62 @@ def trace(platform: Platform, order: str) -> Trace:
     key = application_key(report.entry.order)
     application = platform.cluster.get(key)
     children = (_node(platform, report.xr, frozenset()),) if report.xr else ()
-    found = obstacle(platform, application) if application else None
-    root = _application_node(key, application, found, children)
+    hindrance = obstacle(platform, application) if application else None
+    root = _application_node(key, application, hindrance, children)
     return Trace(report, root, None if report.state.ready else _first_failing(root))
 
 
 def _application_node(
     key: ObjectKey,
     application: Manifest | None,
-    found: Hindrance | None,
-    children: tuple[Node, ...],
-) -> Node:
+    hindrance: Hindrance | None,
+    children: tuple[TraceNode, ...],
+) -> TraceNode:
     if application is None:
-        return Node(key, "-", "-", _MISSING, children)
+        return TraceNode(key, "-", "-", _MISSING, children)
     health = dig(application, "status", "health", "status", default="Unknown")
-    return Node(
+    return TraceNode(
         key,
-        synced="False" if found else "True",
+        synced="False" if hindrance else "True",
         ready="True" if health == "Healthy" else "False",
-        reason=found.reason if found else "",
+        reason=hindrance.reason if hindrance else "",
         children=children,
     )
 
 
-def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> Node:
-    found = get_object(platform, key)
-    if found is None:
-        return Node(key, "-", "-", _MISSING)
+def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> TraceNode:
+    manifest = get_object(platform, key)
+    if manifest is None:
+        return TraceNode(key, "-", "-", _MISSING)
     children = tuple(
         _node(platform, child, above | {key})
-        for child in composed_keys(found)
+        for child in composed_keys(manifest)
         if child not in above
     )
-    return Node(key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children)
+    return TraceNode(
+        key, _status(manifest, "Synced"), _status(manifest, "Ready"), _reason(manifest), children
+    )
 
 
-def _status(found: Manifest, type_: str) -> str:
-    entry = condition(found, type_)
+def _status(manifest: Manifest, type_: str) -> str:
+    entry = condition(manifest, type_)
     return str(entry["status"]) if entry else "-"
 
 
-def _reason(found: Manifest) -> str:
-    if metadata(found).get("deletionTimestamp"):
+def _reason(manifest: Manifest) -> str:
+    if metadata(manifest).get("deletionTimestamp"):
         return "is being deleted"
-    return order_state.part_unready(found)
+    return order_state.object_unready(manifest)
 
 
-def _first_failing(node: Node) -> Node | None:
+def _first_failing(node: TraceNode) -> TraceNode | None:
     """
     Prefer the deepest: an XR is unready *because* of what it composes.
 
     But an object is missing because of what should bring it.
     """
     for child in node.children:
-        found = _first_failing(child)
-        if found and not (found.reason == _MISSING and node.reason):
-            return found
+        failing = _first_failing(child)
+        if failing and not (failing.reason == _MISSING and node.reason):
+            return failing
     return node if node.reason else None

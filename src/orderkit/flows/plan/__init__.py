@@ -1,14 +1,14 @@
 """
-The plan of a change: what it will do, down to composed resources, before it is committed.
+Plan what a change will do, down to composed resources, before it is committed.
 
-``published`` makes the platform's pack run in this process, ``forecasting`` runs it on an order
-before and after, ``judging`` holds the outcome against what the cluster says, ``requests`` reads
-what a person may ask: edits, a whole XR, two commits. ``pullrequests`` plans what merging would do;
-``announcing`` says it on the forge, the only thing here that writes. ``fleet`` plans all orders of
-a kit, in ``lanes`` of processes; ``recording`` and ``replaying`` make plans repeatable. Called by
-``orderkit plan``, by the service, and by the flow that changes.
+``published_pack`` loads the platform's pack into this process, ``order_plan`` runs it on an order
+before and after, ``cluster_verdicts`` checks the outcome against the cluster. ``pull_requests``
+plans what merging would do; ``announcing`` reports it on the forge and is the only module here that
+writes. ``fleet_planning`` plans all orders of a kit, in ``lanes`` of processes; ``recording`` and
+``replaying`` make plans repeatable. Called by ``orderkit plan``, by the service, and by the flow
+that changes.
 """
 
-from orderkit.flows.plan.order_plan import forecast
+from orderkit.flows.plan.order_plan import plan_order
 
-__all__ = ["forecast"]
+__all__ = ["plan_order"]

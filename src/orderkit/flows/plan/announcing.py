@@ -1,13 +1,12 @@
 """
-Say on the forge what merging a change would do: a commit status, and one comment that is kept.
+Report on the forge what merging a change would do: by a commit status and one comment.
 
-The status `CONTEXT` is success where the change may go ahead, failure where it would be refused,
-error where no plan could be made. It is set once the answer is known, never pending, so that
-nothing is left behind by a process that ends. The comment is found again by its marker and
-brought up to date in place. Both are idempotent and read back before a failure is believed
-(``ports.pulls``).
+The status `CONTEXT` is success if the change may be merged, failure if it would be refused, error
+if no plan could be made. It is set when the answer is known and never pending, so that a killed
+process leaves nothing behind. The comment is found by its marker and updated in place. Both writes
+are idempotent and read back before a failure is reported (``ports.pulls``).
 
-Called by ``pull_requests`` and ``unplanned_pulls``, and by the flow that proposes a change.
+Called by ``pull_requests``, and by the flow that proposes a change.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from orderkit.ports.forge import CommitStatus, StatusState
 
 CONTEXT = MARKER = "orderkit/plan"
 ACCEPT_LOSS = "Accept-Loss: yes"
-"""The line of a pull request's text that says: data may go."""
+"""The line of a pull request's text that accepts that data is deleted."""
 _DESCRIPTION_MAX = 140
 _GRAPH_MAX, _NODES_MAX = 20_000, 60
 """Characters, and resources, up to which a graph is drawn in a comment."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPlan:
     """A plan and what it means for the change."""
 
     plan: Plan | None
@@ -66,7 +65,7 @@ class Judged:
 
 
 def set_plan_status(
-    platform: Platform, repo: RepoId, commit: CommitSha, judged: Judged, url: str
+    platform: Platform, repo: RepoId, commit: CommitSha, judged: JudgedPlan, url: str
 ) -> None:
     """
     Make sure that a commit's status says what its plan is. Idempotent.
@@ -74,12 +73,12 @@ def set_plan_status(
     Raises:
         NotFoundError, RemoteError: The forge.
     """
-    said = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
-    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, said, url))
+    description = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
+    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, description, url))
 
 
-def comment_text(judged: Judged, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
-    """Return the comment of a pull request; nothing in it can name people or make HTML."""
+def comment_text(judged: JudgedPlan, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
+    """Return the comment of a pull request; it can neither mention people nor contain HTML."""
     parts = [f"Plan of `{short(head)}`, made by Orderkit; it follows the branch."]
     if judged.failed:
         parts.append(f"**No plan.** {plain_line(judged.failed)}")

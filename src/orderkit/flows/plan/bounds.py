@@ -8,7 +8,7 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order import team_limits
 from orderkit.core.plan import Fault, Plan
-from orderkit.core.plan.judging import Rule
+from orderkit.core.plan.judging import OutcomeRule
 from orderkit.flows.order.live_order import LiveOrder
 
 
@@ -35,6 +35,6 @@ def within_limits(live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
         spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
         team_limits.check_values(live.team, live.kit, spec, before=before)
     except RefusedError as error:
-        fault = Fault("", str(error), "spec", error.hint, code=Rule.LIMIT)
+        fault = Fault("", str(error), "spec", error.hint, code=OutcomeRule.LIMIT)
         return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, fault)))
     return plan

@@ -1,9 +1,9 @@
 """
-A cluster read in bulk: many objects of a kind are asked for once, not one by one.
+Read a cluster in bulk: list a kind once instead of reading its objects one by one.
 
-The first few objects of a kind are read singly; then the whole kind is listed and kept, so what is
-answered is of one moment per kind. Where listing is not allowed, reading goes on singly. Called by
-the flow that plans for many orders.
+The first few objects of a kind are read singly; then the whole kind is listed and cached, so all
+answers about a kind are of one moment. If listing is not allowed, objects are read singly. Called
+by the flow that plans for many orders.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from orderkit.ports.cluster import NoSuchKindError, ObjectList
 _SINGLY = 5
 
 
-class Herd:
+class BulkLookup:
     """A `Lookup` that keeps what it read. Safe to use from several threads."""
 
-    def __init__(self, place: Lookup) -> None:
-        self._place = place
+    def __init__(self, cluster: Lookup) -> None:
+        self._place = cluster
         self._lock = threading.RLock()
         self._singly: Counter[Kind] = Counter()
         self._objects: dict[ObjectKey, Manifest | None] = {}
@@ -45,8 +45,8 @@ class Herd:
             if key.kind in self._kinds:
                 self._of_kind(key.kind)
                 return self._objects.get(key)
-            self._objects[key] = found = self._place.get(key)
-            return found
+            self._objects[key] = manifest = self._place.get(key)
+            return manifest
 
     def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
         """Return the objects of a kind."""
@@ -55,11 +55,13 @@ class Herd:
                 return self._place.list(kind, namespace=namespace)
             if kind not in self._kinds and not self._read_kind(kind):
                 return self._place.list(kind, namespace=namespace)
-            found = self._of_kind(kind)
+            objects = self._of_kind(kind)
         if namespace is None:
-            return found
-        items = (each for each in found.items if ObjectKey.of(each).namespace == namespace)
-        return ObjectList(tuple(items), found.resource_version)
+            return objects
+        items = (
+            manifest for manifest in objects.items if ObjectKey.of(manifest).namespace == namespace
+        )
+        return ObjectList(tuple(items), objects.resource_version)
 
     def plural(self, kind: Kind) -> str | None:
         """Return the resource name of a kind."""
@@ -77,21 +79,21 @@ class Herd:
         return self._place.openapi(group, version)
 
     def _of_kind(self, kind: Kind) -> ObjectList:
-        found = self._kinds[kind]
-        if isinstance(found, NoSuchKindError):
-            raise NoSuchKindError(str(found))
-        return found
+        objects = self._kinds[kind]
+        if isinstance(objects, NoSuchKindError):
+            raise NoSuchKindError(str(objects))
+        return objects
 
     def _read_kind(self, kind: Kind) -> bool:
         """List a kind and keep it; say whether that was allowed."""
         try:
-            found = self._place.list(kind)
+            objects = self._place.list(kind)
         except NoSuchKindError as error:
             self._kinds[kind] = error
             return True
         except AccessError:
             self._closed.add(kind)
             return False
-        self._kinds[kind] = found
-        self._objects.update((ObjectKey.of(each), each) for each in found.items)
+        self._kinds[kind] = objects
+        self._objects.update((ObjectKey.of(manifest), manifest) for manifest in objects.items)
         return True

@@ -1,9 +1,9 @@
 """
-Look up what an outcome is judged by, and judge it: schemas, names and rights of the cluster.
+Judge an outcome by the schemas, names and rights of the cluster.
 
-What the cluster refuses to tell is told as not known; the pack's own part is judged anyway. Of the
-cluster is asked only what the order needs: the CRDs of the kinds it composes, by name, and
-the OpenAPI documents of built-in kinds, once per connection.
+What the cluster does not answer is reported as unknown; the pack's own part is judged anyway. Reads
+only what the order needs: the CRDs of the kinds it composes, by name, and the OpenAPI documents of
+built-in kinds, once per connection.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from dataclasses import dataclass, field, replace
 from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, metadata
-from orderkit.core.plan import Assembly, Workshop
-from orderkit.core.plan.judging import Facts, WantedFacts, judge, missing_rights, wanted_facts
+from orderkit.core.plan import Assembly, AssemblyContext
+from orderkit.core.plan.judging import (
+    JudgingFacts,
+    WantedFacts,
+    judge,
+    missing_rights,
+    wanted_facts,
+)
 from orderkit.core.schema.known import (
     GroupKind,
     KnownKind,
@@ -37,37 +43,37 @@ _CROSSPLANES_HOME = "crossplane-system"
 
 def judged(
     cluster: Lookup | None,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     before: Assembly,
     after: Assembly,
     *,
-    made: Collection[str] | None = None,
+    made_paths: Collection[str] | None = None,
 ) -> Assembly:
     """
     Return the outcome with everything that is wrong with it, and what could not be judged.
 
     Args:
-        made: Paths of what the order has in the cluster; None: all that it was to have before.
+        made_paths: Paths of what the order has in the cluster; None: all that it was to have.
     """
     laws = workshop.laws
-    facts = Facts(
-        schemas=SchemaSet((laws.given, laws.delivered, built_in())),
+    facts = JudgingFacts(
+        schemas=SchemaSet((laws.supplied, laws.delivered, built_in())),
         assembled=workshop.blueprints.keys(),
         roles=laws.roles,
-        made=made,
+        existing_paths=made_paths,
     )
-    told: list[str] = []
+    unanswered: list[str] = []
     if cluster is not None:
-        desk = _Desk(cluster, workshop)
-        facts = desk.looked_up(facts, wanted_facts(before, after, made=made))
-        told = desk.unanswered
-    found = judge(before, after, facts)
-    return replace(found, unknowns=tuple(dict.fromkeys((*found.unknowns, *told))))
+        desk = _AnsweredQuestions(cluster, workshop)
+        facts = desk.looked_up(facts, wanted_facts(before, after, existing_paths=made_paths))
+        unanswered = desk.unanswered
+    verdict = judge(before, after, facts)
+    return replace(verdict, unknowns=tuple(dict.fromkeys((*verdict.unknowns, *unanswered))))
 
 
-def given(workshop: Workshop, schemas: Layer) -> Workshop:
+def with_schemas(workshop: AssemblyContext, schemas: Layer) -> AssemblyContext:
     """Return the workshop with kinds that go before the cluster's and the pack's."""
-    laws = replace(workshop.laws, given=schemas)
+    laws = replace(workshop.laws, supplied=schemas)
     return replace(workshop, laws=laws, scopes={**workshop.scopes, **laws.scopes})
 
 
@@ -79,42 +85,46 @@ _kept: weakref.WeakKeyDictionary[Lookup, dict[object, KnownKind | None]] = (
 
 
 @dataclass(slots=True)
-class _Desk:
-    """Questions of one judgement; what has no answer is noted."""
+class _AnsweredQuestions:
+    """Reads what one judgement needs; notes what has no answer."""
 
     cluster: Lookup
-    workshop: Workshop
+    workshop: AssemblyContext
     unanswered: list[str] = field(default_factory=list)
 
-    def looked_up(self, facts: Facts, wanted: WantedFacts) -> Facts:
+    def looked_up(self, facts: JudgingFacts, facts_needed: WantedFacts) -> JudgingFacts:
         """Return the facts with what the cluster knows."""
-        served = dict(self._served(wanted.kinds))
+        served = dict(self._served(facts_needed.kinds))
         laws = self.workshop.laws
-        layers = (laws.given, served, laws.delivered, built_in())
+        layers = (laws.supplied, served, laws.delivered, built_in())
         unserved = [
-            kind for kind in wanted.composed if self._is_unserved(kind, served, laws.delivered)
+            kind
+            for kind in facts_needed.composed
+            if self._is_unserved(kind, served, laws.delivered)
         ]
         facts = replace(
             facts,
             schemas=SchemaSet(layers),
             unserved=frozenset(unserved),
             missing_namespaces=frozenset(
-                name for name in wanted.namespaces if self._is_missing(ObjectKey(NAMESPACE, name))
+                name
+                for name in facts_needed.namespaces
+                if self._is_missing(ObjectKey(NAMESPACE, name))
             ),
-            living=dict(self._living(wanted.keys)),
+            living=dict(self._living(facts_needed.keys)),
         )
-        lacking = any(missing_rights(kind, facts) for kind in wanted.composed)
+        lacking = any(missing_rights(kind, facts) for kind in facts_needed.composed)
         return replace(facts, roles=[*facts.roles, *self._roles()]) if lacking else facts
 
     def _served(self, kinds: Iterable[Kind]) -> Iterator[tuple[GroupKind, KnownKind]]:
         for kind in sorted(kinds):
             try:
-                found = self._known(kind)
+                known_kind = self._known(kind)
             except OrderkitError as error:
                 self.unanswered.append(f"the cluster's schema of {kind} could not be read: {error}")
                 continue
-            if found is not None:
-                yield (kind.group, kind.kind), found
+            if known_kind is not None:
+                yield (kind.group, kind.kind), known_kind
 
     def _known(self, kind: Kind) -> KnownKind | None:
         plural = self.cluster.plural(kind)
@@ -132,26 +142,32 @@ class _Desk:
         document = self.cluster.openapi(kind.group, kind.version)
         return openapi_kind(document, kind) if document else None
 
-    def _remembered(self, key: object, made: Callable[[], KnownKind | None]) -> KnownKind | None:
+    def _remembered(
+        self, key: object, read_kind: Callable[[], KnownKind | None]
+    ) -> KnownKind | None:
         with _lock:
             kept = _kept.setdefault(self.cluster, {})
             if key in kept:
                 return kept[key]
-        found = made()
+        known_kind = read_kind()
         with _lock:
-            kept[key] = found
-        return found
+            kept[key] = known_kind
+        return known_kind
 
-    def _is_unserved(self, kind: Kind, served: Mapping[GroupKind, KnownKind], own: Layer) -> bool:
+    def _is_unserved(
+        self, kind: Kind, served: Mapping[GroupKind, KnownKind], delivered: Layer
+    ) -> bool:
         """Say whether neither the cluster has the kind, nor the pack once it is delivered."""
         group_kind = (kind.group, kind.kind)
-        known = own.get(group_kind)
-        if group_kind in served or (known and kind.version in known.validator.versions):
+        delivered_kind = delivered.get(group_kind)
+        if group_kind in served or (
+            delivered_kind and kind.version in delivered_kind.validator.versions
+        ):
             return False
         try:
             return not self.cluster.serves(kind)
         except OrderkitError:
-            return False  # told with its schema
+            return False  # its schema's error is reported already
 
     def _is_missing(self, key: ObjectKey) -> bool:
         try:
@@ -163,12 +179,12 @@ class _Desk:
     def _living(self, keys: Iterable[ObjectKey]) -> Iterator[tuple[ObjectKey, Manifest]]:
         for key in sorted(keys):
             try:
-                found = self._get(key)
+                manifest = self._get(key)
             except OrderkitError as error:
-                self.unanswered.append(f"whether {key} exists could not be seen: {error}")
+                self.unanswered.append(f"whether {key} exists could not be read: {error}")
                 continue
-            if found is not None:
-                yield key, found
+            if manifest is not None:
+                yield key, manifest
 
     def _roles(self) -> list[Manifest]:
         """Return what Crossplane's accounts may do: aggregated roles, and what is bound to them."""

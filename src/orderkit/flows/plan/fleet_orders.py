@@ -1,9 +1,9 @@
 """
-Which orders of a kit exist, and their XRs: from the cluster, from Git, or from a folder.
+Read the orders of a kit and their XRs: from the cluster, from Git, or from a folder.
 
-The cluster gives all XRs of a kind at once, as they are stored; an order that it lacks, or all of
-them if it may not be asked, is read from its repository, several at the same time. What cannot be
-read keeps its place and says why. Called by ``fleet_planning``.
+The cluster lists all XRs of a kind at once, as they are stored. An order that it lacks, or every
+order without a cluster, is read from its repository, several at the same time. An order that cannot
+be read stays in the result with the reason. Called by ``fleet_planning``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SUFFIXES = {".yaml", ".yml", ".json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadOrder:
     """An order, and its XR if it could be read."""
 
     order: str
@@ -53,7 +53,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OrderSelection:
     """Which orders; empty: all."""
 
     orders: tuple[str, ...] = ()
@@ -61,35 +61,37 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What was read, and what there is to say about it."""
+class FleetReading:
+    """The orders that were read, with notes about the reading."""
 
-    orders: tuple[Found, ...]
-    told: tuple[str, ...] = ()
+    orders: tuple[ReadOrder, ...]
+    notes: tuple[str, ...] = ()
     facts: tuple[Manifest, ...] = ()
     """Other objects that were read; stations may ask for them."""
 
 
-def read_orders(platform: Platform, kit: Kit, wanted: Wanted, place: Lookup | None) -> Reading:
+def read_orders(
+    platform: Platform, kit: Kit, selection: OrderSelection, cluster: Lookup | None
+) -> FleetReading:
     """
-    Read the living orders of a kit.
+    Read the live orders of a kit.
 
     Args:
-        place: The cluster; None: everything is read from Git.
+        cluster: The cluster; None: everything is read from Git.
 
     Raises:
         NotFoundError: The platform was never bootstrapped, or the ledger has no such order.
         RemoteError: The ledger cannot be read.
     """
     paths = ledger_snapshot(platform).blobs
-    chosen = _chosen(paths, wanted)
-    going = [entry for entry in chosen if entry.end_path in paths]
-    told = [f"{entry.order} is ending: left out" for entry in going]
-    living = [entry for entry in chosen if entry.end_path not in paths]
-    applications, why = _applications(place)
-    told += [f"the cluster could not be asked: {why}"] if why else []
-    xrs = _xrs(place, kit) if not why else {}
-    found, left = [], []
+    entries = _selected(paths, selection)
+    going = [entry for entry in entries if entry.end_path in paths]
+    notes = [f"{entry.order} is ending: left out" for entry in going]
+    living = [entry for entry in entries if entry.end_path not in paths]
+    applications, why = _applications(cluster)
+    notes += [f"the cluster could not be asked: {why}"] if why else []
+    xrs = _xrs(cluster, kit) if not why else {}
+    orders, unread = [], []
     for entry in living:
         application = applications.get(entry.order)
         name = ledger.kit_of(application or {})
@@ -98,67 +100,71 @@ def read_orders(platform: Platform, kit: Kit, wanted: Wanted, place: Lookup | No
         key = xr_key(entry.order, application, {kit.name: kit.kind}, kit.name)
         xr = xrs.get(key) if key else None
         if xr is None:
-            left.append(entry)
+            unread.append(entry)
         else:
-            found.append(Found(entry.order, entry.team, xr, CLUSTER))
-    if left:
+            orders.append(ReadOrder(entry.order, entry.team, xr, CLUSTER))
+    if unread:
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reading") as pool:
-            read = pool.map(lambda entry: _from_git(platform, kit, entry), left)
-            found += [each for each in read if each is not None]
-    return Reading(tuple(sorted(found, key=lambda each: each.order)), tuple(told))
+            read = pool.map(lambda entry: _from_git(platform, kit, entry), unread)
+            orders += [fleet_order for fleet_order in read if fleet_order is not None]
+    return FleetReading(tuple(sorted(orders, key=lambda order: order.order)), tuple(notes))
 
 
-def _chosen(paths: Mapping[PurePosixPath, BlobSha], wanted: Wanted) -> list[OrderEntry]:
-    if wanted.orders:
-        chosen = [find(order, paths) for order in dict.fromkeys(wanted.orders)]
+def _selected(
+    paths: Mapping[PurePosixPath, BlobSha], selection: OrderSelection
+) -> list[OrderEntry]:
+    if selection.orders:
+        entries = [find(order, paths) for order in dict.fromkeys(selection.orders)]
     else:
-        chosen = list(ledger.entries(paths))
+        entries = list(ledger.entries(paths))
     teams = set(ledger.teams(paths))
-    for team in wanted.teams:
+    for team in selection.teams:
         if team not in teams:
             raise NotFoundError(f"no team '{team}' in the ledger", hint="see 'orderkit team list'")
-    return [entry for entry in chosen if not wanted.teams or entry.team in wanted.teams]
+    return [entry for entry in entries if not selection.teams or entry.team in selection.teams]
 
 
-def _applications(place: Lookup | None) -> tuple[dict[str, Manifest], str]:
+def _applications(cluster: Lookup | None) -> tuple[dict[str, Manifest], str]:
     """Return the Applications by name, and why they could not be read."""
-    if place is None:
+    if cluster is None:
         return {}, ""
     try:
-        listed = place.list(APPLICATION, namespace=ARGOCD_NAMESPACE)
+        applications = cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE)
     except OrderkitError as error:
         return {}, str(error)
-    return {str(metadata(each)["name"]): each for each in listed.items}, ""
+    return {
+        str(metadata(application)["name"]): application for application in applications.items
+    }, ""
 
 
-def _xrs(place: Lookup | None, kit: Kit) -> dict[ObjectKey, Manifest]:
+def _xrs(cluster: Lookup | None, kit: Kit) -> dict[ObjectKey, Manifest]:
     try:
-        listed = place.list(kit.kind).items if place is not None else ()
+        xrs = cluster.list(kit.kind).items if cluster is not None else ()
     except OrderkitError:
         return {}  # each order is then read from Git
-    return {ObjectKey.of(each): each for each in listed}
+    return {ObjectKey.of(xr): xr for xr in xrs}
 
 
-def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> Found | None:
+def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> ReadOrder | None:
     """Read one order; None if it is of another kit."""
     try:
         record = platform.forge.read(entry.repository, order_file.PATH, "main")
         if record is None:
-            why = f"{entry.repository} has no {order_file.PATH}, or is gone or hidden from us"
-            return Found(entry.order, entry.team, None, GIT, why)
+            why = f"{entry.repository} has no {order_file.PATH}, or we may not read it"
+            return ReadOrder(entry.order, entry.team, None, GIT, why)
         order = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}")
         if order.kit != kit.name:
             return None
         head = platform.forge.head(entry.repository)
         if head is None:
-            return Found(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
+            return ReadOrder(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
         live = LiveOrder(entry, kit, order, TeamFile(entry.team))
-        return Found(entry.order, entry.team, read_xr(platform, live, head).xr, GIT)
+        return ReadOrder(entry.order, entry.team, read_xr(platform, live, head).xr, GIT)
     except OrderkitError as error:
-        return Found(entry.order, entry.team, None, GIT, str(error))
+        return ReadOrder(entry.order, entry.team, None, GIT, str(error))
 
 
-def read_folder_orders(folder: Path, kit: Kit, wanted: Wanted) -> Reading:
+def read_folder_orders(folder: Path, kit: Kit, selection: OrderSelection) -> FleetReading:
     """
     Read the XRs of a kit from the files of a folder; other objects there are facts.
 
@@ -168,27 +174,33 @@ def read_folder_orders(folder: Path, kit: Kit, wanted: Wanted) -> Reading:
         NotFoundError: There is none.
         InvalidInputError: An order that was asked for is not there, or teams were asked for.
     """
-    if wanted.teams:
-        raise InvalidInputError("--team", wanted.teams[0], "goes with a platform, not with files")
-    read: list[Found | Manifest] = []
-    for path in sorted(each for each in folder.rglob("*") if each.suffix in _SUFFIXES):
+    if selection.teams:
+        raise InvalidInputError(
+            "--team", selection.teams[0], "needs a platform and does not work with files"
+        )
+    read: list[ReadOrder | Manifest] = []
+    for path in sorted(parsed for parsed in folder.rglob("*") if parsed.suffix in _SUFFIXES):
         read += _in_file(path, folder, kit)
-    facts = tuple(each for each in read if isinstance(each, dict))
-    found = _named([each for each in read if isinstance(each, Found)])
-    for order in wanted.orders:
-        if order not in {each.order for each in found}:
+    facts = tuple(manifest for manifest in read if isinstance(manifest, dict))
+    orders = _distinct([fleet_order for fleet_order in read if isinstance(fleet_order, ReadOrder)])
+    for order in selection.orders:
+        if order not in {fleet_order.order for fleet_order in orders}:
             raise InvalidInputError("--order", order, f"is no {kit.kind} in {folder}")
-    chosen = [each for each in found if not wanted.orders or each.order in wanted.orders]
-    if not chosen:
+    selected = [
+        order for order in orders if not selection.orders or order.order in selection.orders
+    ]
+    if not selected:
         raise NotFoundError(f"{folder}: no file holds an object of {kit.kind}")
-    return Reading(tuple(sorted(chosen, key=lambda each: each.order)), facts=facts)
+    return FleetReading(
+        tuple(sorted(selected, key=lambda fleet_order: fleet_order.order)), facts=facts
+    )
 
 
-class Facts:
+class ObjectLookup:
     """A `Lookup` in objects at hand."""
 
     def __init__(self, objects: Iterable[Manifest]) -> None:
-        self._objects = {ObjectKey.of(each): each for each in objects}
+        self._objects = {ObjectKey.of(manifest): manifest for manifest in objects}
 
     def get(self, key: ObjectKey) -> Manifest | None:
         """Return an object; None if it is not at hand."""
@@ -196,12 +208,12 @@ class Facts:
 
     def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
         """Return the objects of a kind."""
-        found = (
-            each
-            for key, each in sorted(self._objects.items())
+        manifests = (
+            manifest
+            for key, manifest in sorted(self._objects.items())
             if key.kind == kind and namespace in {None, key.namespace}
         )
-        return ObjectList(tuple(found), "")
+        return ObjectList(tuple(manifests), "")
 
     def plural(self, kind: Kind) -> str | None:  # noqa: ARG002 - the port's names
         """Serve no kind: these are objects without a server."""
@@ -216,39 +228,41 @@ class Facts:
         return None
 
 
-def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[Found | Manifest]:
+def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[ReadOrder | Manifest]:
     name = path.relative_to(folder).as_posix()
     try:
         data = path.read_bytes()
     except OSError as error:
-        yield Found(name, "", None, FILE, f"cannot be read: {error.strerror}")
+        yield ReadOrder(name, "", None, FILE, f"cannot be read: {error.strerror}")
         return
     try:
         manifests = parse_manifests(name, data)
     except ManifestError as error:
         if looks_like_manifest(data):
-            yield Found(name, "", None, FILE, str(error))
+            yield ReadOrder(name, "", None, FILE, str(error))
         return
     for manifest in manifests:
         kind = Kind.of(manifest)
         if (kind.group, kind.kind) == (kit.kind.group, kit.kind.kind):
             order = str(metadata(manifest).get("name") or name)
-            yield Found(order, "", manifest, FILE)
+            yield ReadOrder(order, "", manifest, FILE)
         elif metadata(manifest).get("name"):
             yield manifest
 
 
-def _named(found: Sequence[Found]) -> list[Found]:
-    """Tell orders of the same name apart by their namespace, then by their number."""
-    names = Counter(each.order for each in found)
-    told: dict[str, Found] = {}
-    for each in found:
-        order = each.order
-        if names[order] > 1 and each.xr is not None:
-            home = metadata(each.xr).get("namespace")
+def _distinct(orders: Sequence[ReadOrder]) -> list[ReadOrder]:
+    """Distinguish orders of the same name by namespace, then by number."""
+    names = Counter(fleet_order.order for fleet_order in orders)
+    by_name: dict[str, ReadOrder] = {}
+    for fleet_order in orders:
+        order = fleet_order.order
+        if names[order] > 1 and fleet_order.xr is not None:
+            home = metadata(fleet_order.xr).get("namespace")
             order = f"{home}/{order}" if home else order
         number = 2
-        while order in told:
-            order, number = f"{each.order}#{number}", number + 1
-        told[order] = Found(order, each.team, each.xr, each.source, each.why_not)
-    return list(told.values())
+        while order in by_name:
+            order, number = f"{fleet_order.order}#{number}", number + 1
+        by_name[order] = ReadOrder(
+            order, fleet_order.team, fleet_order.xr, fleet_order.source, fleet_order.why_not
+        )
+    return list(by_name.values())

@@ -1,8 +1,8 @@
 """
-What a changed kit does to all its living orders: the pack as it is beside another one.
+Plan what a changed kit does to all its live orders, by comparing two packs.
 
-Each order is assembled by both packs, its composed resources are compared, and what stays of it
-although its XRD says something else now (old defaults) is kept as the API server keeps it. Writes
+Each order is assembled with both packs, and its composed resources are compared. Stored values that
+survive a changed XRD (old defaults) are kept, as the API server keeps them. Writes
 nothing. Called by ``orderkit plan --kit``.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
@@ -22,31 +23,29 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.fleet_name_clashes import with_collisions
 from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side
 from orderkit.core.plan.price_table import PriceTable, read_prices
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
 from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
 from orderkit.core.yaml.documents import Files
-from orderkit.flows.plan.assembler import Setup
-from orderkit.flows.plan.bulk_reads import Herd
+from orderkit.flows.plan.assembler import AssemblerSetup
+from orderkit.flows.plan.bulk_reads import BulkLookup
 from orderkit.flows.plan.cluster_questions import NOT_ASKED, Lookup, as_living, living, observed_of
 from orderkit.flows.plan.fleet_orders import (
     CLUSTER,
     FILE,
     GIT,
-    Facts,
-    Found,
-    Reading,
-    Wanted,
+    FleetReading,
+    ObjectLookup,
+    OrderSelection,
+    ReadOrder,
     read_folder_orders,
     read_orders,
 )
-from orderkit.flows.plan.lanes import Limits, Work, plan_all
+from orderkit.flows.plan.lanes import FleetLimits, OrderToPlan, plan_all
 from orderkit.flows.plan.pricing import PRICES
 from orderkit.flows.plan.published_pack import needed_files
-from orderkit.flows.plan.recording import Recorder, Replay, differs
+from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
-
-MEMORY_BYTES = 1 << 30
-"""Data memory of one process that runs stations."""
+from orderkit.ports.processes import Processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,9 @@ class FleetRequest:
     kit: str
     base: FleetPack
     candidate: FleetPack
-    wanted: Wanted = field(default_factory=Wanted)
-    limits: Limits = field(default_factory=Limits)
+    processes: Processes
+    selection: OrderSelection = field(default_factory=OrderSelection)
+    limits: FleetLimits = field(default_factory=FleetLimits)
     prices: PriceTable | None = None
     """What things cost; None: as the other pack says, if it does."""
 
@@ -94,30 +94,30 @@ def published(platform: Platform, ref: str = "") -> FleetPack:
 
 def plan_living(
     platform: Platform,
-    wanted: FleetRequest,
+    request: FleetRequest,
     *,
     offline: bool = False,
-    recorder: Recorder | None = None,
+    recorder: PlanRecorder | None = None,
 ) -> FleetPlan:
     """
-    Plan for the living orders of a platform.
+    Plan for the live orders of a platform.
 
     Args:
         offline: Ask the cluster nothing; every XR is read from Git.
-        recorder: Takes down everything the plan is made from.
+        recorder: Records everything the plan is computed from.
 
     Raises:
         NotFoundError: The kit, or an order that is asked for, does not exist.
         InvalidInputError: A pack is broken.
         RemoteError: The ledger cannot be read.
     """
-    herd = None if offline else Herd(platform.cluster)
-    place = recorder.through(herd) if recorder else herd
-    fleet = _Fleet(wanted, place, recorder)
-    return fleet.planned(lambda kit: read_orders(platform, kit, wanted.wanted, place))
+    herd = None if offline else BulkLookup(platform.cluster)
+    cluster = recorder.wrap(herd) if recorder else herd
+    fleet = _Fleet(request, cluster, recorder)
+    return fleet.planned(lambda kit: read_orders(platform, kit, request.selection, cluster))
 
 
-def plan_folder(wanted: FleetRequest, folder: Path) -> FleetPlan:
+def plan_folder(request: FleetRequest, folder: Path) -> FleetPlan:
     """
     Plan for XRs in the files of a folder; no platform is needed.
 
@@ -125,11 +125,11 @@ def plan_folder(wanted: FleetRequest, folder: Path) -> FleetPlan:
         NotFoundError: The kit does not exist, or the folder holds none of its XRs.
         InvalidInputError: A pack is broken, or an order that is asked for is not there.
     """
-    fleet = _Fleet(wanted, None, None)
-    return fleet.planned(lambda kit: read_folder_orders(folder, kit, wanted.wanted))
+    fleet = _Fleet(request, None, None)
+    return fleet.planned(lambda kit: read_folder_orders(folder, kit, request.selection))
 
 
-def plan_recorded(wanted: FleetRequest, recorded: Snapshot) -> FleetPlan:
+def plan_recorded(request: FleetRequest, recorded: PlanSnapshot) -> FleetPlan:
     """
     Plan for the orders of a snapshot; neither platform nor cluster is needed.
 
@@ -138,68 +138,71 @@ def plan_recorded(wanted: FleetRequest, recorded: Snapshot) -> FleetPlan:
         InvalidInputError: A pack is broken, or an order that is asked for is not in it.
     """
     replay = Replay(recorded)
-    fleet = _Fleet(wanted, replay if recorded.clustered else None, None)
-    found = fleet.planned(lambda kit: _recorded(recorded, kit, wanted.wanted))
-    told = (*found.told, *differs(recorded, [fleet.base.kit(wanted.kit)]), *replay.missed)
-    return replace(found, told=told)
+    fleet = _Fleet(request, replay if recorded.clustered else None, None)
+    fleet_plan = fleet.planned(lambda kit: _recorded(recorded, kit, request.selection))
+    notes = (*fleet_plan.notes, *differs(recorded, [fleet.base.kit(request.kit)]), *replay.missed)
+    return replace(fleet_plan, notes=notes)
 
 
-def _recorded(recorded: Snapshot, kit: Kit, wanted: Wanted) -> Reading:
-    chosen = [recorded.order(name) for name in wanted.orders] or list(recorded.orders)
-    found = [
-        Found(each.order, each.team, each.xr, "snapshot")
-        for each in chosen
-        if each.kit == kit.name and (not wanted.teams or each.team in wanted.teams)
+def _recorded(recorded: PlanSnapshot, kit: Kit, selection: OrderSelection) -> FleetReading:
+    recorded_orders = [recorded.order(name) for name in selection.orders] or list(recorded.orders)
+    orders = [
+        ReadOrder(order.order, order.team, order.xr, "snapshot")
+        for order in recorded_orders
+        if order.kit == kit.name and (not selection.teams or order.team in selection.teams)
     ]
-    if not found:
+    if not orders:
         raise NotFoundError(f"the snapshot has no order of kit '{kit.name}'")
-    return Reading(tuple(found))
+    return FleetReading(tuple(orders))
 
 
 class _Fleet:
     """One plan over many orders."""
 
     def __init__(
-        self, wanted: FleetRequest, place: Lookup | None, recorder: Recorder | None
+        self, request: FleetRequest, cluster: Lookup | None, recorder: PlanRecorder | None
     ) -> None:
-        self._wanted, self._place, self._recorder = wanted, place, recorder
-        self.base: Pack = read_pack(wanted.base.files)
-        self._candidate = read_pack(wanted.candidate.files)
-        self._kit, self._other = self.base.kit(wanted.kit), self._candidate.kit(wanted.kit)
-        self._prices, self._priceless = _prices(wanted)
+        self._wanted, self._place, self._recorder = request, cluster, recorder
+        self.base: Pack = read_pack(request.base.files)
+        self._candidate = read_pack(request.candidate.files)
+        self._kit, self._other = self.base.kit(request.kit), self._candidate.kit(request.kit)
+        checked_kit(request.kit, self._candidate.files)
+        self._prices, self._priceless = _prices(request)
         self._defaults = defaults_of(self._kit.xrd)
         self._kinds = set(_assembled(self.base))
         if (self._kit.kind.group, self._kit.kind.kind) not in self._kinds:
             raise NotFoundError(
-                f"kit '{wanted.kit}' has no Composition in {wanted.base.side.title}",
-                hint=f"gitops/apis/{wanted.kit}/ should hold one",
+                f"kit '{request.kit}' has no Composition in {request.base.side.title}",
+                hint=f"gitops/apis/{request.kit}/ should hold one",
             )
 
-    def planned(self, read: Callable[[Kit], Reading]) -> FleetPlan:
+    def planned(self, read: Callable[[Kit], FleetReading]) -> FleetPlan:
         begun_s = time.monotonic()
         reading = read(self._kit)
         if reading.facts:
-            self._place = Facts(reading.facts)
-        work = [self._work(each) for each in reading.orders]
+            self._place = ObjectLookup(reading.facts)
+        work = [self._work(fleet_order) for fleet_order in reading.orders]
         read_s = time.monotonic() - begun_s
-        done = self._all([each for each in work if isinstance(each, Work)])
-        done = with_collisions(done)
-        orders = (*done, *(each for each in work if isinstance(each, OrderPlan)))
+        planned = self._all([work_item for work_item in work if isinstance(work_item, OrderToPlan)])
+        planned = with_collisions(planned)
+        orders = (*planned, *(work_item for work_item in work if isinstance(work_item, OrderPlan)))
         return FleetPlan(
             (self._kit.name,),
             self._wanted.base.side,
             self._wanted.candidate.side,
-            tuple(sorted(orders, key=lambda each: each.order)),
+            tuple(sorted(orders, key=lambda order_plan: order_plan.order)),
             tuple(
-                replace(change, orders=sum(keeps(o.stored, change, self._defaults) for o in done))
+                replace(
+                    change, orders=sum(keeps(o.stored, change, self._defaults) for o in planned)
+                )
                 for change in default_changes(self._defaults, defaults_of(self._other.xrd))
             ),
-            (*self._told(reading.orders), *reading.told, *self._priceless),
+            (*self._notes(reading.orders), *reading.notes, *self._priceless),
             read_s,
             time.monotonic() - begun_s - read_s,
         )
 
-    def _all(self, work: Sequence[Work]) -> list[OrderPlan]:
+    def _all(self, work: Sequence[OrderToPlan]) -> list[OrderPlan]:
         if not work:
             return []
         base, other = (
@@ -207,39 +210,45 @@ class _Fleet:
         )
         same_laws = _laws(base) == _laws(other)
         packs = (
-            Setup(base, MEMORY_BYTES),
-            Setup(other, MEMORY_BYTES, self._defaults, same_laws, self._prices),
+            AssemblerSetup(base),
+            AssemblerSetup(other, self._defaults, same_laws, self._prices),
         )
-        return plan_all(work, packs, self._place, self._wanted.limits)
+        return plan_all(work, packs, self._place, self._wanted.limits, self._wanted.processes)
 
-    def _work(self, found: Found) -> Work | OrderPlan:
+    def _work(self, fleet_order: ReadOrder) -> OrderToPlan | OrderPlan:
         """Return what there is to plan of an order, or why it cannot be."""
-        if found.xr is None:
-            return OrderPlan(found.order, found.team, None, found.why_not, found.source)
+        if fleet_order.xr is None:
+            return OrderPlan(
+                fleet_order.order, fleet_order.team, None, fleet_order.why_not, fleet_order.source
+            )
         if self._recorder is not None:
-            order = RecordedOrder(found.order, self._kit.name, found.xr, found.team)
+            order = RecordedOrder(
+                fleet_order.order, self._kit.name, fleet_order.xr, fleet_order.team
+            )
             self._recorder.note(order, self._kit)
         try:
-            return self._prepared(found, found.xr)
+            return self._prepared(fleet_order, fleet_order.xr)
         except OrderkitError as error:
-            return OrderPlan(found.order, found.team, None, str(error), found.source)
+            return OrderPlan(
+                fleet_order.order, fleet_order.team, None, str(error), fleet_order.source
+            )
 
-    def _prepared(self, found: Found, xr: Manifest) -> Work:
+    def _prepared(self, fleet_order: ReadOrder, xr: Manifest) -> OrderToPlan:
         root: Manifest | None = xr
-        told: tuple[str, ...] = ()
-        if found.source == FILE:
+        notes: tuple[str, ...] = ()
+        if fleet_order.source == FILE:
             root = None
-        elif found.source != CLUSTER:
-            root, told = living(self._place, xr) if self._place is not None else (None, ())
+        elif fleet_order.source != CLUSTER:
+            root, notes = living(self._place, xr) if self._place is not None else (None, ())
             xr = as_living(with_stored(xr, root, self._defaults), root)
         observed = dict(observed_of(self._place, root, self._is_xr)) if root else {}
-        return Work(
-            found.order,
-            found.team,
+        return OrderToPlan(
+            fleet_order.order,
+            fleet_order.team,
             _plain(xr),
-            found.source,
-            {path: _plain(each) for path, each in observed.items()},
-            told,
+            fleet_order.source,
+            {path: _plain(manifest) for path, manifest in observed.items()},
+            notes,
             is_stored=root is not None and root.get("spec") == xr.get("spec"),
         )
 
@@ -247,31 +256,34 @@ class _Fleet:
         kind = Kind.of(manifest)
         return (kind.group, kind.kind) in self._kinds
 
-    def _told(self, orders: Sequence[Found]) -> Iterator[str]:
+    def _notes(self, orders: Sequence[ReadOrder]) -> Iterator[str]:
         """Say where the XRs were read, and whose orders compose this kind as a part."""
-        by = {source: sum(each.source == source for each in orders) for source in (CLUSTER, GIT)}
+        by = {
+            source: sum(fleet_order.source == source for fleet_order in orders)
+            for source in (CLUSTER, GIT)
+        }
         if by[CLUSTER]:
             yield f"{by[CLUSTER]:,} XRs as the cluster has them" + (
                 f", {by[GIT]:,} from Git: the cluster does not have them" if by[GIT] else ""
             )
         elif by[GIT]:
             yield f"{by[GIT]:,} XRs from Git"
-        if self._place is None or any(each.source == FILE for each in orders):
+        if self._place is None or any(fleet_order.source == FILE for fleet_order in orders):
             yield NOT_ASKED
         yield "outcomes are judged by the packs' own schemas and rights"
         for kit in self._candidate.kits():
-            if any(part.kind == self._kit.kind.kind for part in kit.composes):
+            if any(composed.kind == self._kit.kind.kind for composed in kit.composes):
                 yield (
                     f"orders of kit '{kit.name}' compose {self._kit.kind.kind}s too: "
                     f"orderkit plan --kit {kit.name}"
                 )
 
 
-def _prices(wanted: FleetRequest) -> tuple[PriceTable | None, tuple[str, ...]]:
+def _prices(request: FleetRequest) -> tuple[PriceTable | None, tuple[str, ...]]:
     """Return the price table that holds, and why there is none if the pack's cannot be read."""
-    data = wanted.candidate.files.get(PRICES)
-    if wanted.prices is not None or data is None:
-        return wanted.prices, ()
+    data = request.candidate.files.get(PRICES)
+    if request.prices is not None or data is None:
+        return request.prices, ()
     try:
         return read_prices(data, name=str(PRICES)), ()
     except InvalidInputError as error:
@@ -296,5 +308,5 @@ def _laws(files: Files) -> dict[PurePosixPath, bytes]:
 
 def _plain(manifest: Manifest) -> Manifest:
     """Return an object without what only the API server reads."""
-    meta = {key: part for key, part in metadata(manifest).items() if key != "managedFields"}
+    meta = {key: value for key, value in metadata(manifest).items() if key != "managedFields"}
     return {**manifest, "metadata": meta}

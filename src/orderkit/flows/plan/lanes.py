@@ -12,26 +12,37 @@ from __future__ import annotations
 import os
 import pickle
 import queue
-import socket
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.core.plan import Assembly, Fault, Plan
-from orderkit.core.plan.assembly import str_of
+from orderkit.core.plan.assembly import selector_text
 from orderkit.core.plan.fleet_plan import OrderPlan
 from orderkit.core.plan.folding import OWN
-from orderkit.flows.plan.assembler import After, Answer, Before, Setup, receive, send
+from orderkit.flows.plan.assembler import (
+    ENTRY,
+    AssemblerSetup,
+    PlanAfter,
+    PlanBefore,
+    TaskAnswer,
+    pickled,
+)
 from orderkit.flows.plan.cluster_questions import Lookup, looked_up
+from orderkit.ports.processes import (
+    ChildEndedError,
+    ChildProcess,
+    ChildTimeoutError,
+    Processes,
+    ProcessLimits,
+)
 
+MEMORY_BYTES = 1 << 30
+"""Data memory of one process that runs stations."""
 START_S = 60.0
 """How long a process may take to load a pack."""
 LOOKS_MAX = 5
@@ -40,7 +51,6 @@ _ORDERS_PER_LANE = 8
 _HABITS_MAX = 50
 _SILENT_MAX = 3
 """So many orders without an answer, and a pack is given up."""
-_RUN = "from orderkit.flows.plan.assembler import main; main({})"
 
 
 class SilentError(OrderkitError):
@@ -48,7 +58,7 @@ class SilentError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OrderToPlan:
     """One order to plan."""
 
     order: str
@@ -62,7 +72,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FleetLimits:
     """What planning may take."""
 
     lanes: int = 0
@@ -74,31 +84,24 @@ class Limits:
 class Assembler:
     """One process with one pack. Not for several threads."""
 
-    def __init__(self, title: str, setup: Setup, limit_s: float, folder: Path) -> None:
+    def __init__(
+        self, title: str, setup: AssemblerSetup, limit_s: float, processes: Processes
+    ) -> None:
         self.title = title
-        self._setup, self._limit_s, self._folder = setup, limit_s, folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
+        self._setup, self._limit_s, self._processes = setup, limit_s, processes
+        self._child: ChildProcess | None = None
         self._is_ready = False
         self.silent = 0
         """How often in a row it gave no answer."""
 
-    def start(self) -> None:
+    def start(self) -> ChildProcess:
         """Start loading the pack; `ask` waits for it."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-P", "-c", _RUN.format(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                env={**os.environ, "TMPDIR": str(self._folder)},
-            )
-        ours.settimeout(START_S)
-        self._socket, self._is_ready = ours, False
-        send(ours, self._setup)
+        child = self._processes.start(ENTRY, ProcessLimits(data_bytes=MEMORY_BYTES))
+        self._child, self._is_ready = child, False
+        child.send(pickled(self._setup), START_S)
+        return child
 
-    def ask(self, task: Before | After) -> Answer:
+    def ask(self, task: PlanBefore | PlanAfter) -> TaskAnswer:
         """
         Give the answer to a task.
 
@@ -106,55 +109,44 @@ class Assembler:
             SilentError: There was none in time, and the process was killed.
             OrderkitError: The pack cannot be loaded.
         """
-        if self._socket is None:
-            self.start()
         try:
-            answer = self._asked(task)
-        except TimeoutError as error:
+            answer = self._asked(self._child or self.start(), task)
+        except ChildTimeoutError as error:
             self.stop()
             self.silent += 1
             raise SilentError(
                 f"the stations of {self.title} gave no answer within {self._limit_s:g} s"
             ) from error
-        except (OSError, EOFError) as error:
+        except ChildEndedError as error:
             self.stop()
             self.silent += 1
             raise SilentError(f"the stations of {self.title} ended their process") from error
         self.silent = 0
         return answer
 
-    def _asked(self, task: Before | After) -> Answer:
-        place = self._socket
-        assert place is not None  # noqa: S101 - ask has started it
+    def _asked(self, child: ChildProcess, task: PlanBefore | PlanAfter) -> TaskAnswer:
         if not self._is_ready:
-            loaded = _answer(place)
+            loaded = _answer(child, START_S)
             if loaded.error:
                 raise OrderkitError(f"{self.title}: {loaded.error}")
-            place.settimeout(self._limit_s)
             self._is_ready = True
-        send(place, task)
-        return _answer(place)
+        child.send(pickled(task), self._limit_s)
+        return _answer(child, self._limit_s)
 
     def kill(self) -> None:
         """End the process from another thread than the one that asks."""
-        if self._process is not None:
-            self._process.kill()
+        if self._child is not None:
+            self._child.kill()
 
     def stop(self) -> None:
         """End the process, whatever it does. Safe to call twice."""
-        if self._socket is not None:
-            self._socket.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._socket = self._process = None
+        if self._child is not None:
+            self._child.stop()
+        self._child = None
 
 
-def _answer(place: socket.socket) -> Answer:
-    data = receive(place)
-    if data is None:
-        raise EOFError
-    found: Answer = pickle.loads(data)  # noqa: S301 - from a process of ours
+def _answer(child: ChildProcess, timeout_s: float) -> TaskAnswer:
+    found: TaskAnswer = pickle.loads(child.receive(timeout_s))  # noqa: S301 - from a process of ours
     return found
 
 
@@ -173,7 +165,7 @@ class _Habits:
         """Remember what one order asked for."""
         if len(self._asked) < _HABITS_MAX:
             bare = _renamed(selector, name, OWN)
-            self._asked.setdefault(str_of(bare), bare)
+            self._asked.setdefault(selector_text(bare), bare)
 
     def of(self, name: str) -> list[Selector]:
         """Return what the order with this XR will probably ask for."""
@@ -190,7 +182,7 @@ def _renamed(selector: Selector, old: str, new: str) -> Selector:
 
 
 @dataclass(slots=True)
-class Lane:
+class OrderPlanner:
     """Two processes, one for each pack. Used by one thread."""
 
     base: Assembler
@@ -198,22 +190,28 @@ class Lane:
     place: Lookup | None
     habits: _Habits = field(default_factory=_Habits)
 
-    def plan(self, work: Work) -> OrderPlan:
+    def start(self) -> None:
+        """Start loading both packs; a process that ends at once is noticed by the first order."""
+        for side in (self.base, self.candidate):
+            with suppress(ChildTimeoutError, ChildEndedError):
+                side.start()
+
+    def plan(self, work: OrderToPlan) -> OrderPlan:
         """Plan one order; what goes wrong is told in its plan's place."""
         try:
             return self._planned(work)
         except OrderkitError as error:
             return OrderPlan(work.order, work.team, None, str(error), work.source)
 
-    def _planned(self, work: Work) -> OrderPlan:
+    def _planned(self, work: OrderToPlan) -> OrderPlan:
         for side in (self.base, self.candidate):
             if side.silent >= _SILENT_MAX:
                 raise SilentError(f"not tried: {side.title} gave {side.silent} orders no answer")
         known = _Known(self.place, self.habits, str(metadata(work.xr).get("name") or ""))
-        before = known.asked(self.base, lambda facts: Before(work.xr, work.observed, facts))
+        before = known.asked(self.base, lambda facts: PlanBefore(work.xr, work.observed, facts))
         after = known.asked(
             self.candidate,
-            lambda facts: After(work.xr, before.payload, facts, is_stored=work.is_stored),
+            lambda facts: PlanAfter(work.xr, before.payload, facts, is_stored=work.is_stored),
         )
         plan: Plan = pickle.loads(after.payload)  # noqa: S301 - from a process of ours
         unknowns, faults = (*work.told, *plan.before.unknowns), plan.before.faults
@@ -222,9 +220,9 @@ class Lane:
         plan = replace(plan, before=replace(plan.before, unknowns=unknowns, faults=faults))
         return OrderPlan(work.order, work.team, plan, source=work.source, stored=before.stored)
 
-    def _faults(self, work: Work, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
+    def _faults(self, work: OrderToPlan, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
         """Return what is wrong with an order already."""
-        answer = self.base.ask(Before(work.xr, work.observed, facts, is_judged=True))
+        answer = self.base.ask(PlanBefore(work.xr, work.observed, facts, is_judged=True))
         found: Assembly = pickle.loads(answer.payload)  # noqa: S301 - from a process of ours
         return found.faults
 
@@ -254,8 +252,8 @@ class _Known:
         return tuple(self._facts.values())
 
     def asked(
-        self, side: Assembler, task: Callable[[tuple[Manifest, ...]], Before | After]
-    ) -> Answer:
+        self, side: Assembler, task: Callable[[tuple[Manifest, ...]], PlanBefore | PlanAfter]
+    ) -> TaskAnswer:
         """Give a task, look up what its stations ask for, and again until that is all."""
         for _ in range(LOOKS_MAX):
             answer = side.ask(task(self.facts))
@@ -269,7 +267,7 @@ class _Known:
         known = len(self._facts)
         for selector in asked:
             self._habits.note(selector, self._name)
-            name = str_of(selector)
+            name = selector_text(selector)
             if self._place is not None and name not in self._looked:
                 self._looked.add(name)
                 found = looked_up(self._place, selector)
@@ -278,7 +276,11 @@ class _Known:
 
 
 def plan_all(
-    work: Sequence[Work], packs: tuple[Setup, Setup], place: Lookup | None, limits: Limits
+    work: Sequence[OrderToPlan],
+    packs: tuple[AssemblerSetup, AssemblerSetup],
+    place: Lookup | None,
+    limits: FleetLimits,
+    processes: Processes,
 ) -> list[OrderPlan]:
     """
     Plan every order, in the order they are given. Nothing is left behind, whatever happens.
@@ -289,16 +291,15 @@ def plan_all(
     """
     number = limits.lanes or len(os.sched_getaffinity(0))
     number = max(1, min(number, -(-len(work) // _ORDERS_PER_LANE)))
-    with tempfile.TemporaryDirectory(prefix="orderkit-plan-") as name, ExitStack() as undo:
-        free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
-        lanes = [_lane(packs, place, limits, Path(name)) for _ in range(number)]
+    with ExitStack() as undo:
+        free: queue.SimpleQueue[OrderPlanner] = queue.SimpleQueue()
+        lanes = [_lane(packs, place, limits, processes) for _ in range(number)]
         for lane in lanes:
             undo.callback(lane.stop)
-            lane.base.start()
-            lane.candidate.start()
+            lane.start()
             free.put(lane)
 
-        def plan(one: Work) -> OrderPlan:
+        def plan(one: OrderToPlan) -> OrderPlan:
             lane = free.get()
             try:
                 return lane.plan(one)
@@ -315,10 +316,15 @@ def plan_all(
             raise
 
 
-def _lane(packs: tuple[Setup, Setup], place: Lookup | None, limits: Limits, folder: Path) -> Lane:
+def _lane(
+    packs: tuple[AssemblerSetup, AssemblerSetup],
+    place: Lookup | None,
+    limits: FleetLimits,
+    processes: Processes,
+) -> OrderPlanner:
     base, candidate = packs
-    return Lane(
-        Assembler("the pack as it is", base, limits.order_s, folder),
-        Assembler("the other pack", candidate, limits.order_s, folder),
+    return OrderPlanner(
+        Assembler("the pack as it is", base, limits.order_s, processes),
+        Assembler("the other pack", candidate, limits.order_s, processes),
         place,
     )

@@ -1,9 +1,9 @@
 """
-What the step from one XR of an order to another does, computed by the stations that will run.
+Plan the step from one XR of an order to another, by running the order's own stations.
 
-What exists is asked of the cluster: the order's composed resources keep their names, and what
-stations require is looked up. Where the cluster cannot be asked, the plan is made without and
-says so. Writes nothing.
+Reads what exists from the cluster: the order's composed resources keep their names, and objects
+that stations require are looked up. Without a cluster, the plan is made from the files and says so.
+Writes nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
-from orderkit.core.plan import Assembly, Plan, Workshop, assemble, compare, guessed
-from orderkit.core.plan.assembly import str_of
-from orderkit.core.plan.dangers import Mind
+from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, with_guesses
+from orderkit.core.plan.assembly import selector_text
+from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.core.schema.known import Layer
@@ -30,10 +30,10 @@ from orderkit.flows.plan.cluster_questions import (
     looked_up,
     observed_of,
 )
-from orderkit.flows.plan.cluster_verdicts import given, judged
+from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
-from orderkit.flows.plan.recording import Recorder
+from orderkit.flows.plan.recording import PlanRecorder
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """By what a plan is made, besides the platform's pack."""
+    """The inputs of a plan besides the platform's pack."""
 
     offline: bool = False
     """Ask the cluster nothing; the plan says what it lacks."""
@@ -49,18 +49,18 @@ class Basis:
     """What things cost; None: by the platform's own table, if it has one."""
     schemas: Layer | None = None
     """Kinds to judge by before the cluster's and the pack's."""
-    recorder: Recorder | None = None
-    """Takes down everything that the plan is made from."""
+    recorder: PlanRecorder | None = None
+    """Records everything that the plan is computed from."""
 
 
 USUAL = Basis()
 
 
-def forecast(
+def plan_order(
     platform: Platform, kit: Kit, old: Manifest, new: Manifest, *, basis: Basis = USUAL
 ) -> Plan:
     """
-    Return what the step from one XR of a kit to another does.
+    Return the plan of the step from one XR of a kit to another.
 
     Raises:
         NotFoundError: No pack is published, or the kit has no Composition in it.
@@ -73,59 +73,59 @@ def forecast(
             hint=f"gitops/apis/{kit.name}/ should hold one",
         )
     if basis.schemas:
-        workshop = given(workshop, basis.schemas)
-    place: Lookup | None = None if basis.offline else platform.cluster
+        workshop = with_schemas(workshop, basis.schemas)
+    cluster: Lookup | None = None if basis.offline else platform.cluster
     if basis.recorder is not None:
-        place = basis.recorder.watching(place, old, kit)
-    return priced(platform, Forecast(place, workshop).of(old, new), basis.prices)
+        cluster = basis.recorder.record_order(cluster, old, kit)
+    return priced(platform, OrderPlanner(cluster, workshop).plan_step(old, new), basis.prices)
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class OrderPlanner:
     """Plans for the orders of one workshop. Nothing is kept between two of them."""
 
     cluster: Lookup | None
     """Where the orders live; None: it is asked nothing, and the plan says what it lacks."""
-    workshop: Workshop
+    workshop: AssemblyContext
 
-    def of_new(self, xr: Manifest) -> Plan:
+    def plan_new(self, xr: Manifest) -> Plan:
         """
-        Return what an order does that does not exist yet.
+        Return the plan of an order that does not exist yet.
 
         Raises:
             KeyError: Its kind has no blueprint.
             RemoteError: What a station asks for could not be looked up.
         """
-        told = () if self.cluster is not None else (NOT_ASKED,)
+        unknowns = () if self.cluster is not None else (NOT_ASKED,)
         workshop, desk = self._asking()
-        after = guessed(assemble(xr, workshop), xr, workshop, {})
+        after = with_guesses(assemble(xr, workshop), xr, workshop, {})
         desk.check()
-        nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=told)
-        mind = Mind(workshop.laws, (*workshop.existing, *desk.objects))
+        nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=unknowns)
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(nothing, judged(self.cluster, workshop, nothing, after), mind=mind)
 
-    def of(self, old: Manifest, new: Manifest) -> Plan:
+    def plan_step(self, old: Manifest, new: Manifest) -> Plan:
         """
-        Return what the step from one XR to another does.
+        Return the plan of the step from one XR to another.
 
         Raises:
             KeyError: Their kind has no blueprint.
             RemoteError: What a station asks for could not be looked up.
         """
-        root, told = living(self.cluster, old)
+        root, unknowns = living(self.cluster, old)
         is_xr = self._is_xr
         observed = dict(observed_of(self.cluster, root, is_xr)) if root else {}
         workshop, desk = self._asking()
-        living_xr, wanted = (self._as_stored(each, old, root) for each in (old, new))
+        living_xr, wanted_xr = (self._as_stored(xr, old, root) for xr in (old, new))
         before = assemble(living_xr, workshop, observed=observed)
         made_by = before.made_by
-        after = assemble(wanted, workshop, observed=before.observed, attributed=made_by)
-        after = guessed(after, wanted, workshop, observed, attributed=made_by)
-        fresh = assemble(wanted, workshop) if after.renamed else after
+        after = assemble(wanted_xr, workshop, observed=before.observed, attributed=made_by)
+        after = with_guesses(after, wanted_xr, workshop, observed, attributed=made_by)
+        fresh = assemble(wanted_xr, workshop) if after.renamed else after
         desk.check()
-        after = judged(self.cluster, workshop, before, after, made=observed)
-        before = replace(before, unknowns=(*told, *before.unknowns))
-        mind = Mind(workshop.laws, (*workshop.existing, *desk.objects))
+        after = judged(self.cluster, workshop, before, after, made_paths=observed)
+        before = replace(before, unknowns=(*unknowns, *before.unknowns))
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(before, after, fresh=fresh, mind=mind)
 
     def _as_stored(self, xr: Manifest, old: Manifest, root: Manifest | None) -> Manifest:
@@ -133,33 +133,35 @@ class Forecast:
         blueprint = self.workshop.blueprint(xr)
         spec = old.get("spec") or {}
         defaults = blueprint.defaults if blueprint else {}
-        alone = {steps: part for steps, part in defaults.items() if value_at(spec, steps) is ABSENT}
+        alone = {
+            steps: default for steps, default in defaults.items() if value_at(spec, steps) is ABSENT
+        }
         return as_living(with_stored(xr, root, alone), root)
 
-    def _asking(self) -> tuple[Workshop, _Desk]:
+    def _asking(self) -> tuple[AssemblyContext, _AnsweredQuestions]:
         """Return the workshop with the place where orders live to look things up."""
-        desk = _Desk(self.cluster)
-        return replace(self.workshop, look=desk.look), desk
+        desk = _AnsweredQuestions(self.cluster)
+        return replace(self.workshop, lookup=desk.look), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None
 
 
-class _Desk:
-    """Looks up what stations ask for, each thing once. A station must not see that it failed."""
+class _AnsweredQuestions:
+    """Looks up what stations require, each object once. A station must not see a failure."""
 
-    def __init__(self, place: Lookup | None) -> None:
-        self._place = place
+    def __init__(self, cluster: Lookup | None) -> None:
+        self._place = cluster
         self._found: dict[str, list[Manifest]] = {}
         self._error: OrderkitError | None = None
 
     @property
     def objects(self) -> list[Manifest]:
-        """Everything that was found."""
-        return [each for found in self._found.values() for each in found]
+        """All objects that were looked up."""
+        return [manifest for manifests in self._found.values() for manifest in manifests]
 
     def look(self, selector: Selector) -> list[Manifest]:
-        name = str_of(selector)
+        name = selector_text(selector)
         if name not in self._found and self._error is None:
             try:
                 self._found[name] = looked_up(self._place, selector)
@@ -168,6 +170,6 @@ class _Desk:
         return self._found.get(name, [])
 
     def check(self) -> None:
-        """Raise what looking up raised."""
+        """Raise the error of a failed look-up."""
         if self._error is not None:
             raise self._error

@@ -1,8 +1,9 @@
 """
 What a plan costs: by the price table that was given, else by the platform's own.
 
-The platform's own is ``gitops/prices.yaml`` of its pack, as published; a platform without one
-has plans without costs. A table that is broken stops no plan, unless it was given for this one.
+The platform's own is ``gitops/prices.yaml`` of its pack, as published; a platform without one has
+plans without costs. A broken table of the platform does not stop a plan; a broken table given for
+this plan does.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ def priced(platform: Platform, plan: Plan, table: PriceTable | None = None) -> P
         RemoteError: The forge.
     """
     try:
-        found = table or published_prices(platform)
+        price_table = table or published_prices(platform)
     except InvalidInputError as error:
-        told = (*plan.after.unknowns, f"costs are not known: {error}")
-        return replace(plan, after=replace(plan.after, unknowns=told))
-    return with_costs(plan, found)
+        unknowns = (*plan.after.unknowns, f"costs are not known: {error}")
+        return replace(plan, after=replace(plan.after, unknowns=unknowns))
+    return with_costs(plan, price_table)
 
 
 def with_costs(plan: Plan, table: PriceTable | None) -> Plan:

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from orderkit.adapters.packfolder import SCHEMAS
-from orderkit.adapters.stationfolder import FOLDER, load_stations
+from orderkit.adapters.folders.pack_folder import SCHEMAS
+from orderkit.adapters.folders.station_folder import FOLDER, load_stations
 from orderkit.core.crossplane.composed import steps_of
-from orderkit.core.crossplane.function_processes import FunctionProcess, developed
+from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
 from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.crossplane.python_functions import (
     function_manifests,
@@ -35,8 +35,8 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
-from orderkit.core.plan import Blueprint, Workshop
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan import AssemblyContext, Blueprint
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.stored_defaults import defaults_of
 from orderkit.core.schema.known import layer_of, read_layer
 from orderkit.core.schema.validate import Validator
@@ -60,7 +60,7 @@ class _Published:
     blueprints: Mapping[tuple[str, str], Blueprint]
     stations: Mapping[str, Station]
     scopes: Mapping[Kind, bool]
-    laws: Laws
+    laws: PackRules
     packages: Mapping[str, str]
     """Of functions, by name."""
     developed: Sequence[FunctionProcess]
@@ -72,7 +72,7 @@ _loaded: list[_Published] = []
 """Kept until the process ends, and their folders with them: stations may import late."""
 
 
-def published_workshop(platform: Platform) -> Workshop:
+def published_workshop(platform: Platform) -> AssemblyContext:
     """
     Return what assembles the orders of this platform; it knows nothing of the cluster.
 
@@ -82,13 +82,13 @@ def published_workshop(platform: Platform) -> Workshop:
         UsageError: A function is a process, and nothing here speaks gRPC.
         RemoteError: The forge.
     """
-    found = _read_published(platform)
-    workshop = _workshop(found.blueprints, found.stations, found.packages)
-    workshop = replace(workshop, scopes=found.scopes, laws=found.laws)
-    return _calling(workshop, (*found.developed, *platform.functions))
+    published = _read_published(platform)
+    workshop = _workshop(published.blueprints, published.stations, published.packages)
+    workshop = replace(workshop, scopes=published.scopes, laws=published.laws)
+    return _calling(workshop, (*published.developed, *platform.functions))
 
 
-def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> Workshop:
+def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
     """
     Return what assembles the orders of a pack by stations that are loaded already.
 
@@ -106,43 +106,49 @@ def _workshop(
     blueprints: Mapping[tuple[str, str], Blueprint],
     stations: Mapping[str, Station],
     packages: Mapping[str, str],
-) -> Workshop:
-    chosen = functions_here(stations, packages, _called(blueprints))
-    return Workshop(blueprints, chosen.functions, notes=chosen.notes)
+) -> AssemblyContext:
+    available = functions_here(stations, packages, _called(blueprints))
+    return AssemblyContext(blueprints, available.functions, notes=available.notes)
 
 
 def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
-    return {step.function for each in blueprints.values() for step in each.steps}
+    return {step.function for blueprint in blueprints.values() for step in blueprint.steps}
 
 
-def _calling(workshop: Workshop, processes: Sequence[FunctionProcess]) -> Workshop:
-    """Let functions that run somewhere take the place of their twins, the last one of a name."""
-    called = _called(workshop.blueprints)
+def _calling(workshop: AssemblyContext, processes: Sequence[FunctionProcess]) -> AssemblyContext:
+    """Replace stations by the functions that run as processes; the last of a name wins."""
+    called_functions = _called(workshop.blueprints)
     for process in processes:
-        if process.is_asked and process.name not in called:
+        if process.is_asked and process.name not in called_functions:
             raise InvalidInputError(
                 "--function",
                 process.name,
-                "is called by no step of the pack",
-                hint=f"steps call: {', '.join(sorted(called)) or 'none'}",
+                "is not called by any step of the pack",
+                hint=f"steps call: {', '.join(sorted(called_functions)) or 'none'}",
             )
-    remote = stations_of({each.name: each for each in processes if each.name in called}.values())
-    notes = {name: told for name, told in workshop.notes.items() if name not in remote}
+    remote = stations_of(
+        {
+            candidate.name: candidate
+            for candidate in processes
+            if candidate.name in called_functions
+        }.values()
+    )
+    notes = {name: note for name, note in workshop.notes.items() if name not in remote}
     functions = {**workshop.functions, **remote}
     return replace(workshop, functions=functions, remote=frozenset(remote), notes=notes)
 
 
-def loaded_workshop(pack: Pack) -> Workshop:
+def loaded_workshop(pack: Pack) -> AssemblyContext:
     """
     Return what assembles the orders of a pack that is published nowhere; loads its stations.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
-    found = _prepared(pack)
-    _loaded.append(found)
-    workshop = _workshop(found.blueprints, found.stations, found.packages)
-    return replace(workshop, scopes=found.scopes, laws=found.laws)
+    prepared = _prepared(pack)
+    _loaded.append(prepared)
+    workshop = _workshop(prepared.blueprints, prepared.stations, prepared.packages)
+    return replace(workshop, scopes=prepared.scopes, laws=prepared.laws)
 
 
 def needed_files(files: Files) -> Files:
@@ -153,23 +159,23 @@ def needed_files(files: Files) -> Files:
 def _read_published(platform: Platform) -> _Published:
     from orderkit.flows.platform import pack_files, snapshot  # lazy: as in ``pricing``
 
-    seen = snapshot(platform, platform.pack_repo)
-    if seen is None:
+    pack_snapshot = snapshot(platform, platform.pack_repo)
+    if pack_snapshot is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="the platform is not bootstrapped",
         )
-    key = (platform.forge.base_url, platform.pack_repo, seen.commit)
+    key = (platform.forge.base_url, platform.pack_repo, pack_snapshot.commit)
     with _lock:
-        found = _published.get(key)
-    if found is None:
-        wanted = [path for path in seen.blobs if _is_needed(path)]
-        found = _prepared(read_pack(pack_files(platform, seen.commit, wanted)))
+        published = _published.get(key)
+    if published is None:
+        paths = [path for path in pack_snapshot.blobs if _is_needed(path)]
+        published = _prepared(read_pack(pack_files(platform, pack_snapshot.commit, paths)))
         with _lock:
-            _published[key] = found
+            _published[key] = published
             if len(_published) > _KEPT:
                 _published.popitem(last=False)
-    return found
+    return published
 
 
 def _is_needed(path: PurePosixPath) -> bool:
@@ -198,7 +204,7 @@ def _blueprints(
     return blueprints, scopes
 
 
-def laws_of(pack: Pack, kits: Iterable[Kit]) -> Laws:
+def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
     """
     Return what a pack says about outcomes. Files below ``gitops`` that hold no objects say nothing.
 
@@ -208,19 +214,23 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> Laws:
     delivered: list[Manifest] = []
     for path, data in sorted(pack.files.items()):
         if path.parts[0] == "gitops" and path.suffix in {".yaml", ".yml"}:
-            with suppress(ManifestError):  # `kit check` tells
+            with suppress(ManifestError):  # `kit check` reports it
                 delivered += parse_manifests(str(path), data)
     kept = read_layer({path: data for path, data in pack.files.items() if path.parts[0] == SCHEMAS})
-    roles = [each for each in delivered if each["kind"] == "ClusterRole" and is_aggregated(each)]
-    said: dict[tuple[str, str], bool] = {}
+    roles = [
+        manifest
+        for manifest in delivered
+        if manifest["kind"] == "ClusterRole" and is_aggregated(manifest)
+    ]
+    data_kinds: dict[tuple[str, str], bool] = {}
     teams: dict[tuple[str, str], str] = {}
     for kit in kits:
-        said |= kit.data_kinds
+        data_kinds |= kit.data_kinds
         teams |= {(kit.kind.group, kit.kind.kind): kit.team_from} if kit.team_from else {}
-    return Laws(
+    return PackRules(
         delivered={**kept, **layer_of(delivered)},
         roles=roles,
-        data_kinds={**said, **pack.data_kinds},
+        data_kinds={**data_kinds, **pack.data_kinds},
         team_fields=teams,
     )
 
@@ -241,7 +251,7 @@ def _prepared(pack: Pack) -> _Published:
         {**laws.scopes, **scopes},
         laws,
         packages_of(pack.files),
-        tuple(developed(function_manifests(pack.files))),
+        tuple(development_processes(function_manifests(pack.files))),
     )
     # not at once: a station may import late
     weakref.finalize(prepared, shutil.rmtree, folder, ignore_errors=True)

@@ -1,15 +1,15 @@
 """
-The plan of a pull request of an order, also of one that was opened by hand.
+Plan a pull request of an order, also one that was opened by hand.
 
-What is planned is what merging would do: the branch's edits since it left main, on main as it is
-now. Judged as a change of ours is, except for who may: nobody knows who pushed. So the XRD with
-its transition rules, the kit's changes and the team's limits hold, and data is deleted only if the
-pull request's text says so on a line ``Accept-Loss: yes``.
+The plan shows what merging would do: the branch's edits since it left main, applied to the current
+main. The checks are those of a change, except for the kit's `who`, because the person who pushed is
+unknown. So the XRD with its transition rules, the kit's changes and the team's limits apply, and
+data is deleted only if the pull request's text has a line ``Accept-Loss: yes``.
 
-Everything is read from the forge; titles, branches and files are anybody's and are believed
-nothing. The stations that run are the platform's own, whatever the branch holds.
+Everything is read from the forge; titles, branches and files are untrusted. The stations that run
+are the platform's own, whatever the branch contains.
 
-Called by ``orderkit plan --pull-request``, by ``unplanned_pulls`` and by the service's webhook.
+Called by ``orderkit plan --pull-request`` and by the service's webhook.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_
 from orderkit.flows.plan.announcing import (
     ACCEPT_LOSS,
     MARKER,
-    Judged,
+    JudgedPlan,
     comment_text,
     set_plan_status,
 )
 from orderkit.flows.plan.bounds import check_same, within_limits
-from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
+from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
 
@@ -60,9 +60,9 @@ class PullPlan:
 
     order: str
     pull: PullRequest
-    judged: Judged
+    judged: JudgedPlan
     notes: tuple[str, ...] = ()
-    """What else it does, besides the order's XR."""
+    """What it changes besides the order's XR."""
 
     @property
     def head(self) -> CommitSha:
@@ -79,17 +79,18 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
     """
     Return the plan of an open pull request into main. Writes nothing.
 
-    What is wrong with the order's files in it is part of the answer, not an error.
+    Errors in the order's files are part of the plan; they raise nothing.
 
     Raises:
         NotFoundError: It is no living order's repository, or there is no such pull request.
         RefusedError: It is not open, or goes into another branch: merging it delivers nothing.
         RemoteError: The forge.
     """
-    entry = ledger.holder(ledger_snapshot(platform).blobs, repo.name)
+    entry = ledger.living_order(ledger_snapshot(platform).blobs, repo.name)
     if entry is None or entry.repository != repo:
         raise NotFoundError(
-            f"{repo} is no order's repository", hint="pull requests of orders are planned"
+            f"{repo} is not an order's repository",
+            hint="only pull requests of orders can be planned",
         )
     pull = platform.forge.pull(repo, number)
     if pull is None:
@@ -98,30 +99,30 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
         why = f"is {pull.state}" if pull.state != "open" else f"goes into '{pull.base}'"
         raise RefusedError(
             f"{repo}#{number} {why}: merging it delivers nothing",
-            hint=f"an open pull request into {MAIN} can be planned",
+            hint=f"only open pull requests into {MAIN} can be planned",
         )
     return _Pull(platform, entry.order, pull, basis).planned()
 
 
 def keep_planned(platform: Platform, repo: RepoId, number: int) -> PullPlan:
     """
-    Plan a pull request and say so on the forge, until its head is the one that was planned.
+    Plan a pull request and report it on the forge, until the planned head is the current one.
 
-    Idempotent: after a crash anywhere the same call brings status and comment up to date.
+    Idempotent: after a crash, the same call updates status and comment.
 
     Raises:
         What `plan_pull` says; NotFoundError, RemoteError: also where nothing could be said.
     """
     for number_of_try in range(1, _ROUNDS + 1):
-        found = plan_pull(platform, repo, number)
-        if found.judged.failed and number_of_try < _ROUNDS:
+        pull_plan = plan_pull(platform, repo, number)
+        if pull_plan.judged.failed and number_of_try < _ROUNDS:
             platform.clock.sleep(_PAUSE_S * number_of_try)
             continue
-        publish(platform, repo, found)
+        publish(platform, repo, pull_plan)
         now = platform.forge.pull(repo, number)
-        if now is None or now.head_commit == found.head:
+        if now is None or now.head_commit == pull_plan.head:
             break
-    return found
+    return pull_plan
 
 
 def say_failed(platform: Platform, repo: RepoId, number: int, why: str) -> None:
@@ -133,22 +134,24 @@ def say_failed(platform: Platform, repo: RepoId, number: int, why: str) -> None:
     """
     pull = platform.forge.pull(repo, number)
     if pull is not None and pull.state == "open" and pull.base == MAIN:
-        set_plan_status(platform, repo, pull.head_commit, Judged(None, failed=why), pull.web_url)
+        set_plan_status(
+            platform, repo, pull.head_commit, JudgedPlan(None, failed=why), pull.web_url
+        )
 
 
-def publish(platform: Platform, repo: RepoId, found: PullPlan) -> None:
+def publish(platform: Platform, repo: RepoId, pull_plan: PullPlan) -> None:
     """
     Keep the one comment, then set the status of the planned commit. Idempotent.
 
-    Whoever sees the status finds the comment that explains it, unless that was refused.
+    The comment comes first, so that the status never appears without its explanation.
 
     Raises:
-        NotFoundError, RemoteError: The forge; the same call does the rest.
+        NotFoundError, RemoteError: The forge failed; repeat the call.
     """
     try:
-        platform.forge.comment(repo, found.pull.number, found.text, marker=MARKER)
+        platform.forge.comment(repo, pull_plan.pull.number, pull_plan.text, marker=MARKER)
     finally:
-        set_plan_status(platform, repo, found.head, found.judged, found.pull.web_url)
+        set_plan_status(platform, repo, pull_plan.head, pull_plan.judged, pull_plan.pull.web_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +165,11 @@ class _Pull:
         try:
             return self._planned()
         except (RemoteError, UnicodeError) as error:
-            return self._told(Judged(None, failed=str(error)))
+            return self._result(JudgedPlan(None, failed=str(error)))
         except OrderkitError as error:
-            return self._told(Judged(None, (_sentence(error),)))
+            return self._result(JudgedPlan(None, (_sentence(error),)))
 
-    def _told(self, judged: Judged, notes: tuple[str, ...] = ()) -> PullPlan:
+    def _result(self, judged: JudgedPlan, notes: tuple[str, ...] = ()) -> PullPlan:
         return PullPlan(self.order, self.pull, judged, notes)
 
     def _planned(self) -> PullPlan:
@@ -180,52 +183,52 @@ class _Pull:
         notes = tuple(self._other_files(live, start, {split.path, new.path}))
         check_name(live, new)
         check_same(live, old.xr, new.xr)
-        wanted, conflicts = merged(split.xr, old.xr, new.xr)
-        refused = (*map(str, conflicts), *_judge(live, old.xr, wanted))
+        merged_xr, conflicts = merged(split.xr, old.xr, new.xr)
+        refused = (*map(str, conflicts), *_judge(live, old.xr, merged_xr))
         try:
-            plan = forecast(self.platform, live.kit, old.xr, wanted, basis=self.basis)
+            plan = plan_order(self.platform, live.kit, old.xr, merged_xr, basis=self.basis)
         except RemoteError:
             raise
         except OrderkitError as error:
-            return self._told(Judged(None, refused, "" if refused else str(error)), notes)
+            return self._result(JudgedPlan(None, refused, "" if refused else str(error)), notes)
         plan = within_limits(live, old.xr, plan)
-        return self._told(Judged(plan, (*refused, *self._losses(plan))), notes)
+        return self._result(JudgedPlan(plan, (*refused, *self._losses(plan))), notes)
 
     def _read(self, live: LiveOrder, commit: CommitSha) -> XrFile:
         return read_xr(self.platform, live, commit)
 
     def _split(self, live: LiveOrder, main: CommitSha) -> CommitSha:
-        """Return where the branch left main, or took it in last."""
+        """Return the commit at which the branch left main or last merged it."""
         head = self.pull.head_commit
-        own = self.platform.forge.compare(live.repository, main, head)
-        return next(_outside(own), main)
+        commits = self.platform.forge.compare(live.repository, main, head)
+        return next(_outside(commits), main)
 
     def _other_files(
         self, live: LiveOrder, split: CommitSha, xrs: set[PurePosixPath]
     ) -> Iterator[str]:
-        """Tell which other files it changes: nobody plans them, and some are delivered."""
+        """Yield a note for each other changed file; none is planned, some are delivered."""
         old, new = (
             self.platform.forge.tree(live.repository, commit)
             for commit in (split, self.pull.head_commit)
         )
         changed = {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
-        others = sorted(changed - xrs)
-        yield from (_file_note(path) for path in others[:_FILES_TOLD])
-        if len(others) > _FILES_TOLD:
-            yield f"{len(others) - _FILES_TOLD} more files are changed."
+        other_files = sorted(changed - xrs)
+        yield from (_file_note(path) for path in other_files[:_FILES_TOLD])
+        if len(other_files) > _FILES_TOLD:
+            yield f"{len(other_files) - _FILES_TOLD} more files are changed."
 
     def _losses(self, plan: Plan) -> tuple[str, ...]:
-        lost = [each.message for each in plan.dangers if each.code is Code.DATA_LOSS]
-        if not lost or _ACCEPTED.search(self.pull.body):
+        losses = [danger.message for danger in plan.dangers if danger.code is Code.DATA_LOSS]
+        if not losses or _ACCEPTED.search(self.pull.body):
             return ()
-        way = f"if that is meant, write '{ACCEPT_LOSS}' on a line of the pull request's text"
-        return (f"{'; '.join(lost)}: {way}",)
+        way = f"to accept the loss, add a line '{ACCEPT_LOSS}' to the pull request's text"
+        return (f"{'; '.join(losses)}: {way}",)
 
 
-def _outside(own: tuple[Commit, ...]) -> Iterator[CommitSha]:
-    """Yield the parents that are no commits of the branch, the last one taken in first."""
-    ids = {commit.id for commit in own}
-    return (parent for commit in own for parent in commit.parents if parent not in ids)
+def _outside(commits: tuple[Commit, ...]) -> Iterator[CommitSha]:
+    """Yield the parents that are no commits of the branch, the last merged one first."""
+    ids = {commit.id for commit in commits}
+    return (parent for commit in commits for parent in commit.parents if parent not in ids)
 
 
 def _file_note(path: PurePosixPath) -> str:
@@ -235,15 +238,15 @@ def _file_note(path: PurePosixPath) -> str:
 
 
 def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
-    """Tell what forbids the step: transition rules, the kit's changes."""
+    """Yield what forbids the step: transition rules and the kit's changes."""
     validator = Validator(live.kit.xrd)
-    before, alone = (set(validator.check(each).findings) for each in (old, new))
+    before, alone = (set(validator.check(xr).findings) for xr in (old, new))
     for finding in validator.check(new, old).findings:
         if finding not in before | alone:
             yield f"{finding.path}: {finding.message}"
-    one, other = (each.get("spec") or {} for each in (old, new))
+    old_spec, new_spec = (xr.get("spec") or {} for xr in (old, new))
     try:
-        judge_rules(live.kit, differences(one, other))
+        judge_rules(live.kit, differences(old_spec, new_spec))
     except (RefusedError, InvalidInputError) as error:
         yield _sentence(error)
 

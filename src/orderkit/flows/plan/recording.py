@@ -1,9 +1,9 @@
 """
-Take down what a plan is made from, and make plans from what was taken down.
+Record what a plan is computed from, and compute plans from a recording.
 
 A `Recorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
-`Replay` gives the same answers without a cluster, and says when it is asked something that
-nobody asked then. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
+`Replay` gives the same answers without a cluster, and reports questions that the recording has no
+answer to. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, from_text, hidden, to_text
+from orderkit.core.plan.snapshot import (
+    PlanSnapshot,
+    RecordedOrder,
+    from_text,
+    hidden_secrets,
+    to_text,
+)
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
@@ -26,8 +32,8 @@ from orderkit.ports.cluster import NoSuchKindError, ObjectList
 _FILE_MAX_BYTES = 500_000_000
 
 
-class Recorder:
-    """Everything that one plan, or a plan over many orders, looked at. May be shared by threads."""
+class PlanRecorder:
+    """Records everything that a plan of one or many orders reads. Thread-safe."""
 
     def __init__(self, order: str = "", *, team: str = "", pack: str = "") -> None:
         self._order, self._team, self._pack = order, team, pack
@@ -40,10 +46,10 @@ class Recorder:
         self._plurals: dict[Kind, str | None] = {}
         self._clustered = False
 
-    def watching(self, place: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
-        """Note the order, and return a place whose answers are noted."""
+    def record_order(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
+        """Note the order, and return a `Lookup` that records its answers."""
         self.note(RecordedOrder(self._order, kit.name, xr, self._team), kit)
-        return self.through(place)
+        return self.wrap(cluster)
 
     def note(self, order: RecordedOrder, kit: Kit) -> None:
         """Note an order and the schema of its kind."""
@@ -51,35 +57,35 @@ class Recorder:
             self._orders.append(order)
             self._schemas[str(kit.kind)] = digest(kit.xrd.get("spec"))
 
-    def through(self, place: Lookup | None) -> Lookup | None:
-        """Return a place whose answers are noted."""
-        if place is None:
+    def wrap(self, cluster: Lookup | None) -> Lookup | None:
+        """Return a `Lookup` that records its answers; None for none."""
+        if cluster is None:
             return None
         self._clustered = True
-        return _Recorded(self, place)
+        return _Recorded(self, cluster)
 
-    def saw(self, key: ObjectKey, found: Manifest | None) -> None:
+    def note_object(self, key: ObjectKey, manifest: Manifest | None) -> None:
         """Note the answer to a question for one object."""
         with self._lock:
             self._asked.add(key)
-            if found is not None:
-                self._objects[key] = found
+            if manifest is not None:
+                self._objects[key] = manifest
 
-    def saw_all(self, kind: Kind, namespace: str | None, found: Iterable[Manifest]) -> None:
+    def note_kind(self, kind: Kind, namespace: str | None, manifests: Iterable[Manifest]) -> None:
         """Note the answer to a question for a kind."""
         with self._lock:
             self._listed.add((kind, namespace or ""))
-            self._objects.update((ObjectKey.of(each), each) for each in found)
+            self._objects.update((ObjectKey.of(manifest), manifest) for manifest in manifests)
 
-    def saw_plural(self, kind: Kind, plural: str | None) -> None:
+    def note_plural(self, kind: Kind, plural: str | None) -> None:
         """Note how a kind is served."""
         with self._lock:
             self._plurals[kind] = plural
 
-    def snapshot(self, *, pack: str = "") -> Snapshot:
+    def snapshot(self, *, pack: str = "") -> PlanSnapshot:
         """Return everything that was noted."""
         with self._lock:
-            return Snapshot(
+            return PlanSnapshot(
                 tuple(self._orders),
                 pack or self._pack,
                 dict(self._schemas),
@@ -92,31 +98,31 @@ class Recorder:
 
 
 class _Recorded:
-    def __init__(self, recorder: Recorder, place: Lookup) -> None:
-        self._recorder, self._place = recorder, place
+    def __init__(self, recorder: PlanRecorder, cluster: Lookup) -> None:
+        self._recorder, self._place = recorder, cluster
 
     def get(self, key: ObjectKey) -> Manifest | None:
         try:
-            found = self._place.get(key)
+            manifest = self._place.get(key)
         except NoSuchKindError:
-            self._recorder.saw(key, None)
+            self._recorder.note_object(key, None)
             raise
-        self._recorder.saw(key, found)
-        return found
+        self._recorder.note_object(key, manifest)
+        return manifest
 
     def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
         try:
-            found = self._place.list(kind, namespace=namespace)
+            objects = self._place.list(kind, namespace=namespace)
         except NoSuchKindError:
-            self._recorder.saw_all(kind, namespace, ())
+            self._recorder.note_kind(kind, namespace, ())
             raise
-        self._recorder.saw_all(kind, namespace, found.items)
-        return found
+        self._recorder.note_kind(kind, namespace, objects.items)
+        return objects
 
     def plural(self, kind: Kind) -> str | None:
-        found = self._place.plural(kind)
-        self._recorder.saw_plural(kind, found)
-        return found
+        name = self._place.plural(kind)
+        self._recorder.note_plural(kind, name)
+        return name
 
     def serves(self, kind: Kind) -> bool:
         return self.plural(kind) is not None
@@ -126,22 +132,22 @@ class _Recorded:
 
 
 class Replay:
-    """Answers as a snapshot has them. `missed` says what nobody asked when it was recorded."""
+    """Answers from a snapshot. `missed` lists questions that it has no answer to."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._objects = {ObjectKey.of(each): each for each in snapshot.objects}
-        self._asked, self._listed = set(snapshot.asked), set(snapshot.listed)
-        self._hidden = set(hidden(snapshot.objects))
+    def __init__(self, snapshot: PlanSnapshot) -> None:
+        self._objects = {ObjectKey.of(manifest): manifest for manifest in snapshot.objects}
+        self._asked, self._listed = set(snapshot.requested), set(snapshot.listings)
+        self._hidden = set(hidden_secrets(snapshot.objects))
         self._plurals = snapshot.plurals
         self.missed: list[str] = []
 
     def get(self, key: ObjectKey) -> Manifest | None:
         """Return an object; None if it was not there, or not asked for."""
-        found = self._objects.get(key)
-        if found is None and not self._is_known(key):
-            self._miss(f"{key} was not asked for when the snapshot was recorded")
-        self._tell_hidden(() if found is None else (found,))
-        return found
+        manifest = self._objects.get(key)
+        if manifest is None and not self._is_known(key):
+            self._note_missing(f"{key} was not asked for when the snapshot was recorded")
+        self._tell_hidden(() if manifest is None else (manifest,))
+        return manifest
 
     def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
         """Return the objects of a kind, as far as they were listed."""
@@ -151,14 +157,16 @@ class Replay:
             if key.kind == kind and namespace in {None, key.namespace}
         )
         if not {(kind, ""), (kind, namespace or "")} & self._listed:
-            self._miss(f"{kind} was not listed when the snapshot was recorded")
+            self._note_missing(f"{kind} was not listed when the snapshot was recorded")
         self._tell_hidden(items)
         return ObjectList(items, "")
 
     def plural(self, kind: Kind) -> str | None:
         """Return the resource name of a kind, as it was served."""
         if kind not in self._plurals:
-            self._miss(f"whether {kind} is served was not asked when the snapshot was recorded")
+            self._note_missing(
+                f"whether {kind} is served was not asked when the snapshot was recorded"
+            )
         return self._plurals.get(kind)
 
     def serves(self, kind: Kind) -> bool:
@@ -167,7 +175,7 @@ class Replay:
 
     def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:  # noqa: ARG002 - the port's names
         """Have no document: built-in kinds are judged by our own table."""
-        self._miss(
+        self._note_missing(
             "OpenAPI documents are in no snapshot: built-in kinds are judged by a table of ours"
         )
         return None
@@ -177,30 +185,30 @@ class Replay:
         return key in self._asked or bool(places & self._listed)
 
     def _tell_hidden(self, objects: Iterable[Manifest]) -> None:
-        for name in set(hidden(objects)) & self._hidden:
-            self._miss(f"{name} is in the snapshot without its values")
+        for name in set(hidden_secrets(objects)) & self._hidden:
+            self._note_missing(f"{name} is in the snapshot without its values")
 
-    def _miss(self, told: str) -> None:
-        if told not in self.missed:
-            self.missed.append(told)
+    def _note_missing(self, question: str) -> None:
+        if question not in self.missed:
+            self.missed.append(question)
 
 
 def digest(value: object) -> str:
     """Return what identifies a piece of data."""
-    written = json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
-    return f"sha256:{hashlib.sha256(written).hexdigest()}"
+    data = json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def digest_of(files: Files) -> str:
     """Return what identifies a pack by what assembles its orders: APIs, stations, kits."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in sorted(files):
         if path.parts[0] in {"stations", "gitops"} or path.name == "kit.yaml":
-            found.update(str(path).encode() + b"\0" + files[path] + b"\0")
-    return f"sha256:{found.hexdigest()}"
+            sha256.update(str(path).encode() + b"\0" + files[path] + b"\0")
+    return f"sha256:{sha256.hexdigest()}"
 
 
-def save(snapshot: Snapshot, file: Path) -> None:
+def save(snapshot: PlanSnapshot, file: Path) -> None:
     """
     Write a snapshot, whole or not at all.
 
@@ -217,7 +225,7 @@ def save(snapshot: Snapshot, file: Path) -> None:
         ) from error
 
 
-def load(file: Path) -> Snapshot:
+def load(file: Path) -> PlanSnapshot:
     """
     Read a snapshot.
 
@@ -233,19 +241,19 @@ def load(file: Path) -> Snapshot:
     return from_text(text, name=str(file))
 
 
-def differs(snapshot: Snapshot, kits: Iterable[Kit]) -> tuple[str, ...]:
+def differs(snapshot: PlanSnapshot, kits: Iterable[Kit]) -> tuple[str, ...]:
     """Say which XRDs are not those that the snapshot was recorded with."""
-    found = []
+    notes = []
     for kit in kits:
         recorded = snapshot.schemas.get(str(kit.kind))
         if recorded is not None and recorded != digest(kit.xrd.get("spec")):
-            found.append(
+            notes.append(
                 f"the XRD of {kit.kind} is not the one that the snapshot was recorded with"
             )
-    return tuple(found)
+    return tuple(notes)
 
 
-def check_one(snapshot: Snapshot, order: str) -> RecordedOrder:
+def check_one(snapshot: PlanSnapshot, order: str) -> RecordedOrder:
     """
     Return the order of a snapshot that a plan is asked for.
 
@@ -253,7 +261,7 @@ def check_one(snapshot: Snapshot, order: str) -> RecordedOrder:
         InvalidInputError: It is of another order.
         OrderkitError: The XR in it has no name.
     """
-    found = snapshot.order(order)
-    if not metadata(found.xr).get("name"):
+    recorded = snapshot.order(order)
+    if not metadata(recorded.xr).get("name"):
         raise OrderkitError(f"the snapshot's XR of {order} has no name")
-    return found
+    return recorded

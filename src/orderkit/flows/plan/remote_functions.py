@@ -27,14 +27,14 @@ def stations_of(processes: Iterable[FunctionProcess]) -> Mapping[str, Station]:
         UsageError: The extra that speaks gRPC is not installed.
         NotFoundError: A certificate file is missing.
     """
-    return {each.name: _connected(replace(each, is_asked=False)) for each in processes}
+    return {process.name: _connected(replace(process, is_asked=False)) for process in processes}
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def _connected(process: FunctionProcess) -> Station:
     if importlib.util.find_spec("crossplane") is None:
         raise UsageError(
-            f"{process.name} runs at {process.address}, and nothing here speaks gRPC",
+            f"calling {process.name} at {process.address} needs gRPC, which is not installed",
             hint="pip install 'orderkit[functions]'",
         )
     from orderkit.adapters.functions.remote_function import RemoteFunction

@@ -1,5 +1,5 @@
 """
-The plan of one order from a recorded snapshot and a pack in a folder: no platform, no cluster.
+Plan one order from a recorded snapshot and a pack in a folder, without platform or cluster.
 
 Edits are judged by the XRD, not by the kit's rules and the team's limits, which need the platform.
 Called by ``orderkit plan --snapshot``.
@@ -11,30 +11,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldEdit, apply, resolve
 from orderkit.core.plan import Plan
 from orderkit.core.plan.price_table import PriceTable, read_prices
-from orderkit.core.plan.snapshot import Snapshot
+from orderkit.core.plan.snapshot import PlanSnapshot
 from orderkit.core.schema.known import Layer
 from orderkit.core.yaml.documents import Files
-from orderkit.flows.plan.cluster_verdicts import given
-from orderkit.flows.plan.order_plan import Forecast
+from orderkit.flows.plan.cluster_verdicts import with_schemas
+from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.pricing import PRICES, with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay, check_one, differs
 
 
 def plan_replayed(
-    recorded: Snapshot,
+    recorded: PlanSnapshot,
     order: str,
     files: Files,
-    wanted: Sequence[FieldEdit] | Manifest,
+    change: Sequence[FieldEdit] | Manifest,
     by: tuple[PriceTable | None, Layer | None] = (None, None),
 ) -> Plan:
     """
-    Return what edits of a recorded order, or a whole other XR, do by the pack of these files.
+    Return the plan of edits of a recorded order, or of a new XR, with the pack of these files.
 
     Args:
         by: What things cost (None: the pack's own table), and kinds to judge by.
@@ -45,25 +46,28 @@ def plan_replayed(
         NotFoundError: The pack has no such kit, or no Composition for it.
         RefusedError: The XR is another object than the order's.
     """
-    known = check_one(recorded, order)
+    recorded_order = check_one(recorded, order)
     pack = read_pack(needed_files(files))
-    kit = pack.kit(known.kit)
-    if isinstance(wanted, dict):
-        new = wanted
-        _check_same(known.xr, new)
+    pack.kit(recorded_order.kit)  # raises if there is no such kit
+    kit = checked_kit(recorded_order.kit, pack.files)
+    if isinstance(change, dict):
+        new = change
+        _check_same(recorded_order.xr, new)
     else:
-        targets = [resolve(kit, edit) for edit in wanted]
-        new = {**known.xr, "spec": apply(known.xr.get("spec") or {}, targets)}
+        targets = [resolve(kit, edit) for edit in change]
+        new = {**recorded_order.xr, "spec": apply(recorded_order.xr.get("spec") or {}, targets)}
     prices, schemas = by
     workshop = loaded_workshop(pack)
     if schemas:
-        workshop = given(workshop, schemas)
-    if workshop.blueprint(known.xr) is None:
+        workshop = with_schemas(workshop, schemas)
+    if workshop.blueprint(recorded_order.xr) is None:
         raise NotFoundError(f"kit '{kit.name}' has no Composition in the pack")
     replay = Replay(recorded)
-    plan = Forecast(replay if recorded.clustered else None, workshop).of(known.xr, new)
-    told = (*differs(recorded, [kit]), *replay.missed)
-    plan = replace(plan, before=replace(plan.before, unknowns=(*told, *plan.before.unknowns)))
+    plan = OrderPlanner(replay if recorded.clustered else None, workshop).plan_step(
+        recorded_order.xr, new
+    )
+    unknowns = (*differs(recorded, [kit]), *replay.missed)
+    plan = replace(plan, before=replace(plan.before, unknowns=(*unknowns, *plan.before.unknowns)))
     if prices is None and PRICES in files:
         prices = read_prices(files[PRICES], name=str(PRICES))
     return with_costs(plan, prices)
@@ -73,5 +77,5 @@ def _check_same(old: Manifest, new: Manifest) -> None:
     if (Kind.of(old), metadata(old).get("name")) != (Kind.of(new), metadata(new).get("name")):
         raise RefusedError(
             f"{Kind.of(new)} {metadata(new).get('name')} is not the XR of the snapshot",
-            hint="another name or kind is another order",
+            hint="an XR of another name or kind is another order",
         )

@@ -1,8 +1,8 @@
 """
-Open pull requests of orders that have no plan: nobody told the service, or it could not make one.
+Find open pull requests of orders without a plan: the service missed them or failed.
 
-A forge repeats no delivery that found the service gone, and what waited in a service that ended is
-lost with it. Writes nothing. Called by ``orderkit platform webhook --missed``.
+A forge does not repeat a delivery while the service is down, and the service's queue is lost when
+it ends. Writes nothing. Called by ``orderkit platform webhook --missed``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> lis
     Raises:
         NotFoundError: There is no ledger. RemoteError: the forge.
     """
-    found = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
-    wanted = [repo for repo in found if not targets or {repo, repo.owner} & set(targets)]
+    repositories = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
+    selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="missed") as pool:
-        numbers = pool.map(lambda repo: _numbers(platform, repo), wanted)
-        return [(repo, n) for repo, each in zip(wanted, numbers, strict=True) for n in each]
+        numbers = pool.map(lambda repo: _numbers(platform, repo), selected)
+        return [
+            (repo, n)
+            for repo, open_numbers in zip(selected, numbers, strict=True)
+            for n in open_numbers
+        ]
 
 
 def _numbers(platform: Platform, repo: RepoId) -> list[int]:
@@ -50,4 +54,4 @@ def _numbers(platform: Platform, repo: RepoId) -> list[int]:
 
 def _has_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> bool:
     statuses = platform.forge.statuses(repo, pull.head_commit)
-    return any(each.context == CONTEXT and each.state != "error" for each in statuses)
+    return any(status.context == CONTEXT and status.state != "error" for status in statuses)

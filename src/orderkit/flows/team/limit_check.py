@@ -1,9 +1,9 @@
 """
-Hold orders to what their team may have: kits, how many orders, how much of a field.
+Check orders against the limits of their team: kits, number of orders, bounds of fields.
 
-Called before anything of an order is written, and by *register*, through which a portal's orders
-come too. A limit of the number holds also when several orders race for the last place: what
-the ledger holds at the very commit that registered an order decides.
+Called before anything of an order is written, and by *register*, which a portal's orders pass too.
+The number of orders is limited also if several orders race for the last place: the ledger at the
+commit that registered an order decides.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.platform import Platform, Snapshot, published_pack
+from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 
 
-def team_of(platform: Platform, team: TeamName, seen: Snapshot) -> TeamFile:
+def team_of(platform: Platform, team: TeamName, snapshot: RepositorySnapshot) -> TeamFile:
     """
-    Read what was decided about a team, at the commit of the ledger that was seen.
+    Read a team's file at a commit of the ledger.
 
     Raises:
         InvalidInputError: Its file is broken.
     """
     path = team_file.path_of(team)
-    if path not in seen.blobs:
+    if path not in snapshot.blobs:
         return TeamFile(team)
-    found = platform.forge.read(platform.ledger, path, seen.commit)
-    return TeamFile(team) if found is None else team_file.parse(found.data, team=team)
+    revision = platform.forge.read(platform.ledger, path, snapshot.commit)
+    return TeamFile(team) if revision is None else team_file.parse(revision.data, team=team)
 
 
-def check_may_order(platform: Platform, entry: OrderEntry, kit: str, seen: Snapshot) -> TeamFile:
+def check_may_order(
+    platform: Platform, entry: OrderEntry, kit: str, snapshot: RepositorySnapshot
+) -> TeamFile:
     """
     Check that the team may have this order, as far as its id and kit tell; return its file.
 
@@ -43,11 +45,11 @@ def check_may_order(platform: Platform, entry: OrderEntry, kit: str, seen: Snaps
     Raises:
         RefusedError: The team may not order the kit, or has as many orders as it may.
     """
-    team = team_of(platform, entry.team, seen)
+    team = team_of(platform, entry.team, snapshot)
     team_limits.check_kit(team, kit)
-    if entry.application_path not in seen.blobs and team_limits.is_counted(team, kit):
+    if entry.application_path not in snapshot.blobs and team_limits.is_counted(team, kit):
         kits = published_pack(platform).kit_names
-        team_limits.check_count(team, kit, ledger.living(seen.blobs, entry.team), kits)
+        team_limits.check_count(team, kit, ledger.living_orders(snapshot.blobs, entry.team), kits)
     return team
 
 
@@ -58,9 +60,11 @@ def overfull(
     if not team_limits.is_counted(team, kit):
         return False
     blobs = platform.forge.tree(platform.ledger, commit)
-    others = [order for order in ledger.living(blobs, entry.team) if order != entry.order]
+    other_orders = [
+        order for order in ledger.living_orders(blobs, entry.team) if order != entry.order
+    ]
     try:
-        team_limits.check_count(team, kit, others, published_pack(platform).kit_names)
+        team_limits.check_count(team, kit, other_orders, published_pack(platform).kit_names)
     except RefusedError:
         return True
     return False
@@ -71,7 +75,7 @@ def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
     Check a new order's XR against the bounds of its team.
 
     Raises:
-        RefusedError: A field has more than its bound.
+        RefusedError: A field exceeds its bound.
     """
     team_limits.check_values(team, kit, xr.get("spec") or {})
 

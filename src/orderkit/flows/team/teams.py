@@ -1,5 +1,5 @@
 """
-Teams: let one order, say what it may, look at it, let it go.
+Teams: add, change, show and remove them.
 
 A team is an organisation of the forge with its members' access, a part of the ledger, and the
 AppProject and Application that stand in it. Called by ``orderkit team`` and by bootstrap. Every
@@ -25,7 +25,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.platform import (
     Platform,
-    Snapshot,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_pack,
@@ -34,7 +34,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.waiting import until
-from orderkit.ports.forge import Operation, Right
+from orderkit.ports.forge import Operation, TeamRight
 
 LEDGER_APPLICATION = "ledger"
 """The Application that delivers ``teams/`` (gitops/apps/ledger.yaml)."""
@@ -104,10 +104,10 @@ _NOTHING = TeamChange()
 
 
 def add_team(
-    platform: Platform, name: str, *, requester: str, wanted: TeamChange = _NOTHING
+    platform: Platform, name: str, *, requester: str, change: TeamChange = _NOTHING
 ) -> TeamAdded:
     """
-    Make sure a team can order, and hold it to what is wanted. Idempotent.
+    Make sure that a team can order, and apply a change to it. Idempotent.
 
     Its part of the ledger is brought to what this version and this pack write, the
     Applications of its orders included, in one commit.
@@ -120,46 +120,46 @@ def add_team(
     check_requester(requester)
     team = _check_name(platform, name)
     pack = published_pack(platform)
-    seen = ledger_snapshot(platform)
-    file = _decided(platform, team_of(platform, team, seen), wanted, pack)
+    snapshot = ledger_snapshot(platform)
+    file = _changed_file(platform, team_of(platform, team, snapshot), change, pack)
     created = platform.forge.ensure_org(team)
     if file.members is not None:
         _give_access(platform, file)
-    written = write_ledger(
+    commit_result = write_ledger(
         platform,
-        _contents(platform, file, pack, seen),
+        _contents(platform, file, pack, snapshot),
         Operation(f"team-{team}", requester, f"team {team}: may order"),
-        seen=seen,
+        base=snapshot,
     )
-    if written.changed:
+    if commit_result.changed:
         refresh(platform, LEDGER_APPLICATION)
         refresh(platform, ledger.team_application(team))
-    return TeamAdded(team, created or written.changed, written.commit, file)
+    return TeamAdded(team, created or commit_result.changed, commit_result.commit, file)
 
 
-def change_team(platform: Platform, name: str, *, requester: str, wanted: TeamChange) -> TeamAdded:
+def change_team(platform: Platform, name: str, *, requester: str, change: TeamChange) -> TeamAdded:
     """
-    Decide anew about a team that there is. Idempotent.
+    Change an existing team. Idempotent.
 
     Raises:
         NotFoundError: There is no such team. Otherwise like `add_team`.
     """
-    _known(ledger_snapshot(platform), name)
-    return add_team(platform, name, requester=requester, wanted=wanted)
+    _existing_team(ledger_snapshot(platform), name)
+    return add_team(platform, name, requester=requester, change=change)
 
 
 def show_team(platform: Platform, name: str) -> TeamReport:
     """
-    Say what a team may and has.
+    Report a team's members, kits, limits and orders.
 
     Raises:
         NotFoundError: There is no such team. InvalidInputError: its file is broken.
     """
-    seen = ledger_snapshot(platform)
-    team = _known(seen, name)
-    file = team_of(platform, team, seen)
+    snapshot = ledger_snapshot(platform)
+    team = _existing_team(snapshot, name)
+    file = team_of(platform, team, snapshot)
     kits = tuple(kit for kit in published_pack(platform).kit_names if file.may_order(kit))
-    return TeamReport(file, kits, tuple(ledger.living(seen.blobs, team)))
+    return TeamReport(file, kits, tuple(ledger.living_orders(snapshot.blobs, team)))
 
 
 def list_teams(platform: Platform) -> list[TeamName]:
@@ -171,7 +171,7 @@ def remove_team(
     platform: Platform, name: str, *, requester: str, timeout_s: float = 60.0
 ) -> TeamRemoved:
     """
-    Take a team that has no orders off the platform. Idempotent, resumable.
+    Remove a team that has no orders. Idempotent, resumable.
 
     Its organisation stays, with the archived repositories of its ended orders; its members may
     push to them no more. What ended stays told in the ledger.
@@ -179,24 +179,24 @@ def remove_team(
     Raises:
         RefusedError: It has orders, or is the last team.
         NotFoundError: There never was such a team.
-        IncompleteError: Argo CD has not let its AppProject go in time.
+        IncompleteError: Its AppProject or Application is not gone in time.
     """
     check_requester(requester)
     team = TeamName(check_label("team", name))
-    seen = ledger_snapshot(platform)
-    _refuse_orders(team, seen)
-    if team_of(platform, team, seen).members is not None:
-        platform.forge.ensure_access(team, DEVELOPERS, right=Right.WRITE, members=())
-    gone = (ledger.team_path(team), ledger.apps_keep_path(team), team_file.path_of(team))
-    written = write_ledger(
+    snapshot = ledger_snapshot(platform)
+    _refuse_orders(team, snapshot)
+    if team_of(platform, team, snapshot).members is not None:
+        platform.forge.ensure_access(team, DEVELOPERS, right=TeamRight.WRITE, members=())
+    paths = (ledger.team_path(team), ledger.apps_keep_path(team), team_file.path_of(team))
+    commit_result = write_ledger(
         platform,
-        dict.fromkeys(gone),
+        dict.fromkeys(paths),
         Operation(f"team-{team}-removed", requester, f"team {team}: may order no more"),
-        seen=seen,
+        base=snapshot,
     )
     refresh(platform, LEDGER_APPLICATION)
     _await_gone(platform, team, timeout_s)
-    return TeamRemoved(team, written.changed)
+    return TeamRemoved(team, commit_result.changed)
 
 
 # --- deciding
@@ -208,47 +208,52 @@ def _check_name(platform: Platform, name: str) -> TeamName:
         raise InvalidInputError("team", name, f"is longer than {_NAME_MAX} characters")
     if team in {*_FOREIGN, platform.ledger.owner, platform.pack_repo.owner}:
         raise InvalidInputError(
-            "team", name, "is the platform's own", hint="choose another name for the team"
+            "team", name, "is reserved for the platform", hint="choose another name for the team"
         )
     return team
 
 
-def _known(seen: Snapshot, name: str) -> TeamName:
+def _existing_team(snapshot: RepositorySnapshot, name: str) -> TeamName:
     team = TeamName(name)
-    if ledger.team_path(team) not in seen.blobs:
-        raise unknown_team(name, list(ledger.teams(seen.blobs)))
+    if ledger.team_path(team) not in snapshot.blobs:
+        raise unknown_team(name, list(ledger.teams(snapshot.blobs)))
     return team
 
 
-def _decided(platform: Platform, file: TeamFile, wanted: TeamChange, pack: Pack) -> TeamFile:
-    """Put what is wanted on top of what was decided before."""
+def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: Pack) -> TeamFile:
+    """Apply a change to what was decided before."""
     kits = {kit.name: kit for kit in pack.kits()}
-    for kit in wanted.kits or ():
+    for kit in change.kits or ():
         if kit not in kits:
-            told = f"kits: {', '.join(sorted(kits)) or 'none'}"
-            raise InvalidInputError("kit", kit, "is no kit of this platform's pack", hint=told)
-    for namespace in wanted.namespaces or ():
+            hint = f"kits: {', '.join(sorted(kits)) or 'none'}"
+            raise InvalidInputError("kit", kit, "is not a kit of this platform's pack", hint=hint)
+    for namespace in change.namespaces or ():
         _check_namespace(platform, file.team, namespace)
     return replace(
         file,
-        members=_given(wanted.members, file.members),
-        kits=_given(wanted.kits, file.kits) or (),
-        namespaces=_given(wanted.namespaces, file.namespaces) or (),
-        limits=team_limits.with_limits(file.limits, wanted.limits, wanted.dropped, kits),
+        members=_names_or_before(change.members, file.members),
+        kits=_names_or_before(change.kits, file.kits) or (),
+        namespaces=_names_or_before(change.namespaces, file.namespaces) or (),
+        limits=team_limits.with_limits(file.limits, change.limits, change.dropped, kits),
     )
 
 
-def _given(wanted: Iterable[str] | None, before: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return before if wanted is None else tuple(sorted(set(wanted)))
+def _names_or_before(
+    names: Iterable[str] | None, before: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    return before if names is None else tuple(sorted(set(names)))
 
 
 def _check_namespace(platform: Platform, team: TeamName, namespace: str) -> None:
     """Refuse namespaces that are the platform's, Kubernetes' or another team's."""
     check_label("namespace", namespace)
-    others = {ledger.team_namespace(other) for other in list_teams(platform) if other != team}
-    if namespace in {*_FOREIGN, *others} or namespace.startswith("kube-"):
+    other_teams = {ledger.team_namespace(other) for other in list_teams(platform) if other != team}
+    if namespace in {*_FOREIGN, *other_teams} or namespace.startswith("kube-"):
         raise InvalidInputError(
-            "namespace", namespace, "is not for teams", hint="who delivers there could take over"
+            "namespace",
+            namespace,
+            "is not allowed for teams",
+            hint="a team that delivers there could take over the platform",
         )
 
 
@@ -257,22 +262,22 @@ def _check_namespace(platform: Platform, team: TeamName, namespace: str) -> None
 
 def _give_access(platform: Platform, file: TeamFile) -> None:
     platform.forge.ensure_access(
-        file.team, DEVELOPERS, right=Right.WRITE, members=file.members or ()
+        file.team, DEVELOPERS, right=TeamRight.WRITE, members=file.members or ()
     )
 
 
 def _contents(
-    platform: Platform, file: TeamFile, pack: Pack, seen: Snapshot
+    platform: Platform, file: TeamFile, pack: Pack, snapshot: RepositorySnapshot
 ) -> dict[PurePosixPath, str | None]:
     team, url = file.team, platform.forge.base_url
     namespaces = {*file.namespaces, *placed_namespaces(pack, file)}
-    place = TeamPlace(team, url, platform.ledger, _kinds(pack, file), tuple(namespaces))
-    found: dict[PurePosixPath, str | None] = {
-        ledger.team_path(team): ledger.team_file(place),
+    team_place = TeamPlace(team, url, platform.ledger, _kinds(pack, file), tuple(namespaces))
+    contents: dict[PurePosixPath, str | None] = {
+        ledger.team_path(team): ledger.team_file(team_place),
         ledger.apps_keep_path(team): "",
         team_file.path_of(team): None if file.is_plain else file.to_yaml(),
     }
-    return found | _orders(platform, team, seen)
+    return contents | _orders(platform, team, snapshot)
 
 
 def _kinds(pack: Pack, file: TeamFile) -> OrderKinds:
@@ -292,20 +297,22 @@ def placed_namespaces(pack: Pack, file: TeamFile) -> Iterator[str]:
             yield "".join(text + ("*" if path else "") for text, path in kit.namespace_parts)
 
 
-def _orders(platform: Platform, team: TeamName, seen: Snapshot) -> dict[PurePosixPath, str | None]:
+def _orders(
+    platform: Platform, team: TeamName, snapshot: RepositorySnapshot
+) -> dict[PurePosixPath, str | None]:
     """Write the Applications of a team's orders as this version does."""
-    found: dict[PurePosixPath, str | None] = {}
-    for order in ledger.living(seen.blobs, team):
+    contents: dict[PurePosixPath, str | None] = {}
+    for order in ledger.living_orders(snapshot.blobs, team):
         entry = OrderEntry(team, order)
-        text = read_text(platform, platform.ledger, entry.application_path, seen.commit) or ""
+        text = read_text(platform, platform.ledger, entry.application_path, snapshot.commit) or ""
         kit = _kit_in(text, entry)
         if kit:
-            ending = entry.end_path in seen.blobs
-            made = ledger.order_application(
+            ending = entry.end_path in snapshot.blobs
+            application = ledger.order_application(
                 entry, kit=kit, forge_url=platform.forge.base_url, ending=ending
             )
-            found[entry.application_path] = yaml11.dump(made)
-    return found
+            contents[entry.application_path] = yaml11.dump(application)
+    return contents
 
 
 def _kit_in(text: str, entry: OrderEntry) -> str:
@@ -321,26 +328,26 @@ def _kit_in(text: str, entry: OrderEntry) -> str:
 # --- removing
 
 
-def _refuse_orders(team: TeamName, seen: Snapshot) -> None:
-    has = ledger.living(seen.blobs, team)
+def _refuse_orders(team: TeamName, snapshot: RepositorySnapshot) -> None:
+    has = ledger.living_orders(snapshot.blobs, team)
     ending = [
         path.parts[2]
-        for path in seen.blobs
+        for path in snapshot.blobs
         if path.match(f"data/{team}/*/end.yaml") and path.parts[2] not in has
     ]
     if has or ending:
-        some = ", ".join(sorted([*has, *ending])[:5])
+        names = ", ".join(sorted([*has, *ending])[:5])
         raise RefusedError(
-            f"team {team} has {len(has) + len(ending)} orders: {some}",
+            f"team {team} has {len(has) + len(ending)} orders: {names}",
             hint="end them first: orderkit destroy ORDER",
         )
-    if list(ledger.teams(seen.blobs)) == [team]:
+    if list(ledger.teams(snapshot.blobs)) == [team]:
         raise RefusedError(
-            f"team {team} is the last one: Argo CD would take an empty folder for an accident",
+            f"team {team} is the last one: Argo CD does not prune a folder that becomes empty",
             hint="add another team first",
         )
-    known = any(team in path.parts[:2] for path in seen.blobs)
-    if not known:
+    is_known = any(team in path.parts[:2] for path in snapshot.blobs)
+    if not is_known:
         raise NotFoundError(f"team '{team}' is not in the ledger", hint="see 'orderkit team list'")
 
 
@@ -352,8 +359,8 @@ def _await_gone(platform: Platform, team: TeamName, timeout_s: float) -> None:
     until(
         platform.clock,
         lambda: [key for key in keys if get_object(platform, key) is not None],
-        lambda left: not left,
+        lambda remaining: not remaining,
         timeout_s=timeout_s,
-        what=f"team {team}: leaving the cluster",
-        why_not=lambda left: f"still there: {', '.join(map(str, left))}",
+        goal=f"team {team}: leaving the cluster",
+        why_not=lambda remaining: f"still there: {', '.join(map(str, remaining))}",
     )

@@ -1,5 +1,5 @@
 """
-Render a skeleton on disk into a folder, or judge it: the flow behind ``orderkit render``.
+Render a skeleton on disk into a folder, or check it, for ``orderkit render``.
 
 Either the whole tree appears under its name, or nothing changes there: everything is written
 into a folder beside the target, which then takes its place in one step. Skeletons inside the
@@ -21,11 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.adapters.packfolder import reference_pack
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.portal.render import (
+    FileOutcome,
     LimitError,
-    Outcome,
     RenderError,
     SkeletonFile,
     Tree,
@@ -42,14 +41,14 @@ from orderkit.core.portal.render.tree import (
     TREE_BYTES_MAX,
 )
 from orderkit.core.yaml import yaml12
-from orderkit.flows.confinement import judge_confined
+from orderkit.ports.processes import ConfinedRenderer
 
 VALUES_BYTES_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What became of one file: written, skipped, refused, or (only judged) fits."""
+class FileResult:
+    """The outcome of one file: written, skipped, refused, or (when only checked) fits."""
 
     path: str
     outcome: str
@@ -59,36 +58,36 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as the command prints it."""
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "path": self.path,
             "outcome": self.outcome,
             "how": self.how,
             "target": self.target,
         }
         if self.error is None:
-            return found
+            return fields
         problem, line, column = str(self.error), None, None
         if isinstance(self.error, RenderError):
             problem = self.error.problem
             if self.error.position is not None:
                 line, column = self.error.position.line, self.error.position.column
         reason = {"problem": problem, "line": line, "column": column, "hint": self.error.hint}
-        return {**found, "error": reason}
+        return {**fields, "error": reason}
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SkeletonReport:
     """What became of every file of a skeleton."""
 
     out: Path | None
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[FileResult] = field(default_factory=list)
 
     def count(self, outcome: str) -> int:
         """Return how many files had this outcome."""
         return sum(entry.outcome == outcome for entry in self.entries)
 
     @property
-    def refused(self) -> list[Entry]:
+    def refused(self) -> list[FileResult]:
         return [entry for entry in self.entries if entry.outcome == "refused"]
 
 
@@ -104,18 +103,18 @@ def read_values(path: Path) -> dict[str, Any]:
         InvalidInputError: It is no map, or cannot be read.
     """
     if not path.is_file():
-        raise NotFoundError(f"there is no file {path}")
+        raise NotFoundError(f"the file {path} does not exist")
     with path.open("rb") as stream:
         data = stream.read(VALUES_BYTES_MAX + 1)
     if len(data) > VALUES_BYTES_MAX:
         raise InvalidInputError("values", str(path), f"is larger than {VALUES_BYTES_MAX} bytes")
     try:
-        found = json.loads(data) if path.suffix == ".json" else yaml12.load(data, name=path.name)
+        values = json.loads(data) if path.suffix == ".json" else yaml12.load(data, name=path.name)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("values", str(path), f"is no readable JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise InvalidInputError("values", str(path), "is no map of names to values")
-    return found
+    return values
 
 
 def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
@@ -128,10 +127,10 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
         RefusedError: It holds a device, a pipe or a socket.
     """
     if not folder.is_dir():
-        raise NotFoundError(f"there is no folder {folder}")
+        raise NotFoundError(f"the folder {folder} does not exist")
     files: dict[PurePosixPath, SkeletonFile] = {}
     total = 0
-    for path in _below(folder):
+    for path in _files_below(folder):
         name = PurePosixPath(path.relative_to(folder).as_posix())
         files[name] = _read_file(path, name)
         total += len(files[name].data)
@@ -142,12 +141,12 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
     return files
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path) -> Iterator[Path]:
     with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
+        sorted_entries = sorted(entries, key=lambda entry: entry.name)
+    for entry in sorted_entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(Path(entry.path))
+            yield from _files_below(Path(entry.path))
         else:
             yield Path(entry.path)
 
@@ -172,119 +171,123 @@ def _unfollowed(path: str, flags: int) -> int:
 # --- rendering
 
 
-def check(folder: Path, options: TreeOptions) -> Report:
+def check(folder: Path, options: TreeOptions, confined: ConfinedRenderer | None) -> SkeletonReport:
     """
     Compile every file and path of a skeleton, without values.
+
+    Args:
+        confined: Reads it where it can do no harm; None: somebody vouches for it.
 
     Raises:
         NotFoundError: There is no such folder. LimitError: It is too large.
     """
-    outcomes = _judged(folder, read_skeleton(folder), None, options)
-    return Report(None, [_entry(outcome, "fits") for outcome in outcomes])
+    outcomes = _judged(read_skeleton(folder), None, options, confined)
+    return SkeletonReport(None, [_entry(outcome, "fits") for outcome in outcomes])
 
 
 def render(
     folder: Path,
     values: Mapping[str, Any],
     options: TreeOptions,
-    out: Path,
+    target_folder: Path,
     *,
+    confined: ConfinedRenderer | None,
     replace: bool = False,
     keep_going: bool = False,
-) -> Report:
+) -> SkeletonReport:
     """
     Render a skeleton into a folder; all of it, or nothing changes there.
 
     Args:
-        replace: Files that exist in `out` are replaced; else they stay as they are.
+        confined: Renders it where it can do no harm; None: somebody vouches for it.
+        replace: Files that exist in `target_folder` are replaced; else they stay as they are.
         keep_going: Write what renders although other files are refused.
 
     Raises:
         OrderkitError: The first file that is refused, unless `keep_going`.
-        RefusedError: `out` is no folder, or a link in it leads elsewhere.
+        RefusedError: `target_folder` is no folder, or a link in it leads elsewhere.
     """
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise RefusedError(f"{out} is not a folder", hint="name a folder, or a new name")
-    outcomes = _judged(folder, read_skeleton(folder), values, options)
+    if target_folder.is_symlink() or (target_folder.exists() and not target_folder.is_dir()):
+        raise RefusedError(f"{target_folder} is not a folder", hint="name a folder, or a new name")
+    outcomes = _judged(read_skeleton(folder), values, options, confined)
     failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if failed is not None and not keep_going:
         raise failed
-    entries = _written(outcomes, out, replace=replace)
-    return Report(out, entries)
+    entries = _written(outcomes, target_folder, replace=replace)
+    return SkeletonReport(target_folder, entries)
 
 
 def _judged(
-    folder: Path, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
-) -> list[Outcome]:
-    """Judge in this process what this installation brings, everything else in a child."""
-    if not is_own(folder):
-        return judge_confined(files, values, options)
+    files: Tree,
+    values: Mapping[str, Any] | None,
+    options: TreeOptions,
+    confined: ConfinedRenderer | None,
+) -> list[FileOutcome]:
+    """Judge in this process what is vouched for, everything else in a child."""
+    if confined is not None:
+        return confined(files, values, options)
     return lint_tree(files, options) if values is None else judge_tree(files, values, options)
 
 
-def is_own(folder: Path) -> bool:
-    """Say whether a skeleton belongs to the pack that comes with this installation."""
-    rooms = [(reference_pack() / room).resolve() for room in ("templates", "day2", "skeletons")]
-    return any(folder.resolve().is_relative_to(room) for room in rooms)
-
-
-def _entry(outcome: Outcome, word: str) -> Entry:
+def _entry(outcome: FileOutcome, word: str) -> FileResult:
     target = None if outcome.target is None else str(outcome.target)
     if outcome.error is not None:
-        return Entry(str(outcome.path), "refused", outcome.how, target, outcome.error)
+        return FileResult(str(outcome.path), "refused", outcome.how, target, outcome.error)
     skipped = outcome.how.startswith("skipped")
-    return Entry(str(outcome.path), "skipped" if skipped else word, outcome.how, target)
+    return FileResult(str(outcome.path), "skipped" if skipped else word, outcome.how, target)
 
 
 # --- writing
 
 
-def _written(outcomes: list[Outcome], out: Path, *, replace: bool) -> list[Entry]:
-    """Write into a folder beside `out`, then put it in its place."""
-    parent = out.absolute().parent
+def _written(
+    outcomes: list[FileOutcome], target_folder: Path, *, replace: bool
+) -> list[FileResult]:
+    """Write into a folder beside `target_folder`, then put it in its place."""
+    parent = target_folder.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=parent))
-    fresh = place / "new"
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target_folder.name[:100]}.", dir=parent))
+    fresh = scratch / "new"
     try:
-        if out.exists():
-            shutil.copytree(out, fresh, symlinks=True)
+        if target_folder.exists():
+            shutil.copytree(target_folder, fresh, symlinks=True)
         else:
             fresh.mkdir()
         entries = [_placed(outcome, fresh, replace=replace) for outcome in outcomes]
-        _exchange(fresh, out)
+        _exchange(fresh, target_folder)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
     return entries
 
 
-def _placed(outcome: Outcome, root: Path, *, replace: bool) -> Entry:
+def _placed(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
     entry = _entry(outcome, "written")
     if outcome.file is None or outcome.target is None:
         return entry
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for part in outcome.target.parts[:-1]:
-            folder = _stepped(folder, part, outcome.target)
+        for name in outcome.target.parts[:-1]:
+            folder = _stepped(folder, name, outcome.target)
         if not _created(folder, outcome.target, outcome.file, replace=replace):
-            return Entry(entry.path, "skipped", "skipped: it exists", entry.target)
+            return FileResult(entry.path, "skipped", "skipped: it exists", entry.target)
     finally:
         os.close(folder)
     return entry
 
 
 def _stepped(folder: int, name: str, target: PurePosixPath) -> int:
-    """Go into a folder, made if need be; through no link."""
+    """Open a subfolder, created if needed, without following links."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
     try:
-        found = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+        subfolder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
         raise RefusedError(
             f"{target}: '{name}' is a link or a file in the target folder",
             hint="remove it, or render into another folder",
         ) from error
     os.close(folder)
-    return found
+    return subfolder
 
 
 def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace: bool) -> bool:
@@ -313,18 +316,18 @@ def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace:
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
-def _exchange(fresh: Path, out: Path) -> None:
-    """Put `fresh` in the place of `out` in one step; what was there is where `fresh` was."""
-    if not out.exists():
-        fresh.rename(out)
+def _exchange(fresh: Path, target_folder: Path) -> None:
+    """Swap `fresh` and `target_folder` in one step, so the old tree ends up at `fresh`."""
+    if not target_folder.exists():
+        fresh.rename(target_folder)
         return
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)
-    names = (os.fsencode(fresh), os.fsencode(out.absolute()))
-    done = swap is not None and (
+    names = (os.fsencode(fresh), os.fsencode(target_folder.absolute()))
+    swapped = swap is not None and (
         swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
     )
-    if not done:  # no such call here: two steps, with the old tree kept until the second
+    if not swapped:  # no such call here: two steps, with the old tree kept until the second
         old = fresh.with_name("old")
-        out.rename(old)
-        fresh.rename(out)
+        target_folder.rename(old)
+        fresh.rename(target_folder)

@@ -15,7 +15,7 @@ Assembled by ``adapters.embedded.platform``.
 
 from __future__ import annotations
 
-from orderkit.adapters.embedded.assembly.assembly import Assembly
+from orderkit.adapters.embedded.assembly.assembly import EmbeddedAssembly
 from orderkit.adapters.embedded.assembly.crds import crossplane_crds
 
-__all__ = ["Assembly", "crossplane_crds"]
+__all__ = ["EmbeddedAssembly", "crossplane_crds"]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.adapters.embedded.assembly.site import Site
-from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, Event
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
+from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, XrEvent
 from orderkit.core.crossplane.composed_metadata import (
     CLAIM_LABELS,
     COMPOSITE_LABEL,
@@ -62,7 +62,7 @@ class Applied:
 
     xr: Manifest
     unsynced: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[XrEvent, ...]
 
 
 def key_of_reference(reference: Manifest, xr: Manifest) -> ObjectKey:
@@ -72,14 +72,14 @@ def key_of_reference(reference: Manifest, xr: Manifest) -> ObjectKey:
     return ObjectKey(kind, reference.get("name", ""), home)
 
 
-def observe(site: Site, xr: Manifest, references: Sequence[Manifest]) -> Observed:
+def observe(site: ReconcilerContext, xr: Manifest, references: Sequence[Manifest]) -> Observed:
     """
     Read what the XR's resourceRefs point to; what somebody else controls is not ours.
 
     Raises:
         ApplyError: An object lost the annotation that says which one it is, or cannot be read.
     """
-    found = Observed()
+    observed = Observed()
     for reference in references:
         if not reference.get("name"):
             continue
@@ -93,14 +93,14 @@ def observe(site: Site, xr: Manifest, references: Sequence[Manifest]) -> Observe
                 "cannot get existing composed resources: encountered composed resource without "
                 f'required "{RESOURCE_NAME_ANNOTATION}" annotation'
             )
-        found.resources[name] = manifest
+        observed.resources[name] = manifest
         details = _connection_details(site, manifest)
         if details:
-            found.connection_details[name] = details
-    return found
+            observed.connection_details[name] = details
+    return observed
 
 
-def _read(site: Site, key: ObjectKey) -> Manifest | None:
+def _read(site: ReconcilerContext, key: ObjectKey) -> Manifest | None:
     try:
         return site.cluster.get(key)
     except OrderkitError as error:
@@ -108,7 +108,7 @@ def _read(site: Site, key: ObjectKey) -> Manifest | None:
         raise ApplyError(text) from error
 
 
-def _connection_details(site: Site, manifest: Manifest) -> dict[str, bytes]:
+def _connection_details(site: ReconcilerContext, manifest: Manifest) -> dict[str, bytes]:
     """Read the Secret a resource writes its connection details to, if it has one."""
     reference = dig(manifest, "spec", "writeConnectionSecretToRef", default={})
     if not isinstance(reference, dict) or not reference.get("name"):
@@ -119,7 +119,7 @@ def _connection_details(site: Site, manifest: Manifest) -> dict[str, bytes]:
     return {key: base64.b64decode(value) for key, value in data.items()}
 
 
-def fetch(site: Site, selector: Selector) -> list[Manifest]:
+def fetch(site: ReconcilerContext, selector: Selector) -> list[Manifest]:
     """
     Look up required resources: one by name, or a list sorted by namespace and name.
 
@@ -128,15 +128,17 @@ def fetch(site: Site, selector: Selector) -> list[Manifest]:
     """
     kind = Kind.parse(selector.api_version, selector.kind)
     if selector.name:
-        found = site.cluster.get(ObjectKey(kind, selector.name, selector.namespace or ""))
-        return [found] if found else []
-    listed = site.cluster.list(kind, namespace=selector.namespace, labels=selector.labels or None)
+        manifest = site.cluster.get(ObjectKey(kind, selector.name, selector.namespace or ""))
+        return [manifest] if manifest else []
+    objects = site.cluster.list(kind, namespace=selector.namespace, labels=selector.labels or None)
     return sorted(
-        listed.items, key=lambda m: f"{metadata(m).get('namespace', '')}/{metadata(m)['name']}"
+        objects.items, key=lambda m: f"{metadata(m).get('namespace', '')}/{metadata(m)['name']}"
     )
 
 
-def apply(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -> Applied:
+def apply(
+    site: ReconcilerContext, xr: Manifest, composed: Composed, path: tuple[str, ...]
+) -> Applied:
     """
     Make the cluster what the pipeline asked for. Safe to repeat after any interruption.
 
@@ -151,7 +153,7 @@ def apply(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -
     for name, manifest in composed.deletions.items():
         _collect(site, name, manifest)
     _write_references(site, xr, composed, path)
-    events: list[Event] = []
+    events: list[XrEvent] = []
     unsynced: list[str] = []
     for name in _shuffled(site, composed):
         try:
@@ -161,7 +163,7 @@ def apply(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -
         except WrongTypeError as error:
             raise _not_applied(name, error) from error
         except InvalidObjectError as error:
-            events.append(Event("Warning", COMPOSE_REASON, str(_not_applied(name, error))))
+            events.append(XrEvent("Warning", COMPOSE_REASON, str(_not_applied(name, error))))
             unsynced.append(name)
         except OrderkitError as error:
             raise _not_applied(name, error) from error
@@ -172,18 +174,18 @@ def _not_applied(name: str, error: OrderkitError) -> ApplyError:
     return ApplyError(f'cannot apply composed resource "{name}": {error}')
 
 
-def _shuffled(site: Site, composed: Composed) -> list[str]:
+def _shuffled(site: ReconcilerContext, composed: Composed) -> list[str]:
     """Random as in Crossplane: a pipeline that needs an order must not seem to work."""
     names = list(composed.resources)
     site.chance.shuffle(names)
     return names
 
 
-def _collect(site: Site, name: str, manifest: Manifest) -> None:
+def _collect(site: ReconcilerContext, name: str, manifest: Manifest) -> None:
     """Take our labels off an object that is not wanted any more and delete it, children first."""
     key, meta = ObjectKey.of(manifest), metadata(manifest)
     ours = {COMPOSITE_LABEL, *CLAIM_LABELS} & set(labels_of(manifest))
-    thing = f'"{name}" (a {key.kind.kind} named {key.name})'
+    description = f'"{name}" (a {key.kind.kind} named {key.name})'
     prefix = "cannot garbage collect composed resources that are no longer desired: "
     try:
         if ours:
@@ -194,17 +196,19 @@ def _collect(site: Site, name: str, manifest: Manifest) -> None:
     except ConflictError:
         raise
     except OrderkitError as error:
-        text = f"{prefix}cannot delete composed resource {thing}: {error}"
+        text = f"{prefix}cannot delete composed resource {description}: {error}"
         raise ApplyError(text) from error
 
 
 def _bare(xr: Manifest) -> Manifest:
     meta = metadata(xr)
-    place = {key: meta[key] for key in ("name", "namespace") if meta.get(key)}
-    return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": place}
+    identity = {key: meta[key] for key in ("name", "namespace") if meta.get(key)}
+    return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": identity}
 
 
-def _write_references(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -> None:
+def _write_references(
+    site: ReconcilerContext, xr: Manifest, composed: Composed, path: tuple[str, ...]
+) -> None:
     """Write down what will exist before it exists, so that a crash never loses an object."""
     fields: dict[str, Any] = {"resourceRefs": list(composed.references)}
     for step in reversed(path):
@@ -218,11 +222,11 @@ def _write_references(site: Site, xr: Manifest, composed: Composed, path: tuple[
         ) from error
 
 
-def _write_status(site: Site, xr: Manifest, composed: Composed) -> Manifest:
+def _write_status(site: ReconcilerContext, xr: Manifest, composed: Composed) -> Manifest:
     """Apply the whole desired status: what is no longer returned vanishes."""
-    wanted = {**_bare(xr), "status": dict(composed.status)}
+    status_patch = {**_bare(xr), "status": dict(composed.status)}
     try:
-        return site.cluster.apply(wanted, owner=COMPOSITE_OWNER, status=True)
+        return site.cluster.apply(status_patch, owner=COMPOSITE_OWNER, status=True)
     except OrderkitError as error:
         raise ApplyError(
             f"cannot apply composite resource status: {error}", invalid=_is_invalid(error)

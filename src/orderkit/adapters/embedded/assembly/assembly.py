@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from orderkit.adapters.embedded.assembly.composites import BACKOFF
 from orderkit.adapters.embedded.assembly.definitions import DefinitionReconciler
-from orderkit.adapters.embedded.assembly.events import Recorder
+from orderkit.adapters.embedded.assembly.events import EventRecorder
 from orderkit.adapters.embedded.assembly.functions import FunctionReconciler
 from orderkit.adapters.embedded.assembly.revisions import CompositionReconciler, RevisionReconciler
-from orderkit.adapters.embedded.assembly.site import Site
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
 from orderkit.adapters.embedded.controller import Controller, side_by_side
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import ConflictError
@@ -31,7 +31,7 @@ from orderkit.ports.cluster import Cluster
 _AGAIN_S = 0.02
 
 
-class Assembly:
+class EmbeddedAssembly:
     """
     Crossplane's reconcilers on a cluster that already serves `crossplane_crds`.
 
@@ -53,9 +53,9 @@ class Assembly:
         seed: int | None = None,
     ) -> None:
         clock = clock or SystemClock()
-        self._recorder = Recorder(cluster, clock)
+        self._recorder = EventRecorder(cluster, clock)
         chance = random.Random(seed)  # noqa: S311 - an order, not a secret
-        self._site = Site(cluster, functions, self._recorder, clock, chance)
+        self._site = ReconcilerContext(cluster, functions, self._recorder, clock, chance)
         self._definitions = DefinitionReconciler(self._site)
         definitions = self._controller("definitions", XRD_KIND, self._definitions)
         definitions.watch(CRD, _defining_xrd)
@@ -81,9 +81,9 @@ class Assembly:
             except ConflictError:
                 return _AGAIN_S
 
-        made = Controller(name, self._site.cluster, patiently, workers=1, backoff=BACKOFF)
-        made.watch(kind)
-        return made
+        controller = Controller(name, self._site.cluster, patiently, workers=1, backoff=BACKOFF)
+        controller.watch(kind)
+        return controller
 
     def start(self) -> None:
         """Start everything; returns at once."""

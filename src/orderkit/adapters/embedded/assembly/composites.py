@@ -25,10 +25,10 @@ from orderkit.adapters.embedded.assembly.revisions import VALID_PIPELINE
 from orderkit.adapters.embedded.assembly.selection import (
     NAME_LABEL,
     Choice,
-    SelectionError,
-    Selector,
+    CompositionSelectionError,
+    CompositionSelector,
 )
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.assembly.tracking import Tracker
 from orderkit.adapters.embedded.controller import Backoff, Controller
 from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, World, steps_of
@@ -76,33 +76,33 @@ class ReconcileError(OrderkitError):
         message: str,
         *,
         reason: str = COMPOSE_REASON,
-        shown: str = "",
-        said: Composed | None = None,
+        condition_text: str = "",
+        composed: Composed | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
-        self.shown = shown or message
+        self.shown = condition_text or message
         """What stands in the condition Synced."""
-        self.said = said
+        self.said = composed
         """What the pipeline said before it failed; None if none was run."""
 
     def conditions(self, xr: Manifest) -> list[Condition]:
         """Return what to set: own conditions the pipeline left unsaid become Unknown."""
         if self.said is None:
             return [reconcile_error(self.shown)]
-        unsaid = _own_types(xr) - {said.type for said in self.said.conditions}
-        lost = [unknown_after_fatal(type_) for type_ in sorted(unsaid)]
-        return [*self.said.conditions, *lost, reconcile_error(self.shown)]
+        unsaid = _own_types(xr) - {condition.type for condition in self.said.conditions}
+        unknown = [unknown_after_fatal(type_) for type_ in sorted(unsaid)]
+        return [*self.said.conditions, *unknown, reconcile_error(self.shown)]
 
 
 class Composites:
     """The controller of one XRD's XRs."""
 
-    def __init__(self, site: Site, xrd: Manifest) -> None:
+    def __init__(self, site: ReconcilerContext, xrd: Manifest) -> None:
         self._site = site
         self._kind = xr_kind(xrd)
         self._path = machinery_path(xrd)
-        self._selector = Selector(site, xrd)
+        self._selector = CompositionSelector(site, xrd)
         self._tracker = Tracker()
         self._controller = Controller(
             f"composite/{metadata(xrd)['name']}", site.cluster, self._reconcile, backoff=BACKOFF
@@ -123,8 +123,8 @@ class Composites:
 
     def _users_of(self, revision: Manifest) -> Iterable[ObjectKey]:
         """XRs that would move to this revision, and those that found none yet."""
-        wanted = {"apiVersion": self._kind.api_version, "kind": self._kind.kind}
-        if dig(revision, "spec", "compositeTypeRef") != wanted:
+        xr_type = {"apiVersion": self._kind.api_version, "kind": self._kind.kind}
+        if dig(revision, "spec", "compositeTypeRef") != xr_type:
             return
         name = labels_of(revision).get(NAME_LABEL)
         for xr in self._site.cluster.list(self._kind).items:
@@ -159,16 +159,16 @@ class Composites:
     def _release(self, xr: Manifest) -> None:
         """Let go of an XR that is being deleted; the garbage collector takes its children."""
         self._tracker.forget(ObjectKey.of(xr))
-        left = self._site.drop_finalizer(xr, FINALIZER)
-        if left is not None:
-            self._site.write_status(left, RESPONSIVE, DELETING, RECONCILE_SUCCESS)
+        remaining = self._site.drop_finalizer(xr, FINALIZER)
+        if remaining is not None:
+            self._site.write_status(remaining, RESPONSIVE, DELETING, RECONCILE_SUCCESS)
 
     def _assemble(self, xr: Manifest) -> float | None:
         choice = Choice()
-        failure: SelectionError | None = None
+        failure: CompositionSelectionError | None = None
         try:
             self._selector.choose(xr, choice)
-        except SelectionError as error:
+        except CompositionSelectionError as error:
             failure = error
         xr = self._prepared(xr, choice)
         for event in choice.events:
@@ -199,24 +199,24 @@ class Composites:
         try:
             observed = applying.observe(self._site, xr, references)
             composed = compose(xr, steps_of(revision["spec"]), self._world(observed))
-            wanted = references if composed.error else composed.references
-            self._watch(xr, wanted, composed.requirements)
+            watched = references if composed.error else composed.references
+            self._watch(xr, watched, composed.requirements)
             if composed.error:
-                raise _failed(composed.error, said=composed)
+                raise _failed(composed.error, composed=composed)
             applied = applying.apply(self._site, xr, composed, self._path)
         except ApplyError as error:
-            shown = "some resources were invalid, check events" if error.invalid else ""
-            raise _failed(str(error), shown=shown) from error
+            condition_text = "some resources were invalid, check events" if error.invalid else ""
+            raise _failed(str(error), condition_text=condition_text) from error
         return self._tell(xr, composed, applied)
 
     def _world(self, observed: applying.Observed) -> World:
         present = installed(self._site)
-        runnable = {name: found for name, found in present.items() if found is not None}
+        runnable = {name: station for name, station in present.items() if station is not None}
         return World(
             functions=runnable,
             observed=observed.resources,
             connection_details=observed.connection_details,
-            fetch=lambda selector: applying.fetch(self._site, selector),
+            lookup=lambda selector: applying.fetch(self._site, selector),
             scope_of=self._site.scope_of,
             foreign=present.keys() - runnable.keys(),
         )
@@ -289,9 +289,13 @@ _MACHINERY = frozenset(
 )
 
 
-def _failed(text: str, *, shown: str = "", said: Composed | None = None) -> ReconcileError:
+def _failed(
+    text: str, *, condition_text: str = "", composed: Composed | None = None
+) -> ReconcileError:
     return ReconcileError(
-        _COMPOSE + text, shown=_COMPOSE + (shown or text), said=said or Composed()
+        _COMPOSE + text,
+        condition_text=_COMPOSE + (condition_text or text),
+        composed=composed or Composed(),
     )
 
 

@@ -43,12 +43,12 @@ def crossplane_crds() -> list[Manifest]:
 
 
 def _object(required: list[str] | None = None, /, **properties: Schema) -> Schema:
-    made: Schema = {"type": "object", "properties": properties}
-    return {**made, "required": required} if required else made
+    schema: Schema = {"type": "object", "properties": properties}
+    return {**schema, "required": required} if required else schema
 
 
-def _list(items: Schema, **more: Any) -> Schema:
-    return {"type": "array", "items": items, **more}
+def _list(items: Schema, **keywords: Any) -> Schema:
+    return {"type": "array", "items": items, **keywords}
 
 
 def _immutable(schema: Schema) -> Schema:
@@ -57,15 +57,15 @@ def _immutable(schema: Schema) -> Schema:
 
 
 def _enum(*values: str, default: str = "") -> Schema:
-    made: Schema = {"type": "string", "enum": list(values)}
-    return {**made, "default": default} if default else made
+    schema: Schema = {"type": "string", "enum": list(values)}
+    return {**schema, "default": default} if default else schema
 
 
 def _named() -> Schema:
     return _object(["name"], name=TEXT)
 
 
-def _status(**more: Schema) -> Schema:
+def _status(**properties: Schema) -> Schema:
     condition = _object(
         ["lastTransitionTime", "reason", "status", "type"],
         lastTransitionTime={"type": "string", "format": "date-time"},
@@ -79,7 +79,7 @@ def _status(**more: Schema) -> Schema:
         condition,
         **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
-    return _object(conditions=conditions, **more)
+    return _object(conditions=conditions, **properties)
 
 
 def _column(name: str, path: str, type_: str = "string") -> Schema:

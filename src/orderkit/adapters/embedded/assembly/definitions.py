@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.composites import Composites
 from orderkit.adapters.embedded.assembly.events import OWNER
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.conditions import Condition
@@ -47,7 +47,7 @@ class _Running:
 class DefinitionReconciler:
     """Keep CRD and controller of every XRD. `close` stops the controllers."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
         self._lock = threading.Lock()
         self._running: dict[str, _Running] = {}
@@ -174,8 +174,8 @@ class DefinitionReconciler:
 
 
 def _invalid(xrd: Manifest, wrong: tuple[str, ...]) -> str:
-    told = wrong[0] if len(wrong) == 1 else "[" + ", ".join(wrong) + "]"
-    return f'{CRD} "{metadata(xrd).get("name")}" is invalid: {told}'
+    problem = wrong[0] if len(wrong) == 1 else "[" + ", ".join(wrong) + "]"
+    return f'{CRD} "{metadata(xrd).get("name")}" is invalid: {problem}'
 
 
 def _version(manifest: Manifest) -> str:

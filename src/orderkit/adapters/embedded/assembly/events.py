@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orderkit.core.crossplane.composed import Event
+from orderkit.core.crossplane.composed import XrEvent
 from orderkit.core.errors import ConflictError
 from orderkit.core.objects.kube_objects import (
     CLUSTER_SCOPED_HOME,
@@ -54,12 +54,12 @@ class _Told:
     written_s: float
 
 
-class Recorder:
+class EventRecorder:
     """Say things about objects. Thread-safe; `start` before, `stop` writes what is waiting."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
-        self._queue: queue.SimpleQueue[tuple[Manifest, Event] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Manifest, XrEvent] | None] = queue.SimpleQueue()
         self._told: dict[ObjectKey, _Told] = {}
         self._thread = threading.Thread(target=self._write_all, name="events", daemon=True)
 
@@ -73,12 +73,12 @@ class Recorder:
             self._thread.join(timeout=5)
 
     def normal(self, about: Manifest, reason: str, message: str) -> None:
-        self.record(about, Event("Normal", reason, message))
+        self.record(about, XrEvent("Normal", reason, message))
 
     def warning(self, about: Manifest, reason: str, message: str) -> None:
-        self.record(about, Event("Warning", reason, message))
+        self.record(about, XrEvent("Warning", reason, message))
 
-    def record(self, about: Manifest, event: Event) -> None:
+    def record(self, about: Manifest, event: XrEvent) -> None:
         """Say it; returns at once."""
         self._queue.put((_reference(about), event))
 
@@ -112,28 +112,28 @@ class Recorder:
                 self._told.pop(ObjectKey.of(event), None)
                 self._cluster.delete(ObjectKey.of(event))
 
-    def _write(self, about: Manifest, event: Event) -> None:
+    def _write(self, about: Manifest, event: XrEvent) -> None:
         key = _key(about, event)
-        told = self._told.get(key)
+        recorded = self._told.get(key)
         now_s = self._clock.monotonic_s()
-        if told is None:
+        if recorded is None:
             if len(self._told) >= _REMEMBERED_MAX:
                 self._told.clear()
             self._told[key] = _Told(self._create(key, about, event), now_s)
             return
-        told.count += 1
-        if now_s - told.written_s >= _REWRITE_AFTER_S:
-            told.written_s = now_s
-            self._count(key, told.count)
+        recorded.count += 1
+        if now_s - recorded.written_s >= _REWRITE_AFTER_S:
+            recorded.written_s = now_s
+            self._count(key, recorded.count)
 
-    def _create(self, key: ObjectKey, about: Manifest, event: Event) -> int:
+    def _create(self, key: ObjectKey, about: Manifest, event: XrEvent) -> int:
         """Create the Event, or count up one that an earlier process left; return the count."""
         now = self.now()
         try:
             self._cluster.create(_manifest(key, about, event, now), owner=OWNER)
         except ConflictError:
-            found = self._cluster.get(key) or {}
-            count = int(found.get("count") or 0) + 1
+            existing = self._cluster.get(key) or {}
+            count = int(existing.get("count") or 0) + 1
             self._count(key, count)
             return count
         return 1
@@ -154,27 +154,27 @@ def text_of(time: datetime) -> str:
 
 def _reference(about: Manifest) -> Manifest:
     meta = metadata(about)
-    found = {
+    fields = {
         "apiVersion": about.get("apiVersion"),
         "kind": about.get("kind"),
         "name": meta.get("name"),
         "namespace": meta.get("namespace"),
         "uid": meta.get("uid"),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
-def _key(about: Manifest, event: Event) -> ObjectKey:
-    said = "\0".join((str(about.get("uid")), event.type, event.reason, event.message))
-    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+def _key(about: Manifest, event: XrEvent) -> ObjectKey:
+    content = "\0".join((str(about.get("uid")), event.type, event.reason, event.message))
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     name = f"{str(about.get('name'))[:200]}.{digest}"
     return ObjectKey(EVENT, name, about.get("namespace") or CLUSTER_SCOPED_HOME)
 
 
-def _manifest(key: ObjectKey, about: Manifest, event: Event, now: str) -> Manifest:
+def _manifest(key: ObjectKey, about: Manifest, event: XrEvent, now: str) -> Manifest:
     return {
         "apiVersion": "v1",
-        "kind": "Event",
+        "kind": "XrEvent",
         "metadata": {"name": key.name, "namespace": key.namespace},
         "involvedObject": about,
         "type": event.type,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.core.crossplane.python_functions import NAMES
 from orderkit.core.crossplane.station import Station
 from orderkit.core.crossplane.twins.choice import package_name
@@ -22,9 +22,9 @@ INSTALLED = Condition("Installed", "True", "ActivePackageRevision")
 HEALTHY = Condition("Healthy", "True", "HealthyPackageRevision")
 
 
-def unhealthy(name: str, known: Mapping[str, Station]) -> Condition:
+def unhealthy(name: str, stations: Mapping[str, Station]) -> Condition:
     """Return why a Function cannot run here."""
-    names = ", ".join(sorted(known)) or "none"
+    names = ", ".join(sorted(stations)) or "none"
     text = f'the embedded platform has no runner for "{name}"; it runs: {names}'
     return Condition("Healthy", "False", "UnhealthyPackageRevision", text)
 
@@ -32,31 +32,31 @@ def unhealthy(name: str, known: Mapping[str, Station]) -> Condition:
 class FunctionReconciler:
     """Keep the conditions of Function objects."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
 
     def __call__(self, key: ObjectKey) -> float | None:
         """Set Installed and Healthy, and for which package. Idempotent."""
         function = self._site.cluster.get(key)
         if function is not None and not is_deleting(function):
-            known = self._site.functions
-            runs = runner(function, known) is not None
-            health = HEALTHY if runs else unhealthy(key.name, known)
-            wanted = {"currentIdentifier": dig(function, "spec", "package")}
-            self._site.write_status(function, INSTALLED, health, status=wanted)
+            stations = self._site.functions
+            runs = runner(function, stations) is not None
+            health = HEALTHY if runs else unhealthy(key.name, stations)
+            status = {"currentIdentifier": dig(function, "spec", "package")}
+            self._site.write_status(function, INSTALLED, health, status=status)
         return None
 
 
-def runner(function: Manifest, known: Mapping[str, Station]) -> Station | None:
+def runner(function: Manifest, stations: Mapping[str, Station]) -> Station | None:
     """Return what runs a Function here, if anything does."""
-    what = package_name(str(dig(function, "spec", "package", default="")))
+    package = package_name(str(dig(function, "spec", "package", default="")))
     name = metadata(function)["name"]
-    if what in known or name in NAMES:
-        return known.get(what)
-    return known.get(name)
+    if package in stations or name in NAMES:
+        return stations.get(package)
+    return stations.get(name)
 
 
-def installed(site: Site) -> dict[str, Station | None]:
+def installed(site: ReconcilerContext) -> dict[str, Station | None]:
     """Return what runs each Function of the cluster here, None where nothing does."""
-    found = site.cluster.list(FUNCTION).items
-    return {metadata(each)["name"]: runner(each, site.functions) for each in found}
+    functions = site.cluster.list(FUNCTION).items
+    return {metadata(function)["name"]: runner(function, site.functions) for function in functions}

@@ -20,7 +20,7 @@ from orderkit.adapters.embedded.assembly.selection import (
     latest_revision,
     number_of,
 )
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.core.objects.conditions import RECONCILE_SUCCESS, Condition
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
@@ -41,7 +41,7 @@ _NAME_HASH = 7
 def content_hash(composition: Manifest) -> str:
     """Return what identifies a Composition's content: labels, annotations and spec."""
     parts = (labels_of(composition), annotations_of(composition), composition.get("spec") or {})
-    text = "".join(yaml.safe_dump(part, width=2**16, allow_unicode=True) for part in parts)
+    text = "".join(yaml.safe_dump(section, width=2**16, allow_unicode=True) for section in parts)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -50,7 +50,7 @@ def revision_of(composition: Manifest, number: int) -> Manifest:
     digest, meta = content_hash(composition), metadata(composition)
     name = meta["name"]
     labels = {NAME_LABEL: name, HASH_LABEL: digest[:_LABEL_MAX], **labels_of(composition)}
-    made: Manifest = {
+    revision: Manifest = {
         "apiVersion": COMPOSITION_REVISION.api_version,
         "kind": COMPOSITION_REVISION.kind,
         "metadata": {
@@ -61,8 +61,8 @@ def revision_of(composition: Manifest, number: int) -> Manifest:
         "spec": {**(composition.get("spec") or {}), "revision": number},
     }
     if annotations_of(composition):
-        made["metadata"]["annotations"] = dict(annotations_of(composition))
-    return made
+        revision["metadata"]["annotations"] = dict(annotations_of(composition))
+    return revision
 
 
 def _owner(composition: Manifest) -> dict[str, object]:
@@ -79,7 +79,7 @@ def _owner(composition: Manifest) -> dict[str, object]:
 class CompositionReconciler:
     """Keep the newest revision of every Composition equal to its content."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
 
     def __call__(self, key: ObjectKey) -> float | None:
@@ -88,8 +88,8 @@ class CompositionReconciler:
         if composition is None or is_deleting(composition):
             return None
         labels = {NAME_LABEL: key.name}
-        found = self._site.cluster.list(COMPOSITION_REVISION, labels=labels).items
-        revisions = tuple(self._owned(composition, revision) for revision in found)
+        listed_revisions = self._site.cluster.list(COMPOSITION_REVISION, labels=labels).items
+        revisions = tuple(self._owned(composition, revision) for revision in listed_revisions)
         newest = latest_revision(composition, revisions)
         top = number_of(newest) if newest else 0
         digest = content_hash(composition)[:_LABEL_MAX]
@@ -106,17 +106,17 @@ class CompositionReconciler:
         """Take back a revision that lost its owner, for example in a restored backup."""
         if (controller(revision) or {}).get("uid") == metadata(composition)["uid"]:
             return revision
-        others = [
+        other_owners = [
             o for o in metadata(revision).get("ownerReferences") or () if not o.get("controller")
         ]
-        meta = {**metadata(revision), "ownerReferences": [*others, _owner(composition)]}
+        meta = {**metadata(revision), "ownerReferences": [*other_owners, _owner(composition)]}
         return self._site.cluster.replace({**revision, "metadata": meta}, owner=OWNER)
 
 
 class RevisionReconciler:
     """Say of every revision that its pipeline can be used."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
 
     def __call__(self, key: ObjectKey) -> float | None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.adapters.embedded.assembly.site import Site, missing
-from orderkit.core.crossplane.composed import COMPOSE_REASON, Event
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, missing
+from orderkit.core.crossplane.composed import COMPOSE_REASON, XrEvent
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
@@ -31,7 +31,7 @@ HASH_LABEL = "crossplane.io/composition-hash"
 SELECT_REASON = "SelectComposition"
 
 
-class SelectionError(OrderkitError):
+class CompositionSelectionError(OrderkitError):
     """No usable Composition; `reason` is that of the event that tells so."""
 
     def __init__(self, message: str, reason: str) -> None:
@@ -44,14 +44,14 @@ class Choice:
     """What to write into the XR's machinery fields, and what to tell."""
 
     machinery: dict[str, Any] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
+    events: list[XrEvent] = field(default_factory=list)
     revision: Manifest | None = None
 
 
-class Selector:
+class CompositionSelector:
     """Selection for the XRs of one XRD."""
 
-    def __init__(self, site: Site, xrd: Manifest) -> None:
+    def __init__(self, site: ReconcilerContext, xrd: Manifest) -> None:
         self._site, self._xrd = site, xrd
         self._path = machinery_path(xrd)
 
@@ -72,7 +72,7 @@ class Selector:
         if metadata(latest)["name"] != current:
             choice.machinery["compositionRevisionRef"] = {"name": metadata(latest)["name"]}
             text = f"Selected composition revision: {metadata(latest)['name']}"
-            choice.events.append(Event("Normal", SELECT_REASON, text))
+            choice.events.append(XrEvent("Normal", SELECT_REASON, text))
 
     def composition_of(self, xr: Manifest) -> str | None:
         """Return the name of the Composition the XR refers to, if it does."""
@@ -88,11 +88,11 @@ class Selector:
         name = enforced or present or default or self._matching(xr, choice)
         if default or (enforced and enforced != present):
             text = f"{'Default' if default else 'Enforced'} composition has been selected"
-            choice.events.append(Event("Normal", "CompositionSelection", text))
+            choice.events.append(XrEvent("Normal", "CompositionSelection", text))
         if name != present:
             choice.machinery["compositionRef"] = {"name": name}
             text = f"Successfully selected composition: {name}"
-            choice.events.append(Event("Normal", SELECT_REASON, text))
+            choice.events.append(XrEvent("Normal", SELECT_REASON, text))
         return name
 
     def _enforced(self) -> str | None:
@@ -106,35 +106,35 @@ class Selector:
     def _matching(self, xr: Manifest, choice: Choice) -> str:
         labels = self._field(xr, "compositionSelector", "matchLabels") or {}
         kind = Kind.of(xr)
-        wanted = {"apiVersion": kind.api_version, "kind": kind.kind}
+        xr_type = {"apiVersion": kind.api_version, "kind": kind.kind}
         names = sorted(
-            str(metadata(found)["name"])
-            for found in self._site.cluster.list(COMPOSITION, labels=labels).items
-            if dig(found, "spec", "compositeTypeRef") == wanted
+            str(metadata(composition)["name"])
+            for composition in self._site.cluster.list(COMPOSITION, labels=labels).items
+            if dig(composition, "spec", "compositeTypeRef") == xr_type
         )
         if not names:
             text = "cannot select Composition: no compatible Compositions found"
-            raise SelectionError(text, SELECT_REASON)
+            raise CompositionSelectionError(text, SELECT_REASON)
         name = self._site.chance.choice(names)
         if len(names) > 1:
             text = f"{len(names)} Compositions match ({', '.join(names)}): picked {name} at random"
-            choice.events.append(Event("Warning", SELECT_REASON, text))
+            choice.events.append(XrEvent("Warning", SELECT_REASON, text))
         return name
 
     def _pinned(self, name: str) -> Manifest:
-        found = self._site.cluster.get(ObjectKey(COMPOSITION_REVISION, name))
-        if found is None:
-            raise SelectionError(
+        revision = self._site.cluster.get(ObjectKey(COMPOSITION_REVISION, name))
+        if revision is None:
+            raise CompositionSelectionError(
                 "cannot fetch Composition: cannot get CompositionRevision: "
                 + missing(COMPOSITION_REVISION, name),
                 COMPOSE_REASON,
             )
-        return found
+        return revision
 
     def _latest(self, xr: Manifest, name: str) -> Manifest:
         composition = self._site.cluster.get(ObjectKey(COMPOSITION, name))
         if composition is None:
-            raise SelectionError(
+            raise CompositionSelectionError(
                 f"cannot fetch Composition: cannot get Composition: {missing(COMPOSITION, name)}",
                 COMPOSE_REASON,
             )
@@ -146,13 +146,13 @@ class Selector:
         )
         if latest is None:
             text = "cannot fetch Composition: no compatible CompositionRevisions found"
-            raise SelectionError(text, COMPOSE_REASON)
+            raise CompositionSelectionError(text, COMPOSE_REASON)
         return latest
 
     def _revision_labels(self, xr: Manifest) -> dict[str, str]:
-        own = self._field(xr, "compositionRevisionSelector", "matchLabels")
+        xr_labels = self._field(xr, "compositionRevisionSelector", "matchLabels")
         default = dig(self._xrd, "spec", "defaultCompositionRevisionSelector", "matchLabels")
-        return dict(own or default or {})
+        return dict(xr_labels or default or {})
 
 
 def _text(value: object) -> str | None:

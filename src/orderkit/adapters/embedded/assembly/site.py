@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
+from orderkit.adapters.embedded.assembly.events import OWNER, EventRecorder
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects.conditions import Condition, merged
@@ -16,13 +16,13 @@ from orderkit.ports.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ReconcilerContext:
     """The surroundings of a reconciler."""
 
     cluster: Cluster
     functions: Mapping[str, Station]
     """What can run in this process, by the name of its Function object."""
-    recorder: Recorder
+    recorder: EventRecorder
     clock: Clock
     chance: random.Random
     """Order of applying and jitter; Crossplane's are random too."""
@@ -73,14 +73,14 @@ class Site:
             ConflictError: It changed since it was read.
         """
         present = metadata(manifest).get("finalizers") or []
-        rest = [entry for entry in present if entry != finalizer]
-        if rest == present:
+        remaining = [entry for entry in present if entry != finalizer]
+        if remaining == present:
             return manifest
         try:
-            left = self.patch_metadata(manifest, {"finalizers": rest or None})
+            patched = self.patch_metadata(manifest, {"finalizers": remaining or None})
         except NotFoundError:
             return None
-        return left if rest else None
+        return patched if remaining else None
 
     def patch_metadata(self, manifest: Manifest, changes: Manifest) -> Manifest:
         """Patch metadata of an object as it was read; ConflictError if it changed since."""

@@ -42,19 +42,19 @@ class Tracker:
     def kinds(self) -> frozenset[Kind]:
         """Return every kind somebody depends on."""
         with self._lock:
-            known = tuple(self._known.values())
-        composed = {key.kind for dependencies in known for key in dependencies.composed}
-        required = {Kind.parse(s.api_version, s.kind) for d in known for s in d.required}
+            tracked = tuple(self._known.values())
+        composed = {key.kind for dependencies in tracked for key in dependencies.composed}
+        required = {Kind.parse(s.api_version, s.kind) for d in tracked for s in d.required}
         return frozenset(composed | required)
 
     def dependants(self, changed: Manifest) -> tuple[ObjectKey, ...]:
         """Return the XRs to which this object matters."""
         key = ObjectKey.of(changed)
         with self._lock:
-            known = tuple(self._known.items())
+            tracked = tuple(self._known.items())
         return tuple(
             xr
-            for xr, dependencies in known
+            for xr, dependencies in tracked
             if key in dependencies.composed
             or any(_selects(selector, key, changed) for selector in dependencies.required)
         )

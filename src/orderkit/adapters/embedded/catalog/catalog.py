@@ -12,11 +12,12 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded.catalog.reading import read_entities, source_of
-from orderkit.adapters.embedded.catalog.store import Store
+from orderkit.adapters.embedded.catalog.store import CatalogStore
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Manifest
@@ -33,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class CatalogRegistration:
     """What registering a target gives. `known` is True if it was registered before."""
 
     location: Location
     entities: tuple[Manifest, ...]
-    known: bool
+    is_known: bool
 
 
 class EmbeddedCatalog:
@@ -51,7 +52,7 @@ class EmbeddedCatalog:
         Raises:
             RefusedError: A newer version of Orderkit wrote the file.
         """
-        self._store, self._forge, self._interval_s = Store(path), forge, interval_s
+        self._store, self._forge, self._interval_s = CatalogStore(path), forge, interval_s
         self._wake = threading.Condition()
         self._pushed: set[RepoId] = set()
         self._closing = False
@@ -78,7 +79,7 @@ class EmbeddedCatalog:
             self._pushed.add(repo)
             self._wake.notify_all()
 
-    def look(self, target: str) -> Registration:
+    def look(self, target: str) -> CatalogRegistration:
         """
         Read a target as if it were registered, and store nothing.
 
@@ -86,11 +87,11 @@ class EmbeddedCatalog:
             InvalidInputError: No file of the forge, or no good entity in it.
         """
         entities = tuple(read_entities(self._forge, target))
-        known = [location for location in self._store.locations() if location.target == target]
-        location = known[0] if known else Location("", target)
-        return Registration(location, entities, bool(known))
+        registered = [location for location in self._store.locations() if location.target == target]
+        location = registered[0] if registered else Location("", target)
+        return CatalogRegistration(location, entities, bool(registered))
 
-    def register(self, target: str) -> Registration:
+    def register(self, target: str) -> CatalogRegistration:
         """
         Store a location and its entities. Idempotent.
 
@@ -105,7 +106,7 @@ class EmbeddedCatalog:
             if new:
                 self._store.remove_location(location.id)
             raise InvalidInputError("target", target, f"gives {refused[0]}, which another has")
-        return Registration(location, entities, not new)
+        return CatalogRegistration(location, entities, not new)
 
     def unregister(self, location_id: str) -> bool:
         """Remove a location and its entities. False if there is none."""
@@ -124,10 +125,10 @@ class EmbeddedCatalog:
     def entity(self, ref: str) -> Manifest | None:
         return self._store.entity(ref)
 
-    def refresh(self, wanted: Callable[[Location], bool] = lambda _: True) -> None:
+    def refresh(self, selects: Callable[[Location], bool] = lambda _: True) -> None:
         """Read locations now. What cannot be read keeps its last good entities."""
         for location in self._store.locations():
-            if self._closing or not wanted(location):
+            if self._closing or not selects(location):
                 continue
             try:
                 entities = read_entities(self._forge, location.target)
@@ -139,9 +140,9 @@ class EmbeddedCatalog:
 
     def refresh_entity(self, ref: str) -> None:
         """Read the location of one entity again, soon."""
-        found = self.entity(ref)
-        if found is not None:
-            target = found["metadata"]["annotations"]["backstage.io/managed-by-location"]
+        entity = self.entity(ref)
+        if entity is not None:
+            target = entity["metadata"]["annotations"]["backstage.io/managed-by-location"]
             self.notify(source_of(target[len("url:") :], base_url=self._forge.base_url).repo)
 
     def _follow(self) -> None:
@@ -149,7 +150,7 @@ class EmbeddedCatalog:
         pushed: set[RepoId] | None = None
         while not self._closing:
             try:
-                self.refresh(lambda location, wanted=pushed: self._is_in(location, wanted))  # type: ignore[misc]  # mypy has no type for a bound default
+                self.refresh(partial(self._is_in, repositories=pushed))
             except Exception:
                 logger.exception("catalog: reading the locations failed")
             with self._wake:
@@ -157,10 +158,10 @@ class EmbeddedCatalog:
                     self._wake.wait(timeout=self._interval_s)
                 pushed, self._pushed = self._pushed or None, set()
 
-    def _is_in(self, location: Location, repos: set[RepoId] | None) -> bool:
-        if repos is None:
+    def _is_in(self, location: Location, repositories: set[RepoId] | None) -> bool:
+        if repositories is None:
             return True
         try:
-            return source_of(location.target, base_url=self._forge.base_url).repo in repos
+            return source_of(location.target, base_url=self._forge.base_url).repo in repositories
         except InvalidInputError:
             return False

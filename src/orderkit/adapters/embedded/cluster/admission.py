@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.cluster.journal import Place
-from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, Subject
-from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.adapters.embedded.cluster.journal import StorageKey
+from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, RefusalSubject
+from orderkit.adapters.embedded.cluster.store import ObjectStore
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, metadata
 from orderkit.core.schema.admission import BINDING, POLICY, Operation, Policy, Review, judge
 
@@ -51,7 +51,7 @@ Admission = Callable[[AdmissionRequest], Sequence[str]]
 class Policies:
     """Enforces the policies of a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._compiled: dict[str, tuple[str, Policy]] = {}
 
@@ -66,16 +66,18 @@ class Policies:
         if not bindings:
             return ()
         names = {str(dig(binding, "spec", "policyName")) for binding in bindings}
-        found = self._store.scan(POLICY.group, POLICY.kind)
+        stored_policies = self._store.scan(POLICY.group, POLICY.kind)
         policies = {
-            metadata(p)["name"]: self._policy(p) for p in found if metadata(p)["name"] in names
+            metadata(p)["name"]: self._policy(p)
+            for p in stored_policies
+            if metadata(p)["name"] in names
         }
         ruling = judge(policies, bindings, self._review(request), self._look)
         if ruling.denials:
-            subject = Subject(
+            subject = RefusalSubject(
                 request.kind.kind, request.kind.group, request.plural, str(request.meta.get("name"))
             )
-            denial = DeniedByPolicy(subject, ruling.denials[0].told, ruling.denials[0].reason)
+            denial = DeniedByPolicy(subject, ruling.denials[0].sentence, ruling.denials[0].reason)
             denial.warnings = tuple(ruling.warnings)
             raise denial
         return [*ruling.warnings, *ruling.skipped]
@@ -83,14 +85,14 @@ class Policies:
     def _policy(self, manifest: Manifest) -> Policy:
         """Return a policy, compiled once per version of it."""
         name, version = metadata(manifest)["name"], metadata(manifest)["resourceVersion"]
-        known = self._compiled.get(name)
-        if known is None or known[0] != version:
-            known = self._compiled[name] = version, Policy(manifest)
-        return known[1]
+        compiled = self._compiled.get(name)
+        if compiled is None or compiled[0] != version:
+            compiled = self._compiled[name] = version, Policy(manifest)
+        return compiled[1]
 
     def _review(self, request: AdmissionRequest) -> Review:
         namespace = str(request.meta.get("namespace") or "")
-        place = Place(NAMESPACE.group, NAMESPACE.kind, "", namespace)
+        store_key = StorageKey(NAMESPACE.group, NAMESPACE.kind, "", namespace)
         return Review(
             operation=request.operation,
             kind=request.kind,
@@ -103,7 +105,7 @@ class Policies:
             user=USER,
             groups=GROUPS,
             dry_run=request.dry_run,
-            namespace_object=self._store.get(place) if namespace else None,
+            namespace_object=self._store.get(store_key) if namespace else None,
         )
 
     def _look(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:

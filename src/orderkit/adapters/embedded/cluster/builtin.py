@@ -36,8 +36,8 @@ _OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _object(*, required: tuple[str, ...] = (), **properties: Schema) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "properties": properties}
-    return {**found, "required": list(required)} if required else found
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**schema, "required": list(required)} if required else schema
 
 
 def _list(items: Schema, *keys: str) -> Schema:
@@ -156,10 +156,12 @@ _EVENT_SCHEMA = _object(
 )
 
 
-def _kind(kind: Kind, plural: str, schema: dict[str, Any], **more: Any) -> ServedKind:
-    whole = with_metadata(schema)
-    more.setdefault("namespaced", True)
-    return ServedKind(kind, plural, schema=schema, typed=whole, singular=kind.kind.lower(), **more)
+def _kind(kind: Kind, plural: str, schema: dict[str, Any], **options: Any) -> ServedKind:
+    typed = with_metadata(schema)
+    options.setdefault("namespaced", True)
+    return ServedKind(
+        kind, plural, schema=schema, typed=typed, singular=kind.kind.lower(), **options
+    )
 
 
 _CORE = (

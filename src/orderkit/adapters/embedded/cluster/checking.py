@@ -53,9 +53,9 @@ def metadata_faults(served: ServedKind, new: Manifest, old: Manifest | None) -> 
     ]
     if wrong_types:
         return wrong_types
-    found = [*_label_faults(new), *_annotation_faults(new), *_owner_faults(new)]
-    found += _finalizer_faults(new, old)
-    return found if old is not None else [*_name_faults(served, new), *found]
+    causes = [*_label_faults(new), *_annotation_faults(new), *_owner_faults(new)]
+    causes += _finalizer_faults(new, old)
+    return causes if old is not None else [*_name_faults(served, new), *causes]
 
 
 def _name_faults(served: ServedKind, new: Manifest) -> Iterator[Cause]:
@@ -135,8 +135,8 @@ def _owner_faults(new: Manifest) -> Iterator[Cause]:
 
 
 def _go(references: list[dict[str, Any]]) -> str:
-    shown = (f"{r.get('kind')}/{r.get('name')}({r.get('uid')})" for r in references)
-    return "[" + " ".join(shown) + "]"
+    texts = (f"{r.get('kind')}/{r.get('name')}({r.get('uid')})" for r in references)
+    return "[" + " ".join(texts) + "]"
 
 
 def _finalizer_faults(new: Manifest, old: Manifest | None) -> Iterator[Cause]:
@@ -148,10 +148,10 @@ def _finalizer_faults(new: Manifest, old: Manifest | None) -> Iterator[Cause]:
     before = metadata(old).get("finalizers") or ()
     added = [f for f in finalizers if f not in before]
     if added:
-        shown = ", ".join(f'"{finalizer}"' for finalizer in added)
+        quoted = ", ".join(f'"{finalizer}"' for finalizer in added)
         yield Cause(
             "metadata.finalizers",
             "Forbidden: no new finalizers can be added if the object is being deleted, found new "
-            f"finalizers []string{{{shown}}}",
+            f"finalizers []string{{{quoted}}}",
             "FieldValueForbidden",
         )

@@ -27,8 +27,8 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
 )
 from orderkit.adapters.embedded.cluster.patches import merge_patch
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired, NotFound
-from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.adapters.embedded.cluster.store import ObjectStore
 from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.objects.kube_objects import (
     CRD,
@@ -59,8 +59,8 @@ class EmbeddedCluster:
         Raises:
             RefusedError: The file was written by a newer Orderkit.
         """
-        self.store = Store(path, history=history)
-        self.registry = Registry()
+        self.store = ObjectStore(path, history=history)
+        self.registry = KindRegistry()
         self.writes = Writes(self.store, self.registry, admission or Policies(self.store))
         for definition in self.store.scan(CRD.group, CRD.kind):
             self.writes.define(definition)
@@ -97,8 +97,8 @@ class EmbeddedCluster:
 
     def plural(self, kind: Kind) -> str | None:
         """Return the resource name of a kind; None if it is not served now."""
-        found = self.registry.find(kind)
-        return found.plural if found else None
+        served = self.registry.find(kind)
+        return served.plural if served else None
 
     def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
         """Return the OpenAPI v3 document of a group's version; None if there is none."""
@@ -114,8 +114,8 @@ class EmbeddedCluster:
             NoSuchKindError: The kind is not served.
         """
         served = self.registry.get(key.kind)
-        found = self.store.get(place_of(served, key.namespace, key.name))
-        return None if found is None else presented(served, found)
+        stored = self.store.get(place_of(served, key.namespace, key.name))
+        return None if stored is None else presented(served, stored)
 
     def list(
         self,
@@ -133,11 +133,11 @@ class EmbeddedCluster:
             NoSuchKindError: The kind is not served.
         """
         served = self.registry.get(kind)
-        wanted = (labels or {}).items()
+        label_items = (labels or {}).items()
         with self.store.lock:
             version = self.store.version
-            found = self.store.scan(kind.group, kind.kind, namespace)
-        items = tuple(presented(served, m) for m in found if wanted <= labels_of(m).items())
+            stored = self.store.scan(kind.group, kind.kind, namespace)
+        items = tuple(presented(served, m) for m in stored if label_items <= labels_of(m).items())
         return ObjectList(items, str(version))
 
     def watch(
@@ -167,15 +167,15 @@ class EmbeddedCluster:
 
     def _last_words(self, served: ServedKind, watcher: Watcher) -> Iterator[WatchEvent]:
         with self.store.lock:
-            version, rest = self.store.version, watcher.take()
-        for change in rest:
+            version, queued = self.store.version, watcher.take()
+        for change in queued:
             yield WatchEvent(change.type, presented(served, change.manifest))
         yield WatchEvent("BOOKMARK", bookmark(served, version))
 
     def watching(
         self, served: ServedKind, *, namespace: str | None, since: int | None
     ) -> AbstractContextManager[Watcher]:
-        """Open a watch on a kind; see ``Store.watching``."""
+        """Open a watch on a kind; see ``ObjectStore.watching``."""
         kind = (served.kind.group, served.kind.kind)
         return self.store.watching(kind, namespace=namespace, since=since)
 
@@ -242,8 +242,8 @@ class EmbeddedCluster:
             NoSuchKindError: The kind is not served.
         """
         served = self.registry.get(key.kind)
-        named = {"metadata": {"name": key.name}}
-        write = _strict(owner, _subresource(served, named, status=status))
+        named_object = {"metadata": {"name": key.name}}
+        write = _strict(owner, _subresource(served, named_object, status=status))
         new = self.writes.change(
             served, key.namespace, key.name, lambda live: merge_patch(live, patch), write
         )

@@ -25,11 +25,11 @@ from typing import Any
 
 from orderkit.adapters.embedded.cluster.definitions import CLEANUP_FINALIZER, stored_kind
 from orderkit.adapters.embedded.cluster.documents import meta
-from orderkit.adapters.embedded.cluster.journal import Change, Place
+from orderkit.adapters.embedded.cluster.journal import JournalEntry, StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import FOREGROUND, ORPHAN, Deletion, Write
-from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.adapters.embedded.cluster.store import Store, owner_uids
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.adapters.embedded.cluster.store import ObjectStore, owner_uids
 from orderkit.adapters.embedded.cluster.strategies import NAMESPACE_FINALIZER
 from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.errors import ConflictError, NotFoundError
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 class Collector:
     """One background thread over a store."""
 
-    def __init__(self, store: Store, registry: Registry, writes: Writes) -> None:
+    def __init__(self, store: ObjectStore, registry: KindRegistry, writes: Writes) -> None:
         self._store, self._registry, self._writes = store, registry, writes
         self._stopping = threading.Event()
         self._idle = threading.Condition()
@@ -79,80 +79,82 @@ class Collector:
                     self._sweep_events()
                     next_sweep = time.monotonic() + _EVENT_SWEEP_S
 
-    def _concerned(self, change: Change) -> Iterable[Place]:
+    def _concerned(self, change: JournalEntry) -> Iterable[StorageKey]:
         """Say which places a change may have made something to do for."""
-        found = metadata(change.manifest)
+        fields = metadata(change.manifest)
         if change.type != "DELETED":
             yield change.place
-            if not found.get("deletionTimestamp"):
+            if not fields.get("deletionTimestamp"):
                 return
-        yield from self._store.dependents(found["uid"])
+        yield from self._store.dependents(fields["uid"])
         for uid in owner_uids(change.manifest):
             owner = self._store.place_of(uid)
             if owner is not None:
                 yield owner
         if change.place.namespace:
-            yield Place("", "Namespace", "", change.place.namespace)
+            yield StorageKey("", "Namespace", "", change.place.namespace)
         served = self._registry.any_version(change.place.group, change.place.kind)
         if served is not None and served.custom:
-            yield Place(CRD.group, CRD.kind, "", served.subject("").resource)
+            yield StorageKey(CRD.group, CRD.kind, "", served.subject("").resource)
 
-    def _look_at_all(self, places: Iterable[Place]) -> None:
-        for place in places:
+    def _look_at_all(self, places: Iterable[StorageKey]) -> None:
+        for store_key in places:
             if self._stopping.is_set():
                 return
             try:
-                self._look_at(place)
+                self._look_at(store_key)
             except (NotFoundError, ConflictError):
                 continue  # it changed under us; that change brings us back
             except Exception:
                 if self._store.closed:
                     return
-                logger.exception("collector: %s", place)
+                logger.exception("collector: %s", store_key)
 
-    def _look_at(self, place: Place) -> None:
+    def _look_at(self, store_key: StorageKey) -> None:
         with self._store.lock:
-            manifest = self._store.get(place)
-            served = self._registry.any_version(place.group, place.kind)
+            manifest = self._store.get(store_key)
+            served = self._registry.any_version(store_key.group, store_key.kind)
             if manifest is None or served is None:
                 return
             if not metadata(manifest).get("deletionTimestamp"):
-                self._collect(served, place, manifest)
+                self._collect(served, store_key, manifest)
                 return
             finalizers = metadata(manifest).get("finalizers") or ()
             if ORPHAN in finalizers:
-                self._orphan(served, place, manifest)
+                self._orphan(served, store_key, manifest)
             elif FOREGROUND in finalizers:
-                self._delete_dependents(served, place, manifest)
-            if (place.group, place.kind) == ("", "Namespace"):
-                self._empty_namespace(served, place)
-            elif (place.group, place.kind) == (CRD.group, CRD.kind):
-                self._empty_definition(served, place, manifest)
+                self._delete_dependents(served, store_key, manifest)
+            if (store_key.group, store_key.kind) == ("", "Namespace"):
+                self._empty_namespace(served, store_key)
+            elif (store_key.group, store_key.kind) == (CRD.group, CRD.kind):
+                self._empty_definition(served, store_key, manifest)
 
     # -- garbage
 
-    def _collect(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _collect(self, served: ServedKind, store_key: StorageKey, manifest: Manifest) -> None:
         references = metadata(manifest).get("ownerReferences") or ()
         if not references:
             return
-        states = [(r, self._owner_state(place, r)) for r in references]
+        states = [(r, self._owner_state(store_key, r)) for r in references]
         if any(state in {"there", "unknown"} for _, state in states):
-            self._drop_references(served, place, [r for r, s in states if s in {"gone", "waiting"}])
+            self._drop_references(
+                served, store_key, [r for r, s in states if s in {"gone", "waiting"}]
+            )
             return
         waiting = any(state == "waiting" for _, state in states)
         how: Propagation = "Background"
         if waiting and self._store.dependents(metadata(manifest)["uid"]):
             how = "Foreground"
-        self._delete(served, place, how, uid=metadata(manifest)["uid"])
+        self._delete(served, store_key, how, uid=metadata(manifest)["uid"])
 
-    def _owner_state(self, dependent: Place, reference: dict[str, Any]) -> str:
+    def _owner_state(self, dependent: StorageKey, reference: dict[str, Any]) -> str:
         """Return there, gone, waiting (for its dependents to go) or unknown."""
         kind = Kind.parse(reference["apiVersion"], reference["kind"])
         served = self._registry.any_version(kind.group, kind.kind)
         if served is None or (served.namespaced and not dependent.namespace):
             return "unknown"
         namespace = dependent.namespace if served.namespaced else ""
-        owner = self._store.get(Place(kind.group, kind.kind, namespace, reference["name"]))
+        owner = self._store.get(StorageKey(kind.group, kind.kind, namespace, reference["name"]))
         if owner is None or metadata(owner)["uid"] != reference["uid"]:
             return "gone"
         deleting = metadata(owner).get("deletionTimestamp")
@@ -162,107 +164,121 @@ class Collector:
         return "there"
 
     def _drop_references(
-        self, served: ServedKind, place: Place, gone: list[dict[str, Any]]
+        self, served: ServedKind, store_key: StorageKey, references: list[dict[str, Any]]
     ) -> None:
-        if not gone:
+        if not references:
             return
-        uids = {reference["uid"] for reference in gone}
-        self._change(served, place, lambda manifest: _without_owners(manifest, uids))
+        uids = {reference["uid"] for reference in references}
+        self._change(served, store_key, lambda manifest: _without_owners(manifest, uids))
 
-    def _orphan(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _orphan(self, served: ServedKind, store_key: StorageKey, manifest: Manifest) -> None:
         uid = metadata(manifest)["uid"]
         for dependent in self._store.dependents(uid):
             kind = self._registry.any_version(dependent.group, dependent.kind)
             if kind is not None:
-                self._change(kind, dependent, lambda found: _without_owners(found, {uid}))
-        self._release(served, place, ORPHAN)
+                self._change(
+                    kind,
+                    dependent,
+                    lambda dependent_object: _without_owners(dependent_object, {uid}),
+                )
+        self._release(served, store_key, ORPHAN)
 
-    def _delete_dependents(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _delete_dependents(
+        self, served: ServedKind, store_key: StorageKey, manifest: Manifest
+    ) -> None:
         uid = metadata(manifest)["uid"]
         blocked = False
         for dependent in self._store.dependents(uid):
-            found = self._store.get(dependent)
-            if found is None or not _blocks(found, uid):
+            dependent_object = self._store.get(dependent)
+            if dependent_object is None or not _blocks(dependent_object, uid):
                 continue
             blocked = True
             kind = self._registry.any_version(dependent.group, dependent.kind)
-            if kind is not None and not metadata(found).get("deletionTimestamp"):
-                self._collect(kind, dependent, found)
+            if kind is not None and not metadata(dependent_object).get("deletionTimestamp"):
+                self._collect(kind, dependent, dependent_object)
         remaining = [self._store.get(p) for p in self._store.dependents(uid)]
-        if not blocked or not any(found and _blocks(found, uid) for found in remaining):
-            self._release(served, place, FOREGROUND)
+        if not blocked or not any(
+            dependent_object and _blocks(dependent_object, uid) for dependent_object in remaining
+        ):
+            self._release(served, store_key, FOREGROUND)
 
     # -- namespaces and definitions
 
-    def _empty_namespace(self, served: ServedKind, place: Place) -> None:
-        for item in self._store.content(place.name):
+    def _empty_namespace(self, served: ServedKind, store_key: StorageKey) -> None:
+        for item in self._store.content(store_key.name):
             kind = self._registry.any_version(item.group, item.kind)
-            found = self._store.get(item)
-            if kind is None or found is None or metadata(found).get("deletionTimestamp"):
+            content = self._store.get(item)
+            if kind is None or content is None or metadata(content).get("deletionTimestamp"):
                 continue
-            self._delete(kind, item, "Background", uid=metadata(found)["uid"])
-        if not self._store.content(place.name):
-            self._change(served, place, _finalized, subresource="finalize")
+            self._delete(kind, item, "Background", uid=metadata(content)["uid"])
+        if not self._store.content(store_key.name):
+            self._change(served, store_key, _finalized, subresource="finalize")
 
-    def _empty_definition(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _empty_definition(
+        self, served: ServedKind, store_key: StorageKey, manifest: Manifest
+    ) -> None:
         group, kind = dig(manifest, "spec", "group"), dig(manifest, "spec", "names", "kind")
         instances = self._store.scan(group, kind)
-        for found in instances:
-            item = Place(group, kind, metadata(found).get("namespace", ""), metadata(found)["name"])
-            if not metadata(found).get("deletionTimestamp"):
-                uid = metadata(found)["uid"]
+        for instance in instances:
+            item = StorageKey(
+                group, kind, metadata(instance).get("namespace", ""), metadata(instance)["name"]
+            )
+            if not metadata(instance).get("deletionTimestamp"):
+                uid = metadata(instance)["uid"]
                 self._delete(stored_kind(manifest), item, "Background", uid=uid)
         if not instances:  # else their dependents come first, while the kind is still known
-            self._release(served, place, CLEANUP_FINALIZER)
+            self._release(served, store_key, CLEANUP_FINALIZER)
 
     def _sweep_events(self) -> None:
         oldest = (datetime.now(UTC) - EVENT_LIFE).strftime("%Y-%m-%dT%H:%M:%SZ")
         served = self._registry.get(EVENT)
         for event in self._store.scan(EVENT.group, EVENT.kind):
-            found = metadata(event)
-            if (event.get("lastTimestamp") or found["creationTimestamp"]) < oldest:
-                place = Place("", EVENT.kind, found["namespace"], found["name"])
-                self._delete(served, place, "Background", uid=found["uid"])
+            fields = metadata(event)
+            if (event.get("lastTimestamp") or fields["creationTimestamp"]) < oldest:
+                store_key = StorageKey("", EVENT.kind, fields["namespace"], fields["name"])
+                self._delete(served, store_key, "Background", uid=fields["uid"])
 
     # -- writing
 
-    def _delete(self, served: ServedKind, place: Place, how: Propagation, *, uid: str) -> None:
+    def _delete(
+        self, served: ServedKind, store_key: StorageKey, how: Propagation, *, uid: str
+    ) -> None:
         self._writes.delete(
             served,
-            place.namespace,
-            place.name,
+            store_key.namespace,
+            store_key.name,
             Deletion(propagation=how, uid=uid, owner=OWNER),
         )
 
-    def _release(self, served: ServedKind, place: Place, finalizer: str) -> None:
+    def _release(self, served: ServedKind, store_key: StorageKey, finalizer: str) -> None:
         def edit(manifest: Manifest) -> Manifest:
-            found = meta(manifest)
-            kept = [f for f in found.get("finalizers") or () if f != finalizer]
-            found["finalizers"] = kept
+            fields = meta(manifest)
+            kept = [f for f in fields.get("finalizers") or () if f != finalizer]
+            fields["finalizers"] = kept
             return manifest
 
-        self._change(served, place, edit)
+        self._change(served, store_key, edit)
 
     def _change(
-        self, served: ServedKind, place: Place, edit: Any, *, subresource: Any = ""
+        self, served: ServedKind, store_key: StorageKey, edit: Any, *, subresource: Any = ""
     ) -> None:
         self._writes.change(
-            served, place.namespace, place.name, edit, Write(OWNER, subresource=subresource)
+            served, store_key.namespace, store_key.name, edit, Write(OWNER, subresource=subresource)
         )
 
 
-def _definitions_last(place: Place) -> bool:
+def _definitions_last(store_key: StorageKey) -> bool:
     """Order places so that a definition goes only after its objects' dependents were seen."""
-    return (place.group, place.kind) == (CRD.group, CRD.kind)
+    return (store_key.group, store_key.kind) == (CRD.group, CRD.kind)
 
 
 def _without_owners(manifest: Manifest, uids: set[str]) -> Manifest:
-    found = meta(manifest)
-    kept = [r for r in found.get("ownerReferences") or () if r["uid"] not in uids]
+    fields = meta(manifest)
+    kept = [r for r in fields.get("ownerReferences") or () if r["uid"] not in uids]
     if kept:
-        found["ownerReferences"] = kept
+        fields["ownerReferences"] = kept
     else:
-        found.pop("ownerReferences", None)
+        fields.pop("ownerReferences", None)
     return manifest
 
 

@@ -172,8 +172,8 @@ def _served(spec: dict[str, Any], version: dict[str, Any]) -> ServedKind:
 
 
 def _columns(version: dict[str, Any]) -> tuple[Column, ...]:
-    stated = version.get("additionalPrinterColumns")
-    if not stated:
+    declared = version.get("additionalPrinterColumns")
+    if not declared:
         return (AGE,)
     return tuple(
         Column(
@@ -184,5 +184,5 @@ def _columns(version: dict[str, Any]) -> tuple[Column, ...]:
             column.get("description", ""),
             column.get("priority", 0),
         )
-        for column in stated
+        for column in declared
     )

@@ -47,10 +47,10 @@ def _refuse_constant(name: str) -> None:
 
 def meta(manifest: Manifest) -> dict[str, Any]:
     """Return the object's metadata for writing; it is made if missing."""
-    found = manifest.setdefault("metadata", {})
-    if not isinstance(found, dict):
-        found = manifest["metadata"] = {}
-    return found
+    fields = manifest.setdefault("metadata", {})
+    if not isinstance(fields, dict):
+        fields = manifest["metadata"] = {}
+    return fields
 
 
 def now() -> str:

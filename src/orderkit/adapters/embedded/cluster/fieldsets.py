@@ -23,58 +23,58 @@ def is_member(node: FieldSet) -> bool:
     return not node or SELF in node
 
 
-def union(left: FieldSet, right: FieldSet) -> FieldSet:
+def union(first: FieldSet, second: FieldSet) -> FieldSet:
     """Return the paths that are in either set."""
-    out = dict(left)
-    for step, node in right.items():
-        out[step] = _join(left[step], node) if step in left else node
-    return out
+    joined = dict(first)
+    for step, node in second.items():
+        joined[step] = _join(first[step], node) if step in first else node
+    return joined
 
 
-def _join(left: FieldSet, right: FieldSet) -> FieldSet:
-    if left == right:
-        return left
-    out = union(left, right)
-    if is_member(left) or is_member(right):
-        out[SELF] = {}
-    return out if len(out) > 1 or SELF not in out else {}
+def _join(first: FieldSet, second: FieldSet) -> FieldSet:
+    if first == second:
+        return first
+    joined = union(first, second)
+    if is_member(first) or is_member(second):
+        joined[SELF] = {}
+    return joined if len(joined) > 1 or SELF not in joined else {}
 
 
-def difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """Return the paths of `left` that are not in `right`, path by path."""
-    out: FieldSet = {}
-    for step, node in left.items():
+def difference(first: FieldSet, second: FieldSet) -> FieldSet:
+    """Return the paths of `first` that are not in `second`, path by path."""
+    remaining: FieldSet = {}
+    for step, node in first.items():
         if step == SELF:
             continue
-        rest = _subtract(node, right[step]) if step in right else node
-        if rest is not None:
-            out[step] = rest
-    return out
+        subtracted = _subtract(node, second[step]) if step in second else node
+        if subtracted is not None:
+            remaining[step] = subtracted
+    return remaining
 
 
-def _subtract(left: FieldSet, right: FieldSet) -> FieldSet | None:
-    children = difference(left, right)
-    stays = is_member(left) and not is_member(right)
+def _subtract(first: FieldSet, second: FieldSet) -> FieldSet | None:
+    children = difference(first, second)
+    stays = is_member(first) and not is_member(second)
     if not children:
         return {} if stays else None
     return {SELF: {}, **children} if stays else children
 
 
-def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
+def intersection(first: FieldSet, second: FieldSet) -> FieldSet:
     """Return the paths that are in both sets."""
-    out: FieldSet = {}
-    for step, node in left.items():
-        if step == SELF or step not in right:
+    shared: FieldSet = {}
+    for step, node in first.items():
+        if step == SELF or step not in second:
             continue
-        both = _meet(node, right[step])
-        if both is not None:
-            out[step] = both
-    return out
+        shared_node = _meet(node, second[step])
+        if shared_node is not None:
+            shared[step] = shared_node
+    return shared
 
 
-def _meet(left: FieldSet, right: FieldSet) -> FieldSet | None:
-    children = intersection(left, right)
-    stays = is_member(left) and is_member(right)
+def _meet(first: FieldSet, second: FieldSet) -> FieldSet | None:
+    children = intersection(first, second)
+    stays = is_member(first) and is_member(second)
     if not children:
         return {} if stays else None
     return {SELF: {}, **children} if stays else children
@@ -92,10 +92,10 @@ def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
 
 
 def _printed(step: str) -> str:
-    tag, _, rest = step.partition(":")
+    tag, _, content = step.partition(":")
     if tag == "f":
-        return f".{rest}"
+        return f".{content}"
     if tag == "v":
-        return f"[={rest}]"
-    keys = json.loads(rest)
+        return f"[={content}]"
+    keys = json.loads(content)
     return "[" + ",".join(f"{key}={json.dumps(keys[key])}" for key in sorted(keys)) + "]"

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from orderkit.adapters.embedded.cluster.journal import Change
+from orderkit.adapters.embedded.cluster.journal import JournalEntry
 
 BACKLOG_LIMIT = 20_000
 """Changes a slow watcher may fall behind."""
@@ -25,7 +25,7 @@ class Watcher:
     def __init__(self, namespace: str | None, on_ready: Callable[[], None] | None = None) -> None:
         self._namespace = namespace
         self._on_ready = on_ready
-        self._queue: deque[Change] = deque()
+        self._queue: deque[JournalEntry] = deque()
         self._condition = threading.Condition()
         self._closed = False
         self._overrun = False
@@ -40,25 +40,25 @@ class Watcher:
         """Whether changes were lost because the reader was too slow."""
         return self._overrun
 
-    def push(self, changes: Iterable[Change]) -> None:
+    def push(self, changes: Iterable[JournalEntry]) -> None:
         """Queue the changes that are of interest and wake the reader."""
-        wanted = [
+        relevant = [
             change
             for change in changes
             if self._namespace is None or change.place.namespace == self._namespace
         ]
-        if not wanted:
+        if not relevant:
             return
         with self._condition:
-            if len(self._queue) + len(wanted) > BACKLOG_LIMIT:
+            if len(self._queue) + len(relevant) > BACKLOG_LIMIT:
                 self._overrun = self._closed = True
             if not self._closed:
-                self._queue.extend(wanted)
+                self._queue.extend(relevant)
             self._condition.notify_all()
         if self._on_ready is not None:
             self._on_ready()
 
-    def take(self, timeout_s: float = 0.0) -> list[Change]:
+    def take(self, timeout_s: float = 0.0) -> list[JournalEntry]:
         """Return what is queued, waiting up to `timeout_s` for the first change."""
         deadline = time.monotonic() + timeout_s
         with self._condition:
@@ -67,9 +67,9 @@ class Watcher:
                 if left_s <= 0:
                     break
                 self._condition.wait(left_s)
-            found = list(self._queue)
+            changes = list(self._queue)
             self._queue.clear()
-            return found
+            return changes
 
     def close(self) -> None:
         with self._condition:
@@ -95,7 +95,7 @@ class Hub:
         if watcher in watchers:
             watchers.remove(watcher)
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: JournalEntry) -> None:
         for kind in ((change.place.group, change.place.kind), None):
             for watcher in tuple(self._watchers.get(kind, ())):
                 watcher.push((change,))

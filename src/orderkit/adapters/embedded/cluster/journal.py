@@ -41,7 +41,7 @@ INSERT INTO trimmed VALUES (0);
 """
 
 
-class Place(NamedTuple):
+class StorageKey(NamedTuple):
     """Where an object is stored: the same in every version its kind is served in."""
 
     group: str
@@ -50,12 +50,12 @@ class Place(NamedTuple):
     name: str
 
 
-class Change(NamedTuple):
+class JournalEntry(NamedTuple):
     """One entry of the history. `manifest` is shared: readers must not change it."""
 
     version: int
     type: ChangeType
-    place: Place
+    place: StorageKey
     manifest: Manifest
     old_labels: dict[str, str] | None
     """Labels before the change, for watches that select by label; None for a new object."""
@@ -84,13 +84,14 @@ class Journal:
                 hint="another process has this state folder open: stop it, or choose another one",
             ) from error
         self._db.execute("PRAGMA synchronous=NORMAL")
-        (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        if found > FORMAT:
+        (format_number,) = self._db.execute("PRAGMA user_version").fetchone()
+        if format_number > FORMAT:
             raise RefusedError(
-                f"{path.name}: written by a newer Orderkit (format {found}, known {FORMAT})",
+                f"{path.name}: written by a newer Orderkit (format {format_number},"
+                f" known {FORMAT})",
                 hint="use that version, or another state folder",
             )
-        if found == 0:
+        if format_number == 0:
             self._db.executescript(f"BEGIN; {_LAYOUT} PRAGMA user_version={FORMAT}; COMMIT;")
 
     def close(self) -> None:
@@ -105,17 +106,17 @@ class Journal:
         """Return the version up to which the history is gone."""
         return int(self._db.execute("SELECT version FROM trimmed").fetchone()[0])
 
-    def objects(self) -> Iterator[tuple[Place, Manifest]]:
+    def objects(self) -> Iterator[tuple[StorageKey, Manifest]]:
         """Yield every object."""
         rows = self._db.execute("SELECT grp, kind, namespace, name, data FROM objects")
-        for *place, data in rows:
-            yield Place(*place), decode(data)
+        for *key_columns, data in rows:
+            yield StorageKey(*key_columns), decode(data)
 
     def latest_versions(self) -> Iterator[tuple[str, str, int]]:
         """Yield group, kind and the version of the newest change the history holds of it."""
         yield from self._db.execute("SELECT grp, kind, MAX(version) FROM changes GROUP BY 1, 2")
 
-    def write(self, change: Change) -> None:
+    def write(self, change: JournalEntry) -> None:
         """Store one change durably: the object's row and its entry in the history."""
         data = encode(change.manifest)
         self._db.execute("BEGIN IMMEDIATE")
@@ -146,7 +147,7 @@ class Journal:
             self._db.execute("DELETE FROM changes WHERE version <= ?", (upto,))
             self._db.execute("UPDATE trimmed SET version = ?", (upto,))
 
-    def changes_after(self, version: int, group: str, kind: str) -> list[Change]:
+    def changes_after(self, version: int, group: str, kind: str) -> list[JournalEntry]:
         """Return the changes of one kind that are newer than `version`, oldest first."""
         rows = self._db.execute(
             "SELECT version, type, namespace, name, data, old_labels FROM changes "
@@ -154,10 +155,10 @@ class Journal:
             (version, group, kind),
         )
         return [
-            Change(
+            JournalEntry(
                 number,
                 type_,
-                Place(group, kind, namespace, name),
+                StorageKey(group, kind, namespace, name),
                 decode(data),
                 None if old is None else decode(old),
             )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.adapters.embedded.cluster.refusals import Subject
+from orderkit.adapters.embedded.cluster.refusals import RefusalSubject
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.schema.cel import RuleSet
 
@@ -104,8 +104,8 @@ class ServedKind:
     typed: Schema = field(default_factory=dict)
     """`schema` with the server's own metadata, for server-side apply."""
 
-    def subject(self, name: str) -> Subject:
-        return Subject(self.kind.kind, self.kind.group, self.plural, name)
+    def subject(self, name: str) -> RefusalSubject:
+        return RefusalSubject(self.kind.kind, self.kind.group, self.plural, name)
 
 
 def with_metadata(schema: Schema) -> Schema:

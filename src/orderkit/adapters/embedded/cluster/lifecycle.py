@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
-from orderkit.adapters.embedded.cluster.journal import Place
+from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
 from orderkit.core.schema.structural import default, prune
@@ -56,12 +56,14 @@ class Deleted:
     """The object's last or present state, and whether it is gone already."""
 
     manifest: Manifest
-    gone: bool
+    is_gone: bool
 
 
-def place_of(served: ServedKind, namespace: str, name: str) -> Place:
+def place_of(served: ServedKind, namespace: str, name: str) -> StorageKey:
     """Return where an object of a kind is stored."""
-    return Place(served.kind.group, served.kind.kind, namespace if served.namespaced else "", name)
+    return StorageKey(
+        served.kind.group, served.kind.kind, namespace if served.namespaced else "", name
+    )
 
 
 def presented(served: ServedKind, manifest: Manifest) -> Manifest:
@@ -86,20 +88,20 @@ def without_nulls(config: Any) -> Any:
 
 def without_empty_metadata(manifest: Manifest) -> Manifest:
     """Return the object without empty lists and maps in its metadata, as the server shows it."""
-    found = metadata(manifest)
-    kept = {k: v for k, v in found.items() if v not in ({}, [], None) or k == "managedFields"}
-    return manifest if len(kept) == len(found) else {**manifest, "metadata": kept}
+    fields = metadata(manifest)
+    kept = {k: v for k, v in fields.items() if v not in ({}, [], None) or k == "managedFields"}
+    return manifest if len(kept) == len(fields) else {**manifest, "metadata": kept}
 
 
-def skeleton(served: ServedKind, place: Place) -> Manifest:
+def skeleton(served: ServedKind, store_key: StorageKey) -> Manifest:
     """Return what an apply to a missing object is merged into: its identity."""
-    found = {"name": place.name}
-    if place.namespace:
-        found["namespace"] = place.namespace
+    fields = {"name": store_key.name}
+    if store_key.namespace:
+        fields["namespace"] = store_key.namespace
     return {
         "apiVersion": served.kind.api_version,
         "kind": served.kind.kind,
-        "metadata": found,
+        "metadata": fields,
     }
 
 
@@ -119,16 +121,16 @@ def only_subresource(served: ServedKind, config: Manifest, write: Write) -> Mani
 
 def stamp(served: ServedKind, new: Manifest) -> dict[str, Any]:
     """Set what the server alone decides about a new object."""
-    found = meta(new)
+    fields = meta(new)
     for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
-        found.pop(name, None)
-    found["uid"], found["creationTimestamp"] = new_uid(), now()
+        fields.pop(name, None)
+    fields["uid"], fields["creationTimestamp"] = new_uid(), now()
     if served.has_generation:
-        found["generation"] = 1
+        fields["generation"] = 1
     if served.kind == CRD:
-        kept = found.get("finalizers") or []
-        found["finalizers"] = list(dict.fromkeys([*kept, definitions.CLEANUP_FINALIZER]))
-    return found
+        kept = fields.get("finalizers") or []
+        fields["finalizers"] = list(dict.fromkeys([*kept, definitions.CLEANUP_FINALIZER]))
+    return fields
 
 
 _KEPT_META = (
@@ -148,18 +150,18 @@ def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) ->
     """Return `new` with what this write may not change taken from `old`."""
     if write.subresource == "status":
         owned = metadata(new).get("managedFields", metadata(old).get("managedFields"))
-        out = {**clone(old), "apiVersion": new["apiVersion"]}
-        out.pop("status", None)
+        protected_object = {**clone(old), "apiVersion": new["apiVersion"]}
+        protected_object.pop("status", None)
         if "status" in new:
-            out["status"] = new["status"]
-        out["metadata"]["managedFields"] = owned
-        return out
-    found = meta(new)
+            protected_object["status"] = new["status"]
+        protected_object["metadata"]["managedFields"] = owned
+        return protected_object
+    fields = meta(new)
     for name in _KEPT_META:
         if name in metadata(old):
-            found[name] = metadata(old)[name]
+            fields[name] = metadata(old)[name]
         else:
-            found.pop(name, None)
+            fields.pop(name, None)
     if served.has_status and write.subresource != "finalize":
         new.pop("status", None)
         if "status" in old:
@@ -173,35 +175,35 @@ def desired(served: ServedKind, manifest: Manifest) -> Manifest:
     return {k: v for k, v in manifest.items() if k not in ignored}
 
 
-def bool_differs(left: Any, right: Any) -> bool:
+def bool_differs(first: Any, second: Any) -> bool:
     """Say whether equal-looking documents differ in a boolean against a number."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return any(bool_differs(left[k], right[k]) for k in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return any(bool_differs(a, b) for a, b in zip(left, right, strict=True))
-    return isinstance(left, bool) != isinstance(right, bool)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return any(bool_differs(first[k], second[k]) for k in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return any(bool_differs(a, b) for a, b in zip(first, second, strict=True))
+    return isinstance(first, bool) != isinstance(second, bool)
 
 
 def marked(served: ServedKind, old: Manifest, how: Deletion) -> Manifest:
     """Return the object as a deletion leaves it, finalizers set as the propagation asks."""
     new = clone(old)
-    found = meta(new)
-    finalizers = list(found.get("finalizers") or ())
-    wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(how.propagation or "")
+    fields = meta(new)
+    finalizers = list(fields.get("finalizers") or ())
+    finalizer = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(how.propagation or "")
     if how.propagation is not None:
         finalizers = [f for f in finalizers if f not in {FOREGROUND, ORPHAN}]
-    if wanted:
-        finalizers.append(wanted)
-    if finalizers != (found.get("finalizers") or []):
-        found["finalizers"] = finalizers
-    if not found.get("deletionTimestamp"):
-        found["deletionTimestamp"], found["deletionGracePeriodSeconds"] = now(), 0
+    if finalizer:
+        finalizers.append(finalizer)
+    if finalizers != (fields.get("finalizers") or []):
+        fields["finalizers"] = finalizers
+    if not fields.get("deletionTimestamp"):
+        fields["deletionTimestamp"], fields["deletionGracePeriodSeconds"] = now(), 0
         if served.has_generation:
-            found["generation"] = found.get("generation", 0) + 1
+            fields["generation"] = fields.get("generation", 0) + 1
     if served.kind == NAMESPACE:
         new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
-    if not found.get("finalizers"):
-        found.pop("finalizers", None)
+    if not fields.get("finalizers"):
+        fields.pop("finalizers", None)
     return new
 
 

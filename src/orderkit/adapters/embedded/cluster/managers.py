@@ -22,7 +22,7 @@ from orderkit.adapters.embedded.cluster.fieldsets import (
     paths,
     union,
 )
-from orderkit.adapters.embedded.cluster.refusals import ApplyConflict, Cause, Subject
+from orderkit.adapters.embedded.cluster.refusals import ApplyConflict, Cause, RefusalSubject
 from orderkit.core.objects.kube_objects import Manifest, metadata
 
 _SERVER_SET = frozenset(
@@ -58,7 +58,7 @@ class Manager:
         return text
 
 
-class Entry(NamedTuple):
+class ManagerEntry(NamedTuple):
     """What a manager owns, in which API version it said so, and when."""
 
     fields: FieldSet
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
     time: str
 
 
-Entries = dict[Manager, Entry]
+Entries = dict[Manager, ManagerEntry]
 
 
 class Author(NamedTuple):
@@ -85,7 +85,7 @@ class Author(NamedTuple):
 
 def read(manifest: Manifest) -> Entries:
     """Return the managers of an object in their order."""
-    found: Entries = {}
+    entries: Entries = {}
     for entry in metadata(manifest).get("managedFields") or ():
         operation, api_version = entry.get("operation", ""), entry.get("apiVersion", "")
         manager = Manager(
@@ -94,8 +94,10 @@ def read(manifest: Manifest) -> Entries:
             entry.get("subresource", ""),
             "" if operation == "Apply" else api_version,
         )
-        found[manager] = Entry(entry.get("fieldsV1") or {}, api_version, entry.get("time", ""))
-    return found
+        entries[manager] = ManagerEntry(
+            entry.get("fieldsV1") or {}, api_version, entry.get("time", "")
+        )
+    return entries
 
 
 def _write(manifest: Manifest, entries: Entries) -> None:
@@ -115,11 +117,11 @@ def _write(manifest: Manifest, entries: Entries) -> None:
 
 def visible(manifest: Manifest) -> Manifest:
     """Return the part of an object that can have owners."""
-    out = {k: v for k, v in manifest.items() if k not in {"apiVersion", "kind", "metadata"}}
+    parts = {k: v for k, v in manifest.items() if k not in {"apiVersion", "kind", "metadata"}}
     kept = {k: v for k, v in metadata(manifest).items() if k not in _SERVER_SET}
     if kept:
-        out["metadata"] = kept
-    return out
+        parts["metadata"] = kept
+    return parts
 
 
 def record_update(
@@ -131,39 +133,43 @@ def record_update(
     Owners stated in `new` count instead of those of `old` (kubectl migrates owners that way);
     an explicit ``managedFields: [{}]`` forgets all of them, as on the real server.
     """
-    stated = metadata(new).get("managedFields")
-    entries = {} if stated == [{}] else read(new) or read(old or {})
+    stated_fields = metadata(new).get("managedFields")
+    entries = {} if stated_fields == [{}] else read(new) or read(old or {})
     before, after = visible(old or {}), visible(new)
     changes = typed.compare(before, after, schema)
     changes.touched.get("f:metadata", {}).pop(SELF, None)
     manager = author.updating()
-    lost = union(changes.touched, changes.removed)
-    entries = _without(entries, lost, spare=manager)
+    changed_fields = union(changes.touched, changes.removed)
+    entries = _without(entries, changed_fields, spare=manager)
     _take(entries, manager, author, changes)
     _write(new, entries)
 
 
-def _without(entries: Entries, lost: FieldSet, *, spare: Manager) -> Entries:
-    if not lost:
+def _without(entries: Entries, fields: FieldSet, *, spare: Manager) -> Entries:
+    if not fields:
         return entries
-    out: Entries = {}
+    remaining: Entries = {}
     for manager, entry in entries.items():
         if manager == spare:
-            out[manager] = entry
+            remaining[manager] = entry
             continue
-        rest = difference(entry.fields, lost)
-        if rest:
-            out[manager] = entry if rest == entry.fields else entry._replace(fields=rest)
-    return out
+        fields_left = difference(entry.fields, fields)
+        if fields_left:
+            remaining[manager] = (
+                entry if fields_left == entry.fields else entry._replace(fields=fields_left)
+            )
+    return remaining
 
 
-def _take(entries: Entries, manager: Manager, author: Author, changes: typed.Changes) -> None:
-    mine = entries.get(manager, Entry({}, author.api_version, ""))
+def _take(
+    entries: Entries, manager: Manager, author: Author, changes: typed.OwnedFieldChanges
+) -> None:
+    mine = entries.get(manager, ManagerEntry({}, author.api_version, ""))
     fields = union(difference(mine.fields, changes.removed), changes.touched)
     if not fields:
         entries.pop(manager, None)
     elif fields != mine.fields:
-        entries[manager] = Entry(fields, author.api_version, now())
+        entries[manager] = ManagerEntry(fields, author.api_version, now())
 
 
 def apply(
@@ -173,7 +179,7 @@ def apply(
     author: Author,
     *,
     force: bool,
-    subject: Subject,
+    subject: RefusalSubject,
 ) -> Manifest:
     """
     Return `live` with exactly the fields of `config` owned by `author`, managedFields set.
@@ -185,14 +191,14 @@ def apply(
     """
     entries = read(live)
     manager = author.applying()
-    wanted = visible(config)
-    claimed = typed.fields_of(wanted, schema)
+    applied = visible(config)
+    claimed = typed.fields_of(applied, schema)
     before = visible(live)
-    merged = typed.merge(before, wanted, schema)
+    merged = typed.merge(before, applied, schema)
     last = entries.get(manager)
-    others = _all_fields(entries, but=manager)
+    other_fields = _all_fields(entries, but=manager)
     if last is not None:
-        merged = typed.prune(merged, last.fields, union(others, claimed), schema)
+        merged = typed.prune(merged, last.fields, union(other_fields, claimed), schema)
     changes = typed.compare(before, merged, schema)
     if not force:
         _refuse_conflicts(entries, manager, changes.touched, subject)
@@ -202,60 +208,60 @@ def apply(
 
 
 def _all_fields(entries: Entries, *, but: Manager) -> FieldSet:
-    out: FieldSet = {}
+    fields: FieldSet = {}
     for manager, entry in entries.items():
         if manager != but:
-            out = union(out, entry.fields)
-    return out
+            fields = union(fields, entry.fields)
+    return fields
 
 
 def _claim(
-    entries: Entries, manager: Manager, author: Author, claimed: FieldSet, last: Entry | None
+    entries: Entries, manager: Manager, author: Author, claimed: FieldSet, last: ManagerEntry | None
 ) -> None:
     if not claimed:
         entries.pop(manager, None)
     elif last is None or last.fields != claimed or last.api_version != author.api_version:
-        entries[manager] = Entry(claimed, author.api_version, now())
+        entries[manager] = ManagerEntry(claimed, author.api_version, now())
 
 
 def _assembled(live: Manifest, merged: Manifest, entries: Entries) -> Manifest:
     """Return the merged object: server-set metadata from `live`, the rest from `merged`."""
     kept = {k: v for k, v in metadata(live).items() if k in _SERVER_SET}
-    rest = clone(merged)
-    out = {
+    merged_rest = clone(merged)
+    assembled = {
         "apiVersion": live["apiVersion"],
         "kind": live["kind"],
-        "metadata": {**clone(kept), **rest.pop("metadata", {})},
-        **rest,
+        "metadata": {**clone(kept), **merged_rest.pop("metadata", {})},
+        **merged_rest,
     }
-    _write(out, entries)
-    return out
+    _write(assembled, entries)
+    return assembled
 
 
 def _refuse_conflicts(
-    entries: Entries, manager: Manager, touched: FieldSet, subject: Subject
+    entries: Entries, manager: Manager, touched: FieldSet, subject: RefusalSubject
 ) -> None:
-    found: list[tuple[str, str]] = []
+    conflicts: list[tuple[str, str]] = []
     for other, entry in entries.items():
         if other == manager:
             continue
         who = str(other)
         if other.operation == "Update":
             who += f" using {entry.api_version}"
-        found += [(who, path) for path in paths(intersection(entry.fields, touched))]
-    if found:
+        conflicts += [(who, path) for path in paths(intersection(entry.fields, touched))]
+    if conflicts:
         causes = [
-            Cause(path, f"conflict with {who}", "FieldManagerConflict") for who, path in found
+            Cause(path, f"conflict with {who}", "FieldManagerConflict") for who, path in conflicts
         ]
-        raise ApplyConflict(_conflict_text(found), subject=subject, causes=causes)
+        raise ApplyConflict(_conflict_text(conflicts), subject=subject, causes=causes)
 
 
-def _conflict_text(found: list[tuple[str, str]]) -> str:
-    if len(found) == 1:
-        who, path = found[0]
+def _conflict_text(conflicts: list[tuple[str, str]]) -> str:
+    if len(conflicts) == 1:
+        who, path = conflicts[0]
         return f"Apply failed with 1 conflict: conflict with {who}: {path}"
     groups = [
-        f"conflicts with {who}:\n" + "\n".join(f"- {path}" for w, path in found if w == who)
-        for who in sorted({who for who, _ in found})
+        f"conflicts with {who}:\n" + "\n".join(f"- {path}" for w, path in conflicts if w == who)
+        for who in sorted({who for who, _ in conflicts})
     ]
-    return f"Apply failed with {len(found)} conflicts: " + "\n".join(groups)
+    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(groups)

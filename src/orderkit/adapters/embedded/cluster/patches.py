@@ -22,13 +22,13 @@ def merge_patch(target: Any, patch: Any) -> Any:
     """Apply an RFC 7386 patch."""
     if not isinstance(patch, dict):
         return clone(patch)
-    out = dict(target) if isinstance(target, dict) else {}
+    merged = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:
-            out.pop(name, None)
+            merged.pop(name, None)
         else:
-            out[name] = merge_patch(out.get(name), value)
-    return out
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
 
 
 def json_patch(target: Any, operations: Any) -> Any:
@@ -126,24 +126,24 @@ def strategic_merge(target: Any, patch: Any, schema: Schema | None) -> Any:
         return {k: clone(v) for k, v in patch.items() if k != _DIRECTIVE}
     if patch.get(_DIRECTIVE) == "delete":
         return {}
-    out = dict(target) if isinstance(target, dict) else {}
+    merged = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
         if name.startswith(_DELETE_ITEMS):
             field = name.removeprefix(_DELETE_ITEMS)
-            out[field] = [item for item in out.get(field) or () if item not in value]
+            merged[field] = [item for item in merged.get(field) or () if item not in value]
         elif name.startswith("$"):
             continue
         elif value is None:
-            out.pop(name, None)
+            merged.pop(name, None)
         else:
-            out[name] = _merge_field(out.get(name), value, _schema_of(schema, name))
-    return out
+            merged[name] = _merge_field(merged.get(name), value, _schema_of(schema, name))
+    return merged
 
 
 def _schema_of(schema: Schema | None, name: str) -> Schema | None:
     declared = (schema or {}).get("properties") or {}
-    found = declared.get(name, (schema or {}).get("additionalProperties"))
-    return found if isinstance(found, Mapping) else None
+    field_schema = declared.get(name, (schema or {}).get("additionalProperties"))
+    return field_schema if isinstance(field_schema, Mapping) else None
 
 
 def _merge_field(old: Any, value: Any, schema: Schema | None) -> Any:
@@ -168,14 +168,14 @@ def _merge_items(old: list[Any], patch: list[Any], schema: Schema) -> list[Any]:
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
     if any(item == {_DIRECTIVE: "replace"} for item in patch):
         return _plain_items(patch)  # type: ignore[no-any-return]  # a list in, a list out
-    out = {_identity(item, keys): item for item in old}
+    merged = {_identity(item, keys): item for item in old}
     for item in patch:
         identity = _identity(item, keys)
         if item.get(_DIRECTIVE) == "delete":
-            out.pop(identity, None)
+            merged.pop(identity, None)
         else:
-            out[identity] = strategic_merge(out.get(identity), item, schema.get("items"))
-    return list(out.values())
+            merged[identity] = strategic_merge(merged.get(identity), item, schema.get("items"))
+    return list(merged.values())
 
 
 def _identity(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from orderkit.ports.cluster import (
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class RefusalSubject:
     """What a refusal is about: ``plural.group`` and a name, as the texts want them."""
 
     kind: str
@@ -55,14 +55,14 @@ class Cause:
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
-class Refusal(OrderkitError):
+class ApiRefusal(OrderkitError):
     """Base of all answers that are a ``Status`` of kind Failure."""
 
     code: int = 500
     reason: str = "InternalError"
 
     def __init__(
-        self, message: str, *, subject: Subject | None = None, causes: Sequence[Cause] = ()
+        self, message: str, *, subject: RefusalSubject | None = None, causes: Sequence[Cause] = ()
     ) -> None:
         super().__init__(message)
         self.subject, self.causes = subject, tuple(causes)
@@ -70,11 +70,11 @@ class Refusal(OrderkitError):
         """What else the client should know; sent as ``Warning`` headers."""
 
 
-class BadRequest(Refusal, InvalidObjectError):
+class BadRequest(ApiRefusal, InvalidObjectError):
     code, reason = 400, "BadRequest"
 
 
-class Forbidden(Refusal, AccessError):
+class Forbidden(ApiRefusal, AccessError):
     code, reason = 403, "Forbidden"
 
 
@@ -83,7 +83,7 @@ class TerminatingNamespace(Forbidden):
 
     retryable = True
 
-    def __init__(self, subject: Subject, namespace: str) -> None:
+    def __init__(self, subject: RefusalSubject, namespace: str) -> None:
         super().__init__(
             f'{subject.resource} "{subject.name}" is forbidden: unable to create new content in '
             f"namespace {namespace} because it is being terminated",
@@ -98,45 +98,45 @@ class TerminatingNamespace(Forbidden):
         )
 
 
-class NotFound(Refusal, NotFoundError):
+class NotFound(ApiRefusal, NotFoundError):
     code, reason = 404, "NotFound"
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: RefusalSubject) -> None:
         super().__init__(f'{subject.resource} "{subject.name}" not found', subject=subject)
 
 
-class NamespaceMissing(Refusal, NoSuchNamespaceError):
+class NamespaceMissing(ApiRefusal, NoSuchNamespaceError):
     code, reason = 404, "NotFound"
 
     def __init__(self, namespace: str) -> None:
         super().__init__(
             f'namespaces "{namespace}" not found',
-            subject=Subject("namespaces", "", "namespaces", namespace),
+            subject=RefusalSubject("namespaces", "", "namespaces", namespace),
         )
 
 
-class KindMissing(Refusal, NoSuchKindError):
+class KindMissing(ApiRefusal, NoSuchKindError):
     code, reason = 404, "NotFound"
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(f'no matches for kind "{kind.kind}" in version "{kind.api_version}"')
 
 
-class NotAllowed(Refusal, OrderkitError):
+class NotAllowed(ApiRefusal, OrderkitError):
     code, reason = 405, "MethodNotAllowed"
 
 
-class AlreadyExists(Refusal, ConflictError):
+class AlreadyExists(ApiRefusal, ConflictError):
     code, reason = 409, "AlreadyExists"
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: RefusalSubject) -> None:
         super().__init__(f'{subject.resource} "{subject.name}" already exists', subject=subject)
 
 
-class Conflict(Refusal, ConflictError):
+class Conflict(ApiRefusal, ConflictError):
     code, reason = 409, "Conflict"
 
-    def __init__(self, subject: Subject, why: str = "") -> None:
+    def __init__(self, subject: RefusalSubject, why: str = "") -> None:
         why = why or (
             "the object has been modified; please apply your changes to the latest version "
             "and try again"
@@ -147,18 +147,18 @@ class Conflict(Refusal, ConflictError):
         )
 
 
-class ApplyConflict(Refusal, ApplyConflictError):
+class ApplyConflict(ApiRefusal, ApplyConflictError):
     code, reason = 409, "Conflict"
 
 
-class Expired(Refusal, ExpiredError):
+class Expired(ApiRefusal, ExpiredError):
     code, reason = 410, "Expired"
 
     def __init__(self, since: int, oldest: int) -> None:
         super().__init__(f"too old resource version: {since} ({oldest})")
 
 
-class UnsupportedMediaType(Refusal, InvalidObjectError):
+class UnsupportedMediaType(ApiRefusal, InvalidObjectError):
     code, reason = 415, "UnsupportedMediaType"
 
     def __init__(self, accepted: Sequence[str]) -> None:
@@ -168,10 +168,10 @@ class UnsupportedMediaType(Refusal, InvalidObjectError):
         )
 
 
-class Invalid(Refusal, InvalidObjectError):
+class Invalid(ApiRefusal, InvalidObjectError):
     code, reason = 422, "Invalid"
 
-    def __init__(self, subject: Subject, causes: Sequence[Cause]) -> None:
+    def __init__(self, subject: RefusalSubject, causes: Sequence[Cause]) -> None:
         texts = [str(cause) for cause in causes]
         why = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         super().__init__(
@@ -181,12 +181,12 @@ class Invalid(Refusal, InvalidObjectError):
         )
 
 
-class DeniedByPolicy(Refusal, InvalidObjectError):
+class DeniedByPolicy(ApiRefusal, InvalidObjectError):
     """An admission policy refuses it."""
 
-    def __init__(self, subject: Subject, told: str, reason: str) -> None:
-        message = f'{subject.resource} "{subject.name}" is forbidden: {told}'
-        super().__init__(message, subject=subject, causes=[Cause("", told, "")])
+    def __init__(self, subject: RefusalSubject, reason_text: str, reason: str) -> None:
+        message = f'{subject.resource} "{subject.name}" is forbidden: {reason_text}'
+        super().__init__(message, subject=subject, causes=[Cause("", reason_text, "")])
         self.reason, self.code = reason, _CODES.get(reason, 422)
 
 
@@ -194,5 +194,5 @@ _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 """By the reason that a policy's validation names."""
 
 
-class WrongType(Refusal, WrongTypeError):
+class WrongType(ApiRefusal, WrongTypeError):
     """Server-side apply cannot read the object as its schema; the real server says 500 too."""

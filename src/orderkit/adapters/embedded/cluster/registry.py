@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.cluster.refusals import KindMissing
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 
 
-class Registry:
+class KindRegistry:
     """Served kinds by kind and by (group, version, plural)."""
 
     def __init__(self) -> None:
@@ -36,11 +36,15 @@ class Registry:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        found = [*BUILT_IN, *(kind for kinds in self._definitions.values() for kind in kinds)]
+        kinds_served = [
+            *BUILT_IN,
+            *(kind for kinds in self._definitions.values() for kind in kinds),
+        ]
         self._by_resource = {
-            (served.kind.group, served.kind.version, served.plural): served for served in found
+            (served.kind.group, served.kind.version, served.plural): served
+            for served in kinds_served
         }
-        self._by_kind = {served.kind: served for served in found}
+        self._by_kind = {served.kind: served for served in kinds_served}
 
     def find(self, kind: Kind) -> ServedKind | None:
         return self._by_kind.get(kind)
@@ -52,10 +56,10 @@ class Registry:
         Raises:
             KindMissing: It is not served.
         """
-        found = self._by_kind.get(kind)
-        if found is None:
+        served = self._by_kind.get(kind)
+        if served is None:
             raise KindMissing(kind)
-        return found
+        return served
 
     def resource(self, group: str, version: str, plural: str) -> ServedKind | None:
         """Return the kind behind a URL's group, version and plural."""

@@ -29,25 +29,29 @@ def label_selector(text: str) -> LabelTest | None:
     Raises:
         BadRequest: The text is no selector.
     """
-    parts = [part.strip() for part in _COMMA_OUTSIDE_PARENTHESES.split(text) if part.strip()]
-    tests = [_requirement(part) for part in parts]
+    parts = [
+        requirement.strip()
+        for requirement in _COMMA_OUTSIDE_PARENTHESES.split(text)
+        if requirement.strip()
+    ]
+    tests = [_requirement(requirement) for requirement in parts]
     return (lambda labels: all(test(labels) for test in tests)) if tests else None
 
 
 def _requirement(text: str) -> LabelTest:
-    if found := _SET.match(text):
-        key = found["key"]
-        values = {value.strip() for value in found["values"].split(",")}
-        if found["op"] == "in":
+    if match := _SET.match(text):
+        key = match["key"]
+        values = {value.strip() for value in match["values"].split(",")}
+        if match["op"] == "in":
             return lambda labels: labels.get(key) in values
         return lambda labels: labels.get(key) not in values
-    if found := _EQUAL.match(text):
-        key, value = found["key"], found["value"]
-        if found["op"] == "!=":
+    if match := _EQUAL.match(text):
+        key, value = match["key"], match["value"]
+        if match["op"] == "!=":
             return lambda labels: labels.get(key) != value
         return lambda labels: labels.get(key) == value
-    if found := _KEY.match(text):
-        key, negated = found["key"], bool(found["not"])
+    if match := _KEY.match(text):
+        key, negated = match["key"], bool(match["not"])
         return lambda labels: (key in labels) != negated
     raise BadRequest(
         f"unable to parse requirement: found '{text}', expected: a label selector such as "
@@ -83,19 +87,19 @@ def field_selector(text: str, *, events: bool = False) -> FieldTest | None:
     Raises:
         BadRequest: The text is no selector, or names a field that cannot be selected by.
     """
-    known = _EVENT_FIELDS if events else _FIELDS
+    fields = _EVENT_FIELDS if events else _FIELDS
     tests: list[FieldTest] = []
-    for part in filter(None, text.split(",")):
-        found = _EQUAL.match(part.strip())
-        if found is None:
-            raise BadRequest(f"invalid selector: '{text}'; can't understand '{part}'")
-        if found["key"] not in known:
-            raise BadRequest(f"field label not supported: {found['key']}")
-        tests.append(_field_test(found["key"], found["op"], found["value"]))
+    for requirement in filter(None, text.split(",")):
+        match = _EQUAL.match(requirement.strip())
+        if match is None:
+            raise BadRequest(f"invalid selector: '{text}'; can't understand '{requirement}'")
+        if match["key"] not in fields:
+            raise BadRequest(f"field label not supported: {match['key']}")
+        tests.append(_field_test(match["key"], match["op"], match["value"]))
     return (lambda manifest: all(test(manifest) for test in tests)) if tests else None
 
 
 def _field_test(key: str, operator: str, value: str) -> FieldTest:
     steps = key.split(".")
-    wanted = operator != "!="
-    return lambda manifest: ((dig(manifest, *steps) or "") == value) == wanted
+    equals = operator != "!="
+    return lambda manifest: ((dig(manifest, *steps) or "") == value) == equals

@@ -16,10 +16,10 @@ from pathlib import Path
 from orderkit.adapters.embedded.cluster.hub import Hub, Watcher
 from orderkit.adapters.embedded.cluster.journal import (
     HISTORY,
-    Change,
     ChangeType,
     Journal,
-    Place,
+    JournalEntry,
+    StorageKey,
 )
 from orderkit.adapters.embedded.cluster.refusals import Expired
 from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
@@ -27,7 +27,7 @@ from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 _Table = dict[tuple[str, str], Manifest]
 
 
-class Store:
+class ObjectStore:
     """Objects by place, by uid, by owner and by namespace."""
 
     def __init__(self, path: Path, *, history: int = HISTORY) -> None:
@@ -36,14 +36,14 @@ class Store:
         self._journal = Journal(path, history=history)
         self._hub = Hub()
         self._tables: dict[tuple[str, str], _Table] = {}
-        self._by_uid: dict[str, Place] = {}
-        self._by_owner: dict[str, set[Place]] = {}
-        self._by_namespace: dict[str, set[Place]] = {}
+        self._by_uid: dict[str, StorageKey] = {}
+        self._by_owner: dict[str, set[StorageKey]] = {}
+        self._by_namespace: dict[str, set[StorageKey]] = {}
         self._closed = False
         self._version = self._journal.version()
         self._changed_at = {(g, k): version for g, k, version in self._journal.latest_versions()}
-        for place, manifest in self._journal.objects():
-            self._index(place, manifest)
+        for store_key, manifest in self._journal.objects():
+            self._index(store_key, manifest)
 
     @property
     def version(self) -> int:
@@ -62,35 +62,39 @@ class Store:
                 self._hub.close_all()
                 self._journal.close()
 
-    def get(self, place: Place) -> Manifest | None:
+    def get(self, store_key: StorageKey) -> Manifest | None:
         """Return the stored (shared) manifest."""
-        return self._tables.get((place.group, place.kind), {}).get((place.namespace, place.name))
+        return self._tables.get((store_key.group, store_key.kind), {}).get(
+            (store_key.namespace, store_key.name)
+        )
 
     def scan(self, group: str, kind: str, namespace: str | None = None) -> list[Manifest]:
         """Return the stored (shared) manifests of a kind, sorted by namespace and name."""
         with self.lock:
-            found = sorted(self._tables.get((group, kind), {}).items(), key=lambda item: item[0])
-        return [m for (where, _), m in found if namespace is None or where == namespace]
+            rows = sorted(self._tables.get((group, kind), {}).items(), key=lambda item: item[0])
+        return [
+            m for (row_namespace, _), m in rows if namespace is None or row_namespace == namespace
+        ]
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[StorageKey]:
         """Return where everything is."""
         with self.lock:
             return list(self._by_uid.values())
 
-    def place_of(self, uid: str) -> Place | None:
+    def place_of(self, uid: str) -> StorageKey | None:
         return self._by_uid.get(uid)
 
-    def dependents(self, uid: str) -> list[Place]:
+    def dependents(self, uid: str) -> list[StorageKey]:
         """Return the objects that name `uid` as an owner."""
         with self.lock:
             return sorted(self._by_owner.get(uid, ()))
 
-    def content(self, namespace: str) -> list[Place]:
+    def content(self, namespace: str) -> list[StorageKey]:
         """Return what lives in a namespace."""
         with self.lock:
             return sorted(self._by_namespace.get(namespace, ()))
 
-    def commit(self, type_: ChangeType, place: Place, manifest: Manifest) -> Manifest:
+    def commit(self, type_: ChangeType, store_key: StorageKey, manifest: Manifest) -> Manifest:
         """
         Make one change durable and visible; return the manifest with its new version.
 
@@ -101,16 +105,16 @@ class Store:
                 raise RuntimeError("the cluster is closed")
             version = self._version + 1
             manifest["metadata"]["resourceVersion"] = str(version)
-            old = self.get(place)
+            old = self.get(store_key)
             old_labels = None if old is None else labels_of(old)
-            change = Change(version, type_, place, manifest, old_labels)
+            change = JournalEntry(version, type_, store_key, manifest, old_labels)
             self._journal.write(change)
             self._version = version
-            self._changed_at[place.group, place.kind] = version
+            self._changed_at[store_key.group, store_key.kind] = version
             if old is not None:
-                self._unindex(place, old)
+                self._unindex(store_key, old)
             if type_ != "DELETED":
-                self._index(place, manifest)
+                self._index(store_key, manifest)
             self._hub.publish(change)
             return manifest
 
@@ -125,22 +129,22 @@ class Store:
             for key, manifest in table.items():
                 table[key] = shape(manifest)
 
-    def _index(self, place: Place, manifest: Manifest) -> None:
-        table = self._tables.setdefault((place.group, place.kind), {})
-        table[place.namespace, place.name] = manifest
-        self._by_uid[metadata(manifest)["uid"]] = place
+    def _index(self, store_key: StorageKey, manifest: Manifest) -> None:
+        table = self._tables.setdefault((store_key.group, store_key.kind), {})
+        table[store_key.namespace, store_key.name] = manifest
+        self._by_uid[metadata(manifest)["uid"]] = store_key
         for uid in owner_uids(manifest):
-            self._by_owner.setdefault(uid, set()).add(place)
-        if place.namespace:
-            self._by_namespace.setdefault(place.namespace, set()).add(place)
+            self._by_owner.setdefault(uid, set()).add(store_key)
+        if store_key.namespace:
+            self._by_namespace.setdefault(store_key.namespace, set()).add(store_key)
 
-    def _unindex(self, place: Place, manifest: Manifest) -> None:
-        del self._tables[place.group, place.kind][place.namespace, place.name]
+    def _unindex(self, store_key: StorageKey, manifest: Manifest) -> None:
+        del self._tables[store_key.group, store_key.kind][store_key.namespace, store_key.name]
         del self._by_uid[metadata(manifest)["uid"]]
         for uid in owner_uids(manifest):
-            _discard(self._by_owner, uid, place)
-        if place.namespace:
-            _discard(self._by_namespace, place.namespace, place)
+            _discard(self._by_owner, uid, store_key)
+        if store_key.namespace:
+            _discard(self._by_namespace, store_key.namespace, store_key)
 
     @contextmanager
     def watching(
@@ -170,7 +174,7 @@ class Store:
             with self.lock:
                 self._hub.remove(kind, watcher)
 
-    def _missed(self, kind: tuple[str, str], since: int) -> list[Change]:
+    def _missed(self, kind: tuple[str, str], since: int) -> list[JournalEntry]:
         if since > self._version:
             raise Expired(since, self._version)
         if since >= self._changed_at.get(kind, 0):
@@ -188,9 +192,9 @@ def owner_uids(manifest: Manifest) -> list[str]:
     return [reference["uid"] for reference in references]
 
 
-def _discard(index: dict[str, set[Place]], key: str, place: Place) -> None:
+def _discard(index: dict[str, set[StorageKey]], key: str, store_key: StorageKey) -> None:
     places = index.get(key)
     if places is not None:
-        places.discard(place)
+        places.discard(store_key)
         if not places:
             del index[key]

@@ -48,25 +48,25 @@ def prepare(kind: Kind, new: Manifest, old: Manifest | None, *, finalize: bool =
 
 
 def _namespace(new: Manifest, old: Manifest | None, *, finalize: bool) -> Manifest:
-    out = dict(new)
+    stored = dict(new)
     if old is None:
-        out["spec"] = {"finalizers": [NAMESPACE_FINALIZER]}
-        out["status"] = {"phase": "Active"}
+        stored["spec"] = {"finalizers": [NAMESPACE_FINALIZER]}
+        stored["status"] = {"phase": "Active"}
     elif not finalize:
-        out["spec"] = old["spec"]
+        stored["spec"] = old["spec"]
     meta = metadata(new)
     labels = {**(meta.get("labels") or {}), NAMESPACE_LABEL: meta["name"]}
-    out["metadata"] = {**meta, "labels": labels}
-    return out
+    stored["metadata"] = {**meta, "labels": labels}
+    return stored
 
 
 def _secret(new: Manifest) -> Manifest:
-    out: Manifest = {"type": "Opaque", **new}
-    texts = out.pop("stringData", None)
+    stored: Manifest = {"type": "Opaque", **new}
+    texts = stored.pop("stringData", None)
     if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
         encoded = {k: base64.b64encode(v.encode()).decode() for k, v in texts.items()}
-        out["data"] = {**(out.get("data") or {}), **encoded}
-    return out
+        stored["data"] = {**(stored.get("data") or {}), **encoded}
+    return stored
 
 
 def faults(kind: Kind, new: Manifest, old: Manifest | None) -> list[Cause]:
@@ -74,7 +74,7 @@ def faults(kind: Kind, new: Manifest, old: Manifest | None) -> list[Cause]:
     if kind == CRD:
         return [*definitions.faults(new), *_definition_changes(new, old)]
     if kind == POLICY:
-        return [Cause(field, told) for field, told in policy_faults(new)]
+        return [Cause(field, problem) for field, problem in policy_faults(new)]
     if kind in {CONFIG_MAP, SECRET}:
         return [*_base64_faults(kind, new), *_frozen_faults(kind, new, old)]
     return []

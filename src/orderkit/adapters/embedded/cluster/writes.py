@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.cluster import definitions, managers, strategies
 from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
 from orderkit.adapters.embedded.cluster.checking import metadata_faults
 from orderkit.adapters.embedded.cluster.documents import clone, encode, meta
-from orderkit.adapters.embedded.cluster.journal import Place
+from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
     PROTECTED_NAMESPACES,
@@ -52,8 +52,8 @@ from orderkit.adapters.embedded.cluster.refusals import (
     TerminatingNamespace,
     WrongType,
 )
-from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.adapters.embedded.cluster.store import ObjectStore
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, metadata
 from orderkit.core.schema.admission import Operation
 from orderkit.core.schema.cel import BLOCKING
@@ -65,7 +65,7 @@ Edit = Callable[[Manifest], Manifest]
 class Writes:
     """Every way to change the store."""
 
-    def __init__(self, store: Store, registry: Registry, admission: Admission) -> None:
+    def __init__(self, store: ObjectStore, registry: KindRegistry, admission: Admission) -> None:
         self._store, self._registry, self._admission = store, registry, admission
 
     def create(self, served: ServedKind, manifest: Manifest, write: Write) -> Manifest:
@@ -96,15 +96,15 @@ class Writes:
         """
         if served.namespaced and not namespace:
             raise BadRequest("an empty namespace may not be set during update")
-        place = place_of(served, namespace, name)
+        store_key = place_of(served, namespace, name)
         with self._store.lock:
-            old = self._existing(served, place)
+            old = self._existing(served, store_key)
             live = presented(served, old)
             if write.strictness != "Ignore":
                 live = prune(served.typed, live)[0]
             new = self._normalised(served, edit(live))
-            self._refuse_other_identity(served, place, old, new)
-            return self._update(served, place, old, new, write, author=_author(served, write))
+            self._refuse_other_identity(served, store_key, old, new)
+            return self._update(served, store_key, old, new, write, author=_author(served, write))
 
     def apply(
         self, served: ServedKind, manifest: Manifest, write: Write, *, force: bool
@@ -125,17 +125,22 @@ class Writes:
             raise BadRequest("metadata.managedFields must be nil")
         _refuse_wrong_types(served, config)
         config = without_nulls(only_subresource(served, config, write))
-        place = place_of(served, metadata(config).get("namespace", ""), metadata(config)["name"])
+        store_key = place_of(
+            served, metadata(config).get("namespace", ""), metadata(config)["name"]
+        )
         author = _author(served, write)
         with self._store.lock:
-            old = self._store.get(place)
+            old = self._store.get(store_key)
             if old is None and write.subresource:
-                raise NotFound(served.subject(place.name))
-            live = skeleton(served, place) if old is None else presented(served, old)
-            stated, uid = metadata(config).get("resourceVersion"), metadata(config).get("uid")
+                raise NotFound(served.subject(store_key.name))
+            live = skeleton(served, store_key) if old is None else presented(served, old)
+            stated_version, uid = (
+                metadata(config).get("resourceVersion"),
+                metadata(config).get("uid"),
+            )
             if old is None and uid:
                 raise Conflict(
-                    served.subject(place.name),
+                    served.subject(store_key.name),
                     f"uid mismatch: the provided object specified uid {uid}, and no existing "
                     "object was found",
                 )
@@ -145,16 +150,16 @@ class Writes:
                 served.typed,
                 author,
                 force=force,
-                subject=served.subject(place.name),
+                subject=served.subject(store_key.name),
             )
             if old is None:
                 return self._create(served, new, write, author=None)
-            if stated:
-                meta(new)["resourceVersion"] = stated
+            if stated_version:
+                meta(new)["resourceVersion"] = stated_version
             if uid:
                 meta(new)["uid"] = uid
-            self._refuse_other_identity(served, place, old, new)
-            return self._update(served, place, old, new, write, author=None)
+            self._refuse_other_identity(served, store_key, old, new)
+            return self._update(served, store_key, old, new, write, author=None)
 
     def delete(self, served: ServedKind, namespace: str, name: str, how: Deletion) -> Deleted:
         """
@@ -164,9 +169,9 @@ class Writes:
             NotFound: It does not exist. Conflict: a precondition does not hold.
             Forbidden: It may not be deleted.
         """
-        place = place_of(served, namespace, name)
+        store_key = place_of(served, namespace, name)
         with self._store.lock:
-            old = self._existing(served, place)
+            old = self._existing(served, store_key)
             self._check_preconditions(served, old, how)
             if served.kind == NAMESPACE and name in PROTECTED_NAMESPACES:
                 raise Forbidden(
@@ -175,10 +180,10 @@ class Writes:
                 )
             self._admit(served, None, old, Write(how.owner, dry_run=how.dry_run))
             new = marked(served, old, how)
-            gone = not held(served, new)
-            if how.dry_run or (not gone and new == old):
-                return Deleted(old if new == old else new, gone)
-            return Deleted(self._commit(served, place, new, gone=gone), gone)
+            is_gone = not held(served, new)
+            if how.dry_run or (not is_gone and new == old):
+                return Deleted(old if new == old else new, is_gone)
+            return Deleted(self._commit(served, store_key, new, is_gone=is_gone), is_gone)
 
     # -- the steps
 
@@ -186,19 +191,19 @@ class Writes:
         kind = served.kind
         new = {"apiVersion": "", "kind": "", **clone(manifest)}
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
-        found = meta(new)
+        fields = meta(new)
         if not served.namespaced:
-            found.pop("namespace", None)
+            fields.pop("namespace", None)
         for name in ("name", "generateName", "namespace", "uid", "resourceVersion"):
-            if not isinstance(found.get(name, ""), str | None):
-                raise BadRequest(f"metadata.{name}: expected string, got {encode(found[name])}")
+            if not isinstance(fields.get(name, ""), str | None):
+                raise BadRequest(f"metadata.{name}: expected string, got {encode(fields[name])}")
         return new
 
     def _name(self, served: ServedKind, new: Manifest) -> None:
-        found = meta(new)
-        if not found.get("name") and found.get("generateName"):
-            found["name"] = f"{found['generateName']}{secrets.token_hex(3)[:5]}"
-        if not found.get("name"):
+        fields = meta(new)
+        if not fields.get("name") and fields.get("generateName"):
+            fields["name"] = f"{fields['generateName']}{secrets.token_hex(3)[:5]}"
+        if not fields.get("name"):
             raise Invalid(
                 served.subject(""),
                 [
@@ -210,35 +215,35 @@ class Writes:
                 ],
             )
 
-    def _existing(self, served: ServedKind, place: Place) -> Manifest:
-        found = self._store.get(place)
-        if found is None:
-            raise NotFound(served.subject(place.name))
-        return found
+    def _existing(self, served: ServedKind, store_key: StorageKey) -> Manifest:
+        stored = self._store.get(store_key)
+        if stored is None:
+            raise NotFound(served.subject(store_key.name))
+        return stored
 
     def _create(
         self, served: ServedKind, new: Manifest, write: Write, *, author: managers.Author | None
     ) -> Manifest:
-        place = place_of(served, metadata(new).get("namespace") or "", metadata(new)["name"])
-        self._refuse_bad_place(served, place)
+        store_key = place_of(served, metadata(new).get("namespace") or "", metadata(new)["name"])
+        self._refuse_bad_place(served, store_key)
         if served.has_status:
             new.pop("status", None)
         owned = metadata(new).get("managedFields")
         new = self._shaped(served, new, None, write)
-        if self._store.get(place) is not None:
-            raise AlreadyExists(served.subject(place.name))
-        found = stamp(served, new)
+        if self._store.get(store_key) is not None:
+            raise AlreadyExists(served.subject(store_key.name))
+        fields = stamp(served, new)
         if author is not None:
             managers.record_update(None, new, served.typed, author)
         else:
-            found["managedFields"] = owned
+            fields["managedFields"] = owned
         self._admit(served, new, None, write)
-        return new if write.dry_run else self._commit(served, place, new, created=True)
+        return new if write.dry_run else self._commit(served, store_key, new, created=True)
 
     def _update(
         self,
         served: ServedKind,
-        place: Place,
+        store_key: StorageKey,
         old: Manifest,
         new: Manifest,
         write: Write,
@@ -248,19 +253,19 @@ class Writes:
         new = protected(served, old, new, write)
         owned = metadata(new).get("managedFields")
         new = self._shaped(served, new, old, write)
-        found = meta(new)
+        fields = meta(new)
         if author is not None:
             managers.record_update(old, new, served.typed, author)
         elif owned is not None:
-            found["managedFields"] = owned
+            fields["managedFields"] = owned
         new["apiVersion"] = old["apiVersion"]
         if new == old and not bool_differs(new, old):
             return old
         if served.has_generation and desired(served, new) != desired(served, old):
-            found["generation"] = found.get("generation", 0) + 1
+            fields["generation"] = fields.get("generation", 0) + 1
         self._admit(served, new, old, write)
-        gone = bool(found.get("deletionTimestamp")) and not held(served, new)
-        return new if write.dry_run else self._commit(served, place, new, gone=gone)
+        is_gone = bool(fields.get("deletionTimestamp")) and not held(served, new)
+        return new if write.dry_run else self._commit(served, store_key, new, is_gone=is_gone)
 
     def _shaped(
         self, served: ServedKind, new: Manifest, old: Manifest | None, write: Write
@@ -279,18 +284,18 @@ class Writes:
             raise refusal
         return definitions.established(new) if served.kind == CRD else new
 
-    def _refuse_bad_place(self, served: ServedKind, place: Place) -> None:
-        subject = served.subject(place.name)
+    def _refuse_bad_place(self, served: ServedKind, store_key: StorageKey) -> None:
+        subject = served.subject(store_key.name)
         if served.namespaced:
-            if not place.namespace:
+            if not store_key.namespace:
                 raise BadRequest("an empty namespace may not be set during creation")
-            namespace = self._store.get(Place("", "Namespace", "", place.namespace))
+            namespace = self._store.get(StorageKey("", "Namespace", "", store_key.namespace))
             if namespace is None:
-                raise NamespaceMissing(place.namespace)
+                raise NamespaceMissing(store_key.namespace)
             if metadata(namespace).get("deletionTimestamp"):
-                raise TerminatingNamespace(subject, place.namespace)
+                raise TerminatingNamespace(subject, store_key.namespace)
         if served.custom:
-            definition = self._store.get(Place(CRD.group, CRD.kind, "", subject.resource))
+            definition = self._store.get(StorageKey(CRD.group, CRD.kind, "", subject.resource))
             if definition is not None and definitions.terminating(definition):
                 raise NotAllowed(
                     "create not allowed while custom resource definition is terminating",
@@ -298,16 +303,16 @@ class Writes:
                 )
 
     def _refuse_other_identity(
-        self, served: ServedKind, place: Place, old: Manifest, new: Manifest
+        self, served: ServedKind, store_key: StorageKey, old: Manifest, new: Manifest
     ) -> None:
         was, becomes = metadata(old), metadata(new)
-        subject = served.subject(place.name)
-        if becomes.get("name", place.name) != place.name:
+        subject = served.subject(store_key.name)
+        if becomes.get("name", store_key.name) != store_key.name:
             raise BadRequest(
                 f"the name of the object ({becomes['name']}) does not match the name on the URL "
-                f"({place.name})"
+                f"({store_key.name})"
             )
-        if (becomes.get("namespace") or place.namespace) != place.namespace:
+        if (becomes.get("namespace") or store_key.namespace) != store_key.namespace:
             raise BadRequest(
                 "the namespace of the provided object does not match the namespace sent on the "
                 "request"
@@ -319,28 +324,28 @@ class Writes:
                 f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
                 f"{was['uid']}",
             )
-        stated = becomes.get("resourceVersion")
-        if served.custom and not stated:
+        stated_version = becomes.get("resourceVersion")
+        if served.custom and not stated_version:
             fault = "Invalid value: 0x0: must be specified for an update"
             raise Invalid(subject, [Cause("metadata.resourceVersion", fault)])
-        if stated and stated != was["resourceVersion"]:
+        if stated_version and stated_version != was["resourceVersion"]:
             raise Conflict(subject)
 
     def _check_preconditions(self, served: ServedKind, old: Manifest, how: Deletion) -> None:
-        found = metadata(old)
-        subject = served.subject(found["name"])
-        if how.uid and how.uid != found["uid"]:
+        fields = metadata(old)
+        subject = served.subject(fields["name"])
+        if how.uid and how.uid != fields["uid"]:
             raise Conflict(
                 subject,
                 f"Precondition failed: UID in precondition: {how.uid}, UID in object meta: "
-                f"{found['uid']}",
+                f"{fields['uid']}",
             )
-        if how.resource_version and how.resource_version != found["resourceVersion"]:
+        if how.resource_version and how.resource_version != fields["resourceVersion"]:
             raise Conflict(
                 subject,
                 "Precondition failed: ResourceVersion in precondition: "
                 f"{how.resource_version}, ResourceVersion in object meta: "
-                f"{found['resourceVersion']}",
+                f"{fields['resourceVersion']}",
             )
 
     def _admit(
@@ -368,22 +373,22 @@ class Writes:
     def _commit(
         self,
         served: ServedKind,
-        place: Place,
+        store_key: StorageKey,
         new: Manifest,
         *,
         created: bool = False,
-        gone: bool = False,
+        is_gone: bool = False,
     ) -> Manifest:
-        if gone:
-            stored = self._store.commit("DELETED", place, new)
+        if is_gone:
+            stored = self._store.commit("DELETED", store_key, new)
         else:
-            stored = self._store.commit("ADDED" if created else "MODIFIED", place, new)
+            stored = self._store.commit("ADDED" if created else "MODIFIED", store_key, new)
         if served.kind == CRD:
-            self._definition_changed(stored, gone=gone)
+            self._definition_changed(stored, is_gone=is_gone)
         return stored
 
-    def _definition_changed(self, definition: Manifest, *, gone: bool) -> None:
-        if gone:
+    def _definition_changed(self, definition: Manifest, *, is_gone: bool) -> None:
+        if is_gone:
             self._registry.forget(metadata(definition)["name"])
         else:
             self.define(definition)
@@ -401,15 +406,15 @@ def _schema_faults(
     served: ServedKind, new: Manifest, old: Manifest | None, write: Write
 ) -> list[Cause]:
     """Judge structure, then CEL rules where the structure leaves them something to judge."""
-    found = problems(served.schema, new)
-    if served.rules is not None and not any(p.reason in BLOCKING for p in found):
+    schema_problems = problems(served.schema, new)
+    if served.rules is not None and not any(p.reason in BLOCKING for p in schema_problems):
         before = default(served.typed, old) if old is not None else None
         verdicts = served.rules.check(new, before)
-        found = sorted({*found, *verdicts.problems})
+        schema_problems = sorted({*schema_problems, *verdicts.problems})
         write.warnings.extend(
             f"{gap.path}: rule not evaluated: {gap.rule} ({gap.why})" for gap in verdicts.gaps
         )
-    return [Cause(p.path, p.message, p.reason) for p in found]
+    return [Cause(p.path, p.message, p.reason) for p in schema_problems]
 
 
 def _author(served: ServedKind, write: Write) -> managers.Author:
@@ -417,15 +422,19 @@ def _author(served: ServedKind, write: Write) -> managers.Author:
 
 
 def _refuse_wrong_types(served: ServedKind, config: Manifest) -> None:
-    found = [f"{p.path}: {p.message}" for p in type_problems(served.typed, config)]
-    found += [
+    type_faults = [f"{p.path}: {p.message}" for p in type_problems(served.typed, config)]
+    type_faults += [
         f".metadata{p.path}: {p.message}" for p in type_problems(OBJECT_META, metadata(config))
     ]
-    if not found:
+    if not type_faults:
         return
-    where, what = metadata(config).get("namespace", ""), metadata(config).get("name", "")
-    about = f"{where}/{what}; {served.kind.api_version}, Kind={served.kind.kind}"
-    why = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in found)
+    namespace, name = metadata(config).get("namespace", ""), metadata(config).get("name", "")
+    about = f"{namespace}/{name}; {served.kind.api_version}, Kind={served.kind.kind}"
+    why = (
+        type_faults[0]
+        if len(type_faults) == 1
+        else "errors:\n" + "\n".join(f"  {line}" for line in type_faults)
+    )
     raise WrongType(f"failed to create typed patch object ({about}): {why}")
 
 

@@ -16,11 +16,21 @@ What is asked for and not done is refused in a condition.
 Different on purpose: server-side apply always; no pause between waves; the first self-heals
 wait for milliseconds instead of seconds; self-heal never fights over objects that are going.
 
-`Delivery` is started by ``orderkit up``; ``argocd_crds`` are its kinds.
+`EmbeddedDelivery` is started by ``orderkit up``; ``argocd_crds`` are its kinds.
 """
 
 from orderkit.adapters.embedded.delivery.crds import argocd_crds
-from orderkit.adapters.embedded.delivery.refs import BareRepositories, SourceError, Sources
-from orderkit.adapters.embedded.delivery.runtime import Delivery
+from orderkit.adapters.embedded.delivery.refs import (
+    BareRepositories,
+    RepositorySources,
+    SourceError,
+)
+from orderkit.adapters.embedded.delivery.runtime import EmbeddedDelivery
 
-__all__ = ["BareRepositories", "Delivery", "SourceError", "Sources", "argocd_crds"]
+__all__ = [
+    "BareRepositories",
+    "EmbeddedDelivery",
+    "RepositorySources",
+    "SourceError",
+    "argocd_crds",
+]

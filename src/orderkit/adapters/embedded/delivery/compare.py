@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from orderkit.adapters.embedded.delivery.difference import differs
-from orderkit.adapters.embedded.delivery.ignoring import Rule, as_it_is
+from orderkit.adapters.embedded.delivery.ignoring import IgnoreRule, as_it_is
 from orderkit.adapters.embedded.delivery.projects import Project
 from orderkit.adapters.embedded.delivery.refs import SourceError
-from orderkit.adapters.embedded.delivery.spec import Source
+from orderkit.adapters.embedded.delivery.spec import ApplicationSource
 from orderkit.adapters.embedded.delivery.targets import TargetLoader, Targets
 from orderkit.adapters.embedded.delivery.tracking import (
     is_owned,
@@ -46,7 +46,7 @@ def identity(key: ObjectKey) -> Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ApplicationCondition:
     """An entry of ``status.conditions``."""
 
     type: str
@@ -54,7 +54,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ComparedResource:
     """One object of the comparison. Without target it is extra, without live it is missing."""
 
     key: ObjectKey
@@ -84,35 +84,35 @@ class Comparison:
 
     revision: str
     """The commit; when nothing could be loaded, the revision as it was asked for."""
-    resources: tuple[Resource, ...]
-    conditions: tuple[Condition, ...]
+    resources: tuple[ComparedResource, ...]
+    conditions: tuple[ApplicationCondition, ...]
     is_loaded: bool = True
 
     @property
     def status(self) -> SyncCode:
         if not self.is_loaded:
             return "Unknown"
-        counted = (one for one in self.resources if not one.is_extraneous)
-        return "Synced" if all(one.status == "Synced" for one in counted) else "OutOfSync"
+        counted = (resource for resource in self.resources if not resource.is_extraneous)
+        return "Synced" if all(resource.status == "Synced" for resource in counted) else "OutOfSync"
 
     @property
-    def errors(self) -> tuple[Condition, ...]:
+    def errors(self) -> tuple[ApplicationCondition, ...]:
         """The conditions that stop an operation."""
         return tuple(
-            found
-            for found in self.conditions
-            if found.type in ("ComparisonError", "InvalidSpecError")
+            condition
+            for condition in self.conditions
+            if condition.type in ("ComparisonError", "InvalidSpecError")
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeliveryDestination:
     """Where an Application delivers to, and what of it its project permits."""
 
     namespace: str
     """For namespaced objects that name none."""
     project: Project
-    ignored: tuple[Rule, ...] = ()
+    ignored: tuple[IgnoreRule, ...] = ()
     """Fields that are no difference."""
 
 
@@ -125,9 +125,9 @@ class Comparer:
     def compare(
         self,
         app: str,
-        source: Source,
+        source: ApplicationSource,
         revision: str,
-        place: Place,
+        context: DeliveryDestination,
         *,
         candidates: Iterable[ObjectKey],
     ) -> Comparison:
@@ -137,19 +137,21 @@ class Comparer:
         Args:
             candidates: Objects that may carry the Application's tracking annotation.
         """
-        conditions: list[Condition] = []
+        conditions: list[ApplicationCondition] = []
         try:
             targets = self._loader.load(source, revision)
         except SourceError as error:
-            conditions.append(Condition("ComparisonError", f"Failed to load target state: {error}"))
+            conditions.append(
+                ApplicationCondition("ComparisonError", f"Failed to load target state: {error}")
+            )
             targets = None
-        placed = self._placed(app, place.namespace, targets, conditions)
-        seen = filter(place.project.permits, candidates)
+        targets_by_id = self._placed(app, context.namespace, targets, conditions)
+        permitted = filter(context.project.permits, candidates)
         resources = [
-            *self._wanted(app, placed, place, conditions),
-            *self._extra(app, placed, seen, is_loaded=targets is not None),
+            *self._wanted(app, targets_by_id, context, conditions),
+            *self._extra(app, targets_by_id, permitted, is_loaded=targets is not None),
         ]
-        resources.sort(key=lambda one: identity(one.key))
+        resources.sort(key=lambda resource: identity(resource.key))
         return Comparison(
             revision=targets.commit if targets else revision,
             resources=tuple(resources),
@@ -165,10 +167,14 @@ class Comparer:
             return None
 
     def _placed(
-        self, app: str, destination: str, targets: Targets | None, conditions: list[Condition]
+        self,
+        app: str,
+        destination: str,
+        targets: Targets | None,
+        conditions: list[ApplicationCondition],
     ) -> dict[Identity, Manifest]:
         """Put each target into its namespace and mark it as ours; the last of equals wins."""
-        placed: dict[Identity, Manifest] = {}
+        targets_by_id: dict[Identity, Manifest] = {}
         counts: dict[Identity, int] = {}
         scopes: dict[Kind, bool | None] = {}
         for manifest in targets.manifests if targets else ():
@@ -179,13 +185,13 @@ class Comparer:
             if not _place(target, scopes[kind], destination):
                 conditions.append(_namespace_missing(target))
             key = ObjectKey.of(target)
-            noted = dict(annotations_of(target))
-            noted[TRACKING_ID] = tracking_id(app, key, destination)
-            target["metadata"]["annotations"] = noted
+            annotations = dict(annotations_of(target))
+            annotations[TRACKING_ID] = tracking_id(app, key, destination)
+            target["metadata"]["annotations"] = annotations
             counts[identity(key)] = counts.get(identity(key), 0) + 1
-            placed[identity(key)] = target
-        conditions += [_repeated(found, n) for found, n in counts.items() if n > 1]
-        return placed
+            targets_by_id[identity(key)] = target
+        conditions += [_repeated(target_id, n) for target_id, n in counts.items() if n > 1]
+        return targets_by_id
 
     def _scope(self, kind: Kind) -> bool | None:
         """Say whether a kind is namespaced; None while it is not served."""
@@ -197,17 +203,19 @@ class Comparer:
     def _wanted(
         self,
         app: str,
-        placed: dict[Identity, Manifest],
-        place: Place,
-        conditions: list[Condition],
-    ) -> Iterator[Resource]:
-        for target in placed.values():
+        targets_by_id: dict[Identity, Manifest],
+        context: DeliveryDestination,
+        conditions: list[ApplicationCondition],
+    ) -> Iterator[ComparedResource]:
+        for target in targets_by_id.values():
             key = ObjectKey.of(target)
-            refusal = self._refusal(place.project, key)
+            refusal = self._refusal(context.project, key)
             if refusal:
-                known = place.project.permits_kind(key.kind, is_namespaced=bool(key.namespace))
-                status: SyncCode = "OutOfSync" if known else "Unknown"
-                yield Resource(key, target, None, status, refusal=refusal)
+                is_permitted = context.project.permits_kind(
+                    key.kind, is_namespaced=bool(key.namespace)
+                )
+                status: SyncCode = "OutOfSync" if is_permitted else "Unknown"
+                yield ComparedResource(key, target, None, status, refusal=refusal)
                 continue
             is_served, live = True, None
             try:
@@ -216,7 +224,9 @@ class Comparer:
                 is_served = False
             if live is not None and tracker(live) not in ("", app):
                 conditions.append(_shared(app, live))
-            yield _compared(Resource(key, target, live, "OutOfSync", is_served), place.ignored)
+            yield _compared(
+                ComparedResource(key, target, live, "OutOfSync", is_served), context.ignored
+            )
 
     def _refusal(self, project: Project, key: ObjectKey) -> str:
         """Say why the project permits an object not; of a kind that is not served, nothing."""
@@ -228,26 +238,26 @@ class Comparer:
     def _extra(
         self,
         app: str,
-        placed: dict[Identity, Manifest],
+        targets_by_id: dict[Identity, Manifest],
         candidates: Iterable[ObjectKey],
         *,
         is_loaded: bool,
-    ) -> Iterator[Resource]:
+    ) -> Iterator[ComparedResource]:
         for key in {identity(key): key for key in candidates}.values():
-            if identity(key) in placed:
+            if identity(key) in targets_by_id:
                 continue
             live = self.live(key)
             if live is not None and tracker(live) == app and not is_owned(live):
-                yield Resource(key, None, live, "OutOfSync" if is_loaded else "Unknown")
+                yield ComparedResource(key, None, live, "OutOfSync" if is_loaded else "Unknown")
 
 
-def _compared(resource: Resource, ignored: tuple[Rule, ...]) -> Resource:
+def _compared(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> ComparedResource:
     target, live = resource.target, resource.live
     if target is None or live is None:
         return resource
-    wanted = as_it_is(target, live, ignored, resource.key)
-    status: SyncCode = "OutOfSync" if differs(wanted, live, owner=FIELD_MANAGER) else "Synced"
-    return replace(resource, status=status, respected=None if wanted is target else wanted)
+    respected = as_it_is(target, live, ignored, resource.key)
+    status: SyncCode = "OutOfSync" if differs(respected, live, owner=FIELD_MANAGER) else "Synced"
+    return replace(resource, status=status, respected=None if respected is target else respected)
 
 
 def _place(target: Manifest, is_namespaced: bool | None, destination: str) -> bool:  # noqa: FBT001 - a tri-state
@@ -261,24 +271,24 @@ def _place(target: Manifest, is_namespaced: bool | None, destination: str) -> bo
     return True
 
 
-def _namespace_missing(target: Manifest) -> Condition:
+def _namespace_missing(target: Manifest) -> ApplicationCondition:
     kind, name = Kind.of(target), metadata(target).get("name")
-    return Condition(
+    return ApplicationCondition(
         "InvalidSpecError",
         f"Namespace for {name} {kind.api_version}, Kind={kind.kind} is missing.",
     )
 
 
-def _repeated(found: Identity, count: int) -> Condition:
-    return Condition(
+def _repeated(target_id: Identity, count: int) -> ApplicationCondition:
+    return ApplicationCondition(
         "RepeatedResourceWarning",
-        f"Resource {'/'.join(found)} appeared {count} times among application resources.",
+        f"Resource {'/'.join(target_id)} appeared {count} times among application resources.",
     )
 
 
-def _shared(app: str, live: Manifest) -> Condition:
+def _shared(app: str, live: Manifest) -> ApplicationCondition:
     kind, name = Kind.of(live).kind, metadata(live).get("name")
-    return Condition(
+    return ApplicationCondition(
         "SharedResourceWarning",
         f"{kind}/{name} is part of applications {ARGOCD_NAMESPACE}/{app} and {tracker(live)}",
     )

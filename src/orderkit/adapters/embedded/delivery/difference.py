@@ -25,11 +25,11 @@ def differs(target: Manifest, live: Manifest, *, owner: str) -> bool:
     """Say whether applying `target` as `owner` would change `live`."""
     owned = _owned_fields(live, owner)
     for field in target.keys() - _NOT_COMPARED:
-        wanted, there = target[field], live.get(field)
+        target_value, live_value = target[field], live.get(field)
         if field == "metadata":
-            wanted = {k: v for k, v in wanted.items() if k not in _SERVER_FIELDS}
-            there = metadata(live)
-        if not _same(wanted, there, owned.get(f"f:{field}", {})):
+            target_value = {k: v for k, v in target_value.items() if k not in _SERVER_FIELDS}
+            live_value = metadata(live)
+        if not _same(target_value, live_value, owned.get(f"f:{field}", {})):
             return True
     return any(
         step.startswith("f:") and step[2:] not in target and step[2:] not in _NOT_COMPARED
@@ -60,7 +60,8 @@ def _same(target: object, live: object, owned: Mapping[str, Any]) -> bool:
 
 def _same_map(target: Mapping[str, Any], live: Mapping[str, Any], owned: Mapping[str, Any]) -> bool:
     if not all(
-        _same(wanted, live.get(key), owned.get(f"f:{key}", {})) for key, wanted in target.items()
+        _same(target_value, live.get(key), owned.get(f"f:{key}", {}))
+        for key, target_value in target.items()
     ):
         return False
     return all(step[2:] in target for step in owned if step.startswith("f:"))
@@ -71,12 +72,17 @@ def _same_list(target: list[Any], live: list[Any], owned: Mapping[str, Any]) -> 
         return _same_items(target, live, owned)
     values = {step[2:] for step in owned if step.startswith("v:")}
     if values:
-        wanted = {_canonical(value) for value in target}
+        target_value = {_canonical(value) for value in target}
         present = {_canonical(value) for value in live}
-        return wanted <= present and {_canonical(json.loads(v)) for v in values} <= wanted
+        return (
+            target_value <= present and {_canonical(json.loads(v)) for v in values} <= target_value
+        )
     if len(target) != len(live):
         return False
-    return all(_same(wanted, there, {}) for wanted, there in zip(target, live, strict=True))
+    return all(
+        _same(target_value, live_value, {})
+        for target_value, live_value in zip(target, live, strict=True)
+    )
 
 
 def _same_items(target: list[Any], live: list[Any], owned: Mapping[str, Any]) -> bool:
@@ -87,13 +93,13 @@ def _same_items(target: list[Any], live: list[Any], owned: Mapping[str, Any]) ->
     if not key_names:  # all keys are defaulted by the server
         return len(target) == len(live) and all(map(_same, target, live, [{}] * len(live)))
     by_key = {_item_key(item, key_names): item for item in live}
-    wanted = {_item_key(item, key_names): item for item in target}
+    targets_by_key = {_item_key(item, key_names): item for item in target}
     owned_by_key = {_item_key(json.loads(text), key_names): text for text in ours}
-    if not owned_by_key.keys() <= wanted.keys():
+    if not owned_by_key.keys() <= targets_by_key.keys():
         return False
     return all(
         key in by_key and _same(item, by_key[key], ours.get(owned_by_key.get(key, ""), {}))
-        for key, item in wanted.items()
+        for key, item in targets_by_key.items()
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from orderkit.adapters.embedded.delivery.compare import Resource
+from orderkit.adapters.embedded.delivery.compare import ComparedResource
 from orderkit.adapters.embedded.delivery.spec import is_deleting
 from orderkit.core.argocd.health import MISSING, Health, HealthStatus, health_of, worst
 from orderkit.core.objects.kube_objects import (
@@ -45,27 +45,27 @@ def _checked(manifest: Manifest, is_composite: IsComposite) -> Health | None:
 
 
 def application_health(
-    app: ObjectKey, resources: Iterable[Resource], is_composite: IsComposite
+    app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
 ) -> Health:
     """Return the Application's own health, without a reason."""
     return Health(worst(_verdicts(app, resources, is_composite)).status)
 
 
 def _verdicts(
-    app: ObjectKey, resources: Iterable[Resource], is_composite: IsComposite
+    app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
 ) -> Iterator[Health]:
-    for one in resources:
-        if one.live is None:
-            verdict = MISSING if _has_check(one, is_composite) else None
-        elif one.key == app or annotations_of(one.live).get(IGNORE_HEALTH) == "true":
+    for resource in resources:
+        if resource.live is None:
+            verdict = MISSING if _has_check(resource, is_composite) else None
+        elif resource.key == app or annotations_of(resource.live).get(IGNORE_HEALTH) == "true":
             continue
         else:
-            verdict = live_health(one.live, is_composite)
-        if verdict is not None and not _is_silent_child(one.key, verdict):
+            verdict = live_health(resource.live, is_composite)
+        if verdict is not None and not _is_silent_child(resource.key, verdict):
             yield verdict
 
 
-def _has_check(resource: Resource, is_composite: IsComposite) -> bool:
+def _has_check(resource: ComparedResource, is_composite: IsComposite) -> bool:
     return resource.target is not None and _checked(resource.target, is_composite) is not None
 
 

@@ -25,7 +25,7 @@ Pointer = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One entry: which objects, which fields of them. Empty name and namespace mean any."""
 
     group: str
@@ -44,7 +44,7 @@ class Rule:
         )
 
 
-def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
+def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[IgnoreRule, ...]:
     """
     Read ``ignoreDifferences``.
 
@@ -54,7 +54,9 @@ def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(map(_rule, entries))
 
 
-def as_it_is(target: Manifest, live: Manifest, rules: Iterable[Rule], key: ObjectKey) -> Manifest:
+def as_it_is(
+    target: Manifest, live: Manifest, rules: Iterable[IgnoreRule], key: ObjectKey
+) -> Manifest:
     """
     Return what is wanted of an object, with the ignored fields as they are now.
 
@@ -63,19 +65,19 @@ def as_it_is(target: Manifest, live: Manifest, rules: Iterable[Rule], key: Objec
     pointers = [pointer for rule in rules if rule.concerns(key) for pointer in rule.pointers]
     if not pointers:
         return target
-    wanted = copy.deepcopy(target)
+    respected = copy.deepcopy(target)
     for pointer in pointers:
-        _put(wanted, pointer, _found(live, pointer))
-    return wanted
+        _put(respected, pointer, _found(live, pointer))
+    return respected
 
 
-def _rule(entry: Mapping[str, Any]) -> Rule:
+def _rule(entry: Mapping[str, Any]) -> IgnoreRule:
     for field in _UNSUPPORTED:
         if entry.get(field):
             raise InvalidInputError(
                 f"spec.ignoreDifferences[].{field}", entry[field], "is not supported here"
             )
-    return Rule(
+    return IgnoreRule(
         group=str(entry.get("group") or ""),
         kind=str(entry.get("kind") or ""),
         name=str(entry.get("name") or ""),
@@ -110,10 +112,10 @@ def _found(live: Manifest, pointer: Pointer) -> Any:
     return list(_steps(live, pointer))[-1] if pointer else _ABSENT
 
 
-def _put(wanted: Manifest, pointer: Pointer, value: Any) -> None:
+def _put(manifest: Manifest, pointer: Pointer, value: Any) -> None:
     """Set the field, or remove it where the object has none; without its parent do nothing."""
     *before, last = pointer or ("",)
-    parent = list(_steps(wanted, tuple(before)))[-1] if before else wanted
+    parent = list(_steps(manifest, tuple(before)))[-1] if before else manifest
     if isinstance(parent, dict):
         parent.pop(last, None)
         if value is not _ABSENT:

@@ -47,7 +47,7 @@ class Index:
     """Thread-safe."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _listed: dict[str, frozenset[Identity]] = field(default_factory=dict)
+    _listed_ids: dict[str, frozenset[Identity]] = field(default_factory=dict)
     _listers: dict[Identity, set[str]] = field(default_factory=lambda: defaultdict(set))
     _tracked: dict[str, dict[Identity, ObjectKey]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -72,58 +72,60 @@ class Index:
         """Note which objects an Application lists now; forget those it looked at in vain."""
         now = {identity(key) for key in keys}
         with self._lock:
-            self._unlist(app, self._listed.get(app, frozenset()) - now)
-            for found in now:
-                self._listers[found].add(app)
-            self._listed[app] = frozenset(now)
+            self._unlist(app, self._listed_ids.get(app, frozenset()) - now)
+            for listed_id in now:
+                self._listers[listed_id].add(app)
+            self._listed_ids[app] = frozenset(now)
             for key in looked_at:
                 if identity(key) not in now:
                     self._tracked[app].pop(identity(key), None)
 
     def _unlist(self, app: str, identities: Iterable[Identity]) -> None:
-        for gone in identities:
-            self._listers[gone].discard(app)
-            if not self._listers[gone]:
-                del self._listers[gone]
+        for unlisted_id in identities:
+            self._listers[unlisted_id].discard(app)
+            if not self._listers[unlisted_id]:
+                del self._listers[unlisted_id]
 
     def listing(self, group: str, kind: str) -> list[str]:
         """Return the Applications that list objects of a kind."""
         with self._lock:
-            found = (
-                apps for one, apps in self._listers.items() if (one[0], one[1]) == (group, kind)
+            apps_by_object = (
+                apps
+                for listed_id, apps in self._listers.items()
+                if (listed_id[0], listed_id[1]) == (group, kind)
             )
-            return sorted({app for apps in found for app in apps})
+            return sorted({app for apps in apps_by_object for app in apps})
 
-    def follows(self, app: str, followed: Followed, found: str, scope: tuple[str, ...]) -> None:
+    def follows(self, app: str, followed: Followed, resolved: str, scope: tuple[str, ...]) -> None:
         """Note the branch an Application follows, what it resolved to, what it cares for."""
         with self._lock:
-            self._followed[app] = (followed, found, Follower(app, scope))
+            self._followed[app] = (followed, resolved, Follower(app, scope))
 
-    def moved(self, app: str, found: str) -> None:
+    def moved(self, app: str, resolved: str) -> None:
         """Note that a branch moved in a way that does not concern an Application."""
         with self._lock:
             if app in self._followed:
                 followed, _, follower = self._followed[app]
-                self._followed[app] = (followed, found, follower)
+                self._followed[app] = (followed, resolved, follower)
 
     def branches(
         self, of: str | RepoId | None = None
     ) -> dict[tuple[Followed, str], list[Follower]]:
         """Return every followed branch (of one repository) with what it was, and who follows."""
-        found: dict[tuple[Followed, str], list[Follower]] = defaultdict(list)
+        followers: dict[tuple[Followed, str], list[Follower]] = defaultdict(list)
         with self._lock:
             entries = tuple(self._followed.values())
-        for followed, known, follower in entries:
+        for followed, resolved, follower in entries:
             if of is None or same_repository(followed.repo_url, of):
-                found[followed, known].append(follower)
-        return found
+                followers[followed, resolved].append(follower)
+        return followers
 
-    def forget(self, app: str, left: Iterable[ObjectKey]) -> None:
-        """Drop an Application that is gone, except for the objects it `left` behind."""
+    def forget(self, app: str, leftovers: Iterable[ObjectKey]) -> None:
+        """Drop an Application that is gone, except for the objects it `leftovers` behind."""
         with self._lock:
-            self._unlist(app, self._listed.pop(app, frozenset()))
+            self._unlist(app, self._listed_ids.pop(app, frozenset()))
             self._followed.pop(app, None)
             self._tracked.pop(app, None)
-            kept = {identity(key): key for key in left}
+            kept = {identity(key): key for key in leftovers}
             if kept:
                 self._tracked[app] = kept

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from orderkit.adapters.embedded.delivery.compare import Comparison, Condition, Resource
+from orderkit.adapters.embedded.delivery.compare import (
+    ApplicationCondition,
+    ComparedResource,
+    Comparison,
+)
 from orderkit.adapters.embedded.delivery.prune import may_prune
 from orderkit.adapters.embedded.delivery.spec import (
     DEFAULT_AUTO_RETRIES,
@@ -23,7 +27,7 @@ from orderkit.adapters.embedded.delivery.spec import (
     read_retry,
 )
 from orderkit.adapters.embedded.delivery.status import Status, parse_stamp, precise_stamp, stamp
-from orderkit.adapters.embedded.delivery.sync import Outcome
+from orderkit.adapters.embedded.delivery.sync import SyncOutcome
 from orderkit.core.objects.kube_objects import Manifest, dig
 
 _UNFINISHED = ("Running", "Terminating")
@@ -41,7 +45,7 @@ class Decision:
     """What automated sync does now: begin an operation, explain itself, look again later."""
 
     operation: dict[str, Any] | None = None
-    condition: Condition | None = None
+    condition: ApplicationCondition | None = None
     again_s: float | None = None
 
 
@@ -55,8 +59,8 @@ def automatic(app: Manifest, spec: AppSpec, comparison: Comparison, now: datetim
     auto = spec.automated
     if auto is None or is_deleting(app) or comparison.status != "OutOfSync":
         return Decision()
-    open_ = [one for one in comparison.resources if one.status != "Synced"]
-    if not auto.prune and all(one.needs_pruning for one in open_):
+    open_ = [resource for resource in comparison.resources if resource.status != "Synced"]
+    if not auto.prune and all(resource.needs_pruning for resource in open_):
         return Decision()
     sync: dict[str, Any] = {"revision": comparison.revision, "prune": auto.prune}
     sync["syncOptions"] = sorted(spec.options)
@@ -65,10 +69,10 @@ def automatic(app: Manifest, spec: AppSpec, comparison: Comparison, now: datetim
         if decision.operation is None:
             return decision
         sync |= decision.operation
-    wipes_out = auto.prune and all(one.needs_pruning for one in comparison.resources)
+    wipes_out = auto.prune and all(resource.needs_pruning for resource in comparison.resources)
     if wipes_out and not auto.allow_empty:
         text = f"Skipping sync attempt to [{comparison.revision}]: {_WIPES_OUT}"
-        return Decision(condition=Condition("SyncError", text))
+        return Decision(condition=ApplicationCondition("SyncError", text))
     retry = dig(app, "spec", "syncPolicy", "retry") or {"limit": DEFAULT_AUTO_RETRIES}
     return Decision({"sync": sync, "initiatedBy": {"automated": True}, "retry": retry})
 
@@ -122,7 +126,7 @@ def retried(app: Manifest, state: Status) -> Status:
     return {**fresh, "retryCount": count, "message": message}
 
 
-def after(state: Status, outcome: Outcome, revision: str, now: datetime) -> Status:
+def after(state: Status, outcome: SyncOutcome, revision: str, now: datetime) -> Status:
     """
     Return the operation's state after a step, with the next retry or the end decided.
 
@@ -175,15 +179,19 @@ def _was_attempted(app: Manifest, revision: str) -> bool:
 
 
 def _again(
-    app: Manifest, spec: AppSpec, comparison: Comparison, open_: list[Resource], now: datetime
+    app: Manifest,
+    spec: AppSpec,
+    comparison: Comparison,
+    open_: list[ComparedResource],
+    now: datetime,
 ) -> Decision:
     """Decide on a commit that was attempted before: report its failure, or heal."""
     state = dig(app, "status", "operationState")
     if state.get("phase") != "Succeeded":
         revision = dig(state, "syncResult", "revision", default=comparison.revision)
         text = f"Failed last sync attempt to [{revision}]: {state.get('message', '')}"
-        return Decision(condition=Condition("SyncError", text))
-    healable = [one for one in open_ if _can_heal(one, spec)]
+        return Decision(condition=ApplicationCondition("SyncError", text))
+    healable = [resource for resource in open_ if _can_heal(resource, spec)]
     if spec.automated is None or not spec.automated.self_heal or not healable:
         return Decision()
     count = int(dig(state, "operation", "sync", "selfHealAttemptsCount", default=0))
@@ -193,11 +201,11 @@ def _again(
         count, pause_s = 0, 0.0
     if idle_s < pause_s:
         return Decision(again_s=pause_s - idle_s)
-    resources = [_selector(one) for one in healable]
+    resources = [_selector(resource) for resource in healable]
     return Decision({"resources": resources, "selfHealAttemptsCount": count + 1})
 
 
-def _can_heal(resource: Resource, spec: AppSpec) -> bool:
+def _can_heal(resource: ComparedResource, spec: AppSpec) -> bool:
     if not resource.needs_pruning:
         return True
     live = resource.live or {}
@@ -216,7 +224,7 @@ def _idle_s(state: Status, now: datetime) -> float:
     return (now - finished).total_seconds() if finished else _HEAL_LONGEST_S
 
 
-def _selector(resource: Resource) -> dict[str, str]:
+def _selector(resource: ComparedResource) -> dict[str, str]:
     key = resource.key
     return {
         "group": key.kind.group,

@@ -67,37 +67,42 @@ class Project:
     def permits_kind(self, kind: Kind, *, is_namespaced: bool) -> bool:
         """Say whether objects of a kind may be delivered."""
         if is_namespaced:
-            allowed, denied = self.namespaced_kinds, self.namespaced_denied
+            permitted, denied = self.namespaced_kinds, self.namespaced_denied
         else:
-            allowed, denied = self.cluster_kinds, self.cluster_denied
-        return (allowed is None or _is_listed(kind, allowed)) and not _is_listed(kind, denied)
+            permitted, denied = self.cluster_kinds, self.cluster_denied
+        return (permitted is None or _is_listed(kind, permitted)) and not _is_listed(kind, denied)
 
     def permits_namespace(self, namespace: str) -> bool:
         """Say whether this namespace of the one cluster is a permitted destination."""
-        found = False
-        for each in self.destinations:
-            named, served = (
-                _glob(each, "name", IN_CLUSTER_NAME),
-                _glob(each, "server", IN_CLUSTER_URL),
+        is_permitted = False
+        for destination in self.destinations:
+            name_matches, served = (
+                _glob(destination, "name", IN_CLUSTER_NAME),
+                _glob(destination, "server", IN_CLUSTER_URL),
             )
-            placed = _glob(each, "namespace", namespace)
-            if (named or served) and placed:
-                found = True
-            elif _forbids(each, named=named, served=served, placed=placed):
+            namespace_matches = _glob(destination, "namespace", namespace)
+            if (name_matches or served) and namespace_matches:
+                is_permitted = True
+            elif _forbids(
+                destination,
+                name_matches=name_matches,
+                served=served,
+                namespace_matches=namespace_matches,
+            ):
                 return False
-        return found
+        return is_permitted
 
     def permits_source(self, url: str) -> bool:
         """Say whether Applications may deliver from a repository."""
-        wanted, found = _normal(url), False
+        source_url, is_permitted = _normal(url), False
         for pattern in self.sources:
             if pattern.startswith(_DENY):
-                if _matches(_normal(pattern[1:]), wanted, separator="/"):
+                if _matches(_normal(pattern[1:]), source_url, separator="/"):
                     return False
-                found = True  # as in Argo CD: what is not forbidden is thereby permitted
-            elif _matches(_normal(pattern), wanted, separator="/"):
-                found = True
-        return found
+                is_permitted = True  # as in Argo CD: what is not forbidden is thereby permitted
+            elif _matches(_normal(pattern), source_url, separator="/"):
+                is_permitted = True
+        return is_permitted
 
 
 def read_project(project: Manifest) -> Project:
@@ -125,24 +130,26 @@ def check_project(spec: AppSpec, project: Manifest | None) -> Project:
         raise InvalidSpecError(
             f"Application referencing project {spec.project} which does not exist"
         )
-    found = read_project(project)
+    permissions = read_project(project)
     url, namespace = spec.source.repo_url, spec.destination_namespace
-    if not found.permits_source(url):
-        raise InvalidSpecError(f"application repo {url} is not permitted in project '{found.name}'")
-    if not found.permits_namespace(namespace):
+    if not permissions.permits_source(url):
+        raise InvalidSpecError(
+            f"application repo {url} is not permitted in project '{permissions.name}'"
+        )
+    if not permissions.permits_namespace(namespace):
         raise InvalidSpecError(
             f"application destination server '{IN_CLUSTER_URL}' and namespace '{namespace}' do "
-            f"not match any of the allowed destinations in project '{found.name}'"
+            f"not match any of the allowed destinations in project '{permissions.name}'"
         )
-    return found
+    return permissions
 
 
-def _whitelist(found: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str], ...] | None:
-    return None if found is None else _kinds(found)
+def _whitelist(entries: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str], ...] | None:
+    return None if entries is None else _kinds(entries)
 
 
-def _kinds(found: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    return tuple((str(one.get("group", "")), str(one.get("kind", ""))) for one in found)
+def _kinds(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(entry.get("group", "")), str(entry.get("kind", ""))) for entry in entries)
 
 
 def _is_listed(kind: Kind, rules: Sequence[tuple[str, str]]) -> bool:
@@ -158,15 +165,17 @@ def _glob(rule: Mapping[str, Any], field: str, value: str) -> bool:
     return _matches(pattern, value)
 
 
-def _forbids(rule: Mapping[str, Any], *, named: bool, served: bool, placed: bool) -> bool:
+def _forbids(
+    rule: Mapping[str, Any], *, name_matches: bool, served: bool, namespace_matches: bool
+) -> bool:
     """Say whether a rule that does not match is one that forbids."""
     name, server, namespace = (
         str(rule.get(field) or "").startswith(_DENY) for field in ("name", "server", "namespace")
     )
     return (
-        (name and not named)
-        or (server and not served and placed)
-        or (namespace and not placed and served)
+        (name and not name_matches)
+        or (server and not served and namespace_matches)
+        or (namespace and not namespace_matches and served)
     )
 
 

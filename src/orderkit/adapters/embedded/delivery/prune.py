@@ -31,7 +31,7 @@ _PROPAGATION: dict[str, Propagation] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PruneResult:
     """What became of one object."""
 
     code: Code
@@ -45,7 +45,7 @@ def may_prune(live: Manifest) -> bool:
 
 def prune_object(
     cluster: Cluster, live: Manifest, *, is_allowed: bool, options: frozenset[str]
-) -> Result:
+) -> PruneResult:
     """
     Delete one extra object, or say why not. Idempotent: one that is being deleted stays so.
 
@@ -53,15 +53,17 @@ def prune_object(
         is_allowed: The operation prunes at all.
     """
     if not is_allowed:
-        return Result("PruneSkipped", "ignored (requires pruning)")
+        return PruneResult("PruneSkipped", "ignored (requires pruning)")
     if not may_prune(live):
-        return Result("PruneSkipped", "ignored (no prune)")
-    policies: list[Propagation] = [_PROPAGATION[one] for one in options if one in _PROPAGATION]
+        return PruneResult("PruneSkipped", "ignored (no prune)")
+    policies: list[Propagation] = [
+        _PROPAGATION[option] for option in options if option in _PROPAGATION
+    ]
     try:
         _delete(cluster, live, policies[0] if policies else "Foreground")
     except OrderkitError as error:
-        return Result("SyncFailed", str(error))
-    return Result("Pruned", "pruned")
+        return PruneResult("SyncFailed", str(error))
+    return PruneResult("Pruned", "pruned")
 
 
 def delete_next_wave(
@@ -89,8 +91,8 @@ def _survives(live: Manifest) -> bool:
 
 
 def _keeps(live: Manifest, verb: str) -> bool:
-    own = sync_options(live)
-    return any(f"{verb}={value}" in own for value in _KEEP)
+    options = sync_options(live)
+    return any(f"{verb}={value}" in options for value in _KEEP)
 
 
 def _delete(cluster: Cluster, live: Manifest, policy: Propagation) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 from orderkit.adapters.embedded.delivery import operations
 from orderkit.adapters.embedded.delivery.compare import (
+    ApplicationCondition,
     Comparer,
     Comparison,
-    Condition,
-    Place,
+    DeliveryDestination,
     identity,
 )
 from orderkit.adapters.embedded.delivery.health import IsComposite, application_health
@@ -26,9 +26,9 @@ from orderkit.adapters.embedded.delivery.index import Followed, Index
 from orderkit.adapters.embedded.delivery.projects import Project, check_project, read_project
 from orderkit.adapters.embedded.delivery.prune import delete_next_wave
 from orderkit.adapters.embedded.delivery.spec import (
+    ApplicationSource,
     AppSpec,
     InvalidSpecError,
-    Source,
     is_deleting,
     read_source,
     read_spec,
@@ -44,7 +44,7 @@ from orderkit.adapters.embedded.delivery.status import (
     stamp,
     status_of,
 )
-from orderkit.adapters.embedded.delivery.sync import Outcome, Syncer, Work
+from orderkit.adapters.embedded.delivery.sync import Syncer, SyncOperation, SyncOutcome
 from orderkit.adapters.embedded.delivery.targets import TargetLoader
 from orderkit.adapters.embedded.delivery.tracking import is_owned, tracker
 from orderkit.core.errors import ConflictError, NotFoundError
@@ -125,8 +125,8 @@ class Reconciler:
 
     def _forget(self, name: str) -> None:
         """Keep in mind what an Application without finalizer left, should it come back."""
-        seen = self._index.tracked(name)
-        self._index.forget(name, [key for key in seen if self._owned(name, key) is not None])
+        tracked = self._index.tracked(name)
+        self._index.forget(name, [key for key in tracked if self._owned(name, key) is not None])
 
     def _advance(self, app: Manifest) -> float | None:
         now = self._clock.now()
@@ -142,7 +142,7 @@ class Reconciler:
         return self._cluster.get(ObjectKey(APP_PROJECT, name, ARGOCD_NAMESPACE))
 
     def _report_invalid(self, app: Manifest, error: InvalidSpecError, now: datetime) -> None:
-        status = invalid(app, Condition("InvalidSpecError", str(error)), now)
+        status = invalid(app, ApplicationCondition("InvalidSpecError", str(error)), now)
         changes: dict[str, Any] = {}
         if operations.is_unfinished(app) or app.get("operation"):
             state = dict(status.get("operationState") or {})
@@ -150,104 +150,113 @@ class Reconciler:
             status["operationState"], changes["operation"] = state, None
         self._write(app, status, now, **changes)
 
-    def _compare_and_operate(self, this: _Pass) -> float | None:
-        if annotations_of(this.app).get(REFRESH) == "hard":
-            self._loader.forget(this.spec.source.repo_url)
-        latest = self._compare(this, this.spec.source, this.spec.source.revision)
+    def _compare_and_operate(self, current: _Pass) -> float | None:
+        if annotations_of(current.app).get(REFRESH) == "hard":
+            self._loader.forget(current.spec.source.repo_url)
+        latest = self._compare(current, current.spec.source, current.spec.source.revision)
         self._index.follows(
-            this.name,
-            Followed(this.spec.source.repo_url, this.spec.source.revision),
+            current.name,
+            Followed(current.spec.source.repo_url, current.spec.source.revision),
             latest.revision,
-            scope(this.app, this.spec.source.path),
+            scope(current.app, current.spec.source.path),
         )
-        if operations.is_unfinished(this.app):
-            return self._operate(this, latest)
-        requested = this.app.get("operation")
+        if operations.is_unfinished(current.app):
+            return self._operate(current, latest)
+        requested = current.app.get("operation")
         decision = operations.Decision(operation=requested)
         if not requested:
-            decision = operations.automatic(this.app, this.spec, latest, this.now)
-        status = self._compared(this, latest, decision.condition)
+            decision = operations.automatic(current.app, current.spec, latest, current.now)
+        status = self._compared(current, latest, decision.condition)
         if decision.operation is None:
-            self._write(this.app, status, this.now)
+            self._write(current.app, status, current.now)
             return decision.again_s
-        status["operationState"] = operations.begin(this.app, decision.operation, this.now)
-        this.app = self._write(this.app, status, this.now, operation=decision.operation)
-        return self._operate(this, latest)
+        status["operationState"] = operations.begin(current.app, decision.operation, current.now)
+        current.app = self._write(current.app, status, current.now, operation=decision.operation)
+        return self._operate(current, latest)
 
     def _compare(
-        self, this: _Pass, source: Source, revision: str, *, touched: Iterable[ObjectKey] = ()
+        self,
+        current: _Pass,
+        source: ApplicationSource,
+        revision: str,
+        *,
+        touched: Iterable[ObjectKey] = (),
     ) -> Comparison:
-        candidates = {*listed(this.app), *self._index.tracked(this.name), *touched}
+        candidates = {*listed(current.app), *self._index.tracked(current.name), *touched}
         comparison = self._comparer.compare(
-            this.name,
+            current.name,
             source,
             revision,
-            Place(this.spec.destination_namespace, this.project, this.spec.ignored),
+            DeliveryDestination(
+                current.spec.destination_namespace, current.project, current.spec.ignored
+            ),
             candidates=candidates,
         )
-        keys = [one.key for one in comparison.resources]
-        self._index.compared(this.name, keys, candidates)
+        keys = [resource.key for resource in comparison.resources]
+        self._index.compared(current.name, keys, candidates)
         for kind in {key.kind for key in keys}:
             self._follow(kind)
         return comparison
 
     def _compared(
-        self, this: _Pass, comparison: Comparison, extra: Condition | None = None
+        self, current: _Pass, comparison: Comparison, extra: ApplicationCondition | None = None
     ) -> Status:
-        health = application_health(this.key, comparison.resources, self._is_composite)
+        health = application_health(current.key, comparison.resources, self._is_composite)
         conditions = [extra] if extra else []
-        return compared(this.app, comparison, health, conditions, this.now)
+        return compared(current.app, comparison, health, conditions, current.now)
 
-    def _operate(self, this: _Pass, latest: Comparison) -> float | None:
+    def _operate(self, current: _Pass, latest: Comparison) -> float | None:
         """Take the operation one step further and report both it and the comparison after it."""
-        state = dig(this.app, "status", "operationState")
-        wait_s = operations.retry_wait_s(state, this.now)
+        state = dig(current.app, "status", "operationState")
+        wait_s = operations.retry_wait_s(state, current.now)
         if wait_s:
-            self._write(this.app, self._compared(this, latest), this.now)
+            self._write(current.app, self._compared(current, latest), current.now)
             return wait_s
-        state = operations.retried(this.app, state)
-        wanted, outcome = self._step(this, state, latest)
-        state = operations.after(state, outcome, wanted.revision, self._clock.now())
-        touched = [one.key for one in wanted.resources]
-        source = this.spec.source
-        latest = self._compare(this, source, source.revision, touched=touched)
-        status = {**self._compared(this, latest), "operationState": state}
+        state = operations.retried(current.app, state)
+        comparison, outcome = self._step(current, state, latest)
+        state = operations.after(state, outcome, comparison.revision, self._clock.now())
+        touched = [resource.key for resource in comparison.resources]
+        source = current.spec.source
+        latest = self._compare(current, source, source.revision, touched=touched)
+        status = {**self._compared(current, latest), "operationState": state}
         changes: dict[str, Any] = {}
         if state["phase"] not in ("Running", "Terminating"):
             changes["operation"] = None
             is_whole = not dig(state, "operation", "sync", "resources")
             if state["phase"] == "Succeeded" and is_whole:
                 status["history"] = operations.with_history(
-                    status, this.spec.history_limit, this.now
+                    status, current.spec.history_limit, current.now
                 )
-        self._write(this.app, status, this.now, **changes)
-        wait_s = operations.retry_wait_s(state, this.now)
+        self._write(current.app, status, current.now, **changes)
+        wait_s = operations.retry_wait_s(state, current.now)
         return wait_s or (_LOOK_AGAIN_S if state["phase"] == "Running" else None)
 
-    def _step(self, this: _Pass, state: Status, latest: Comparison) -> tuple[Comparison, Outcome]:
+    def _step(
+        self, current: _Pass, state: Status, latest: Comparison
+    ) -> tuple[Comparison, SyncOutcome]:
         """Take one step of the operation at its own revision, which may not be the latest."""
         result = state["syncResult"]
         results = result.get("resources") or []
         pinned = Comparison(result["revision"], latest.resources, ())
         if state["phase"] == "Terminating":
-            return pinned, Outcome("Failed", "Operation terminated", results)
+            return pinned, SyncOutcome("Failed", "Operation terminated", results)
         sync = dig(state, "operation", "sync")
         if not sync:
             text = "Invalid operation request: no operation specified"
-            return pinned, Outcome("Error", text, results)
+            return pinned, SyncOutcome("Error", text, results)
         if sync.get("dryRun"):
-            return pinned, Outcome("Error", "dry runs are not supported here", results)
+            return pinned, SyncOutcome("Error", "dry runs are not supported here", results)
         source = read_source(result["source"])
         is_latest = result["revision"] in (latest.revision, source.revision)
-        wanted = latest
-        if source != this.spec.source or not is_latest:
-            wanted = self._compare(this, source, result["revision"])
-        return wanted, self._syncer.step(_work(this, sync, wanted, results))
+        comparison = latest
+        if source != current.spec.source or not is_latest:
+            comparison = self._compare(current, source, result["revision"])
+        return comparison, self._syncer.step(_work(current, sync, comparison, results))
 
     def _end(self, app: Manifest) -> float | None:
         """Delete what the Application delivered, then let it go."""
         finalizers = metadata(app).get("finalizers") or []
-        ours = [one for one in finalizers if one in _FINALIZERS]
+        ours = [finalizer for finalizer in finalizers if finalizer in _FINALIZERS]
         if not ours:
             return None
         name = str(metadata(app)["name"])
@@ -258,7 +267,11 @@ class Reconciler:
         keys.pop(identity(ObjectKey.of(app)), None)
         permits = read_project(project).permits
         owned = (self._owned(name, key) for key in keys.values())
-        live = [one for one in owned if one is not None and permits(ObjectKey.of(one))]
+        live = [
+            manifest
+            for manifest in owned
+            if manifest is not None and permits(ObjectKey.of(manifest))
+        ]
         remaining = delete_next_wave(
             self._cluster,
             live,
@@ -268,7 +281,7 @@ class Reconciler:
             for key in remaining:
                 self._follow(key.kind)
             return 0.0 if self._has_vanished(name, remaining) else _LOOK_AGAIN_S
-        kept = [one for one in finalizers if one not in ours]
+        kept = [finalizer for finalizer in finalizers if finalizer not in ours]
         patch = {
             "metadata": {
                 "finalizers": kept,
@@ -305,21 +318,26 @@ class Reconciler:
 
 
 def _work(
-    this: _Pass, sync: dict[str, Any], wanted: Comparison, results: list[dict[str, Any]]
-) -> Work:
+    current: _Pass, sync: dict[str, Any], comparison: Comparison, results: list[dict[str, Any]]
+) -> SyncOperation:
     selected = sync.get("resources") or []
     only = frozenset(
-        (one.get("group", ""), one.get("kind", ""), one.get("namespace", ""), one.get("name", ""))
-        for one in selected
+        (
+            entry.get("group", ""),
+            entry.get("kind", ""),
+            entry.get("namespace", ""),
+            entry.get("name", ""),
+        )
+        for entry in selected
     )
     options = sync.get("syncOptions")
-    policy = dig(this.app, "spec", "syncPolicy", default={}) or {}
-    return Work(
-        comparison=wanted,
-        destination=this.spec.destination_namespace,
-        options=this.spec.options if options is None else frozenset(options),
+    policy = dig(current.app, "spec", "syncPolicy", default={}) or {}
+    return SyncOperation(
+        comparison=comparison,
+        destination=current.spec.destination_namespace,
+        options=current.spec.options if options is None else frozenset(options),
         prune=bool(sync.get("prune")),
-        project=this.project,
+        project=current.project,
         only=only or None,
         results=results,
         namespace_metadata=dig(policy, "managedNamespaceMetadata", default={}) or {},

@@ -1,7 +1,7 @@
 """
 Where the manifests of an Application come from: repositories, revisions, folders.
 
-`Sources` is what delivery needs to know of git; `BareRepositories` answers from the bare
+`RepositorySources` is what delivery needs to know of git; `BareRepositories` answers from the bare
 repositories of the embedded forge on disk, whatever wrote them (the forge, git, a restore).
 Texts of errors are those of Argo CD's repo-server, because people and flows look for them.
 
@@ -35,7 +35,7 @@ class SourceError(OrderkitError):
     """The wanted manifests cannot be read; the message is the one of Argo CD's repo-server."""
 
 
-class Sources(Protocol):
+class RepositorySources(Protocol):
     """Repositories as an Application names them. Safe to use from several threads."""
 
     def resolve(self, repo_url: str, revision: str) -> CommitSha:
@@ -88,7 +88,7 @@ class BareRepositories:
         self._base_url, self._root = base_url.rstrip("/"), root
 
     def resolve(self, repo_url: str, revision: str) -> CommitSha:
-        """See `Sources.resolve`."""
+        """See `RepositorySources.resolve`."""
         if _FULL_SHA.fullmatch(revision):
             return CommitSha(revision)
         folder = self._folder(repo_url)
@@ -97,7 +97,7 @@ class BareRepositories:
     def read(
         self, repo_url: str, commit: CommitSha, path: str, *, recurse: bool
     ) -> Mapping[str, bytes]:
-        """See `Sources.read`."""
+        """See `RepositorySources.read`."""
         repository = _open(self._folder(repo_url))
         try:
             root = repository[commit].peel(pygit2.Tree)
@@ -112,7 +112,7 @@ class BareRepositories:
         return files
 
     def changed(self, repo_url: str, old: str, new: CommitSha) -> frozenset[str] | None:
-        """See `Sources.changed`."""
+        """See `RepositorySources.changed`."""
         if not _FULL_SHA.fullmatch(old):
             return None
         try:
@@ -124,16 +124,16 @@ class BareRepositories:
         return frozenset(file.path for delta in deltas for file in (delta.old_file, delta.new_file))
 
     def _folder(self, repo_url: str) -> Path:
-        prefix, _, rest = repo_url.partition(f"{self._base_url}/")
-        parts = rest.rstrip("/").removesuffix(".git").split("/")
+        prefix, _, repository_path = repo_url.partition(f"{self._base_url}/")
+        parts = repository_path.rstrip("/").removesuffix(".git").split("/")
         match parts:
             case [owner, name] if not prefix and _is_name(owner) and _is_name(name):
                 return self._root / owner / f"{name}.git"
         raise SourceError(_NO_REPOSITORY)
 
 
-def _is_name(part: str) -> bool:
-    return bool(_SAFE_NAME.fullmatch(part)) and part not in (".", "..")
+def _is_name(name: str) -> bool:
+    return bool(_SAFE_NAME.fullmatch(name)) and name not in (".", "..")
 
 
 def _open(folder: Path) -> pygit2.Repository:
@@ -148,9 +148,9 @@ def _loose_branch(folder: Path, revision: str) -> CommitSha | None:
     if not revision or revision == "HEAD" or not all(map(_is_name, revision.split("/"))):
         return None
     with suppress(OSError, UnicodeDecodeError):
-        found = (folder / "refs" / "heads" / revision).read_text("ascii").strip()
-        if _FULL_SHA.fullmatch(found):
-            return CommitSha(found)
+        sha = (folder / "refs" / "heads" / revision).read_text("ascii").strip()
+        if _FULL_SHA.fullmatch(sha):
+            return CommitSha(sha)
     return None
 
 
@@ -168,8 +168,8 @@ def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
     )
     for name in names:
         with suppress(KeyError, ValueError, pygit2.GitError):
-            found = repository.references[name].resolve().peel(pygit2.Commit)
-            return CommitSha(str(found.id))
+            commit = repository.references[name].resolve().peel(pygit2.Commit)
+            return CommitSha(str(commit.id))
     raise SourceError(f"unable to resolve '{revision}' to a commit SHA")
 
 

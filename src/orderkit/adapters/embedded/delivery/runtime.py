@@ -14,7 +14,7 @@ from contextlib import suppress
 from orderkit.adapters.embedded.controller import Controller
 from orderkit.adapters.embedded.delivery.index import Followed, Follower, Index
 from orderkit.adapters.embedded.delivery.reconcile import Reconciler
-from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
+from orderkit.adapters.embedded.delivery.refs import RepositorySources, SourceError
 from orderkit.adapters.embedded.delivery.targets import TargetLoader
 from orderkit.adapters.embedded.delivery.tracking import application_key
 from orderkit.core.names import CommitSha, RepoId
@@ -37,13 +37,13 @@ POLL_S = 3.0
 logger = logging.getLogger(__name__)
 
 
-class Delivery:
+class EmbeddedDelivery:
     """Argo CD's part of the embedded platform, on any cluster and any repositories."""
 
     def __init__(
         self,
         cluster: Cluster,
-        sources: Sources,
+        sources: RepositorySources,
         *,
         clock: Clock | None = None,
         poll_s: float = POLL_S,
@@ -110,11 +110,11 @@ class Delivery:
 
     def _is_composite(self, kind: Kind) -> bool:
         """Ask the cluster for what is not known to be composite: a wave may depend on it."""
-        wanted = (kind.group, kind.kind)
-        if wanted not in self._composites and "." in kind.group and not _is_built_in(kind):
+        kind_id = (kind.group, kind.kind)
+        if kind_id not in self._composites and "." in kind.group and not _is_built_in(kind):
             with suppress(NoSuchKindError):
                 self._composites = frozenset(map(_defined_kind, self._cluster.list(XRD).items))
-        return wanted in self._composites
+        return kind_id in self._composites
 
     def _poll(self) -> None:
         while not self._stopping.wait(self._poll_s):
@@ -122,7 +122,7 @@ class Delivery:
 
     def _look(self, pushed: str | RepoId | None) -> None:
         """Reconcile whoever follows a branch that moved in what they care for."""
-        for (followed, known), followers in self._index.branches(pushed).items():
+        for (followed, resolved), followers in self._index.branches(pushed).items():
             try:
                 now: str = self._sources.resolve(followed.repo_url, followed.revision)
             except SourceError:
@@ -130,13 +130,13 @@ class Delivery:
             except Exception:
                 logger.exception("cannot look at %s", followed.repo_url)
                 continue
-            if now != known:
-                self._moved(followed, known, CommitSha(now), followers)
+            if now != resolved:
+                self._moved(followed, resolved, CommitSha(now), followers)
 
     def _moved(
-        self, followed: Followed, known: str, now: CommitSha, followers: Iterable[Follower]
+        self, followed: Followed, resolved: str, now: CommitSha, followers: Iterable[Follower]
     ) -> None:
-        changed = self._sources.changed(followed.repo_url, known, now)
+        changed = self._sources.changed(followed.repo_url, resolved, now)
         for follower in followers:
             if follower.concerned_by(changed):
                 self._controller.enqueue(application_key(follower.app))

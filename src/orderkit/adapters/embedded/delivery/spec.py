@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.adapters.embedded.delivery.ignoring import Rule, read_rules
+from orderkit.adapters.embedded.delivery.ignoring import IgnoreRule, read_rules
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 
@@ -33,7 +33,7 @@ class InvalidSpecError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ApplicationSource:
     """The folder an Application delivers."""
 
     repo_url: str
@@ -71,12 +71,12 @@ class AppSpec:
     """What an Application wants."""
 
     project: str
-    source: Source
+    source: ApplicationSource
     destination_namespace: str
     automated: Automated | None
     options: frozenset[str]
     history_limit: int
-    ignored: tuple[Rule, ...] = ()
+    ignored: tuple[IgnoreRule, ...] = ()
 
 
 def read_spec(app: Manifest) -> AppSpec:
@@ -102,14 +102,14 @@ def read_spec(app: Manifest) -> AppSpec:
     )
 
 
-def _ignored(spec: Mapping[str, Any]) -> tuple[Rule, ...]:
+def _ignored(spec: Mapping[str, Any]) -> tuple[IgnoreRule, ...]:
     try:
         return read_rules(spec.get("ignoreDifferences") or ())
     except InvalidInputError as error:
         raise InvalidSpecError(str(error)) from error
 
 
-def read_source(source: Mapping[str, Any]) -> Source:
+def read_source(source: Mapping[str, Any]) -> ApplicationSource:
     """
     Read one source.
 
@@ -127,7 +127,7 @@ def read_source(source: Mapping[str, Any]) -> Source:
         raise InvalidSpecError(
             "spec.source.repoURL and either spec.source.path or spec.source.chart are required"
         )
-    return Source(
+    return ApplicationSource(
         repo_url=str(repo_url),
         revision=str(source.get("targetRevision") or "HEAD"),
         path=str(path),
@@ -191,9 +191,9 @@ def _automated(policy: Mapping[str, Any]) -> Automated | None:
 def _seconds(text: object, *, default: float) -> float:
     if text in (None, ""):
         return default
-    found = _DURATION.findall(str(text))
-    if "".join(number + unit for number, unit in found) == str(text):
-        return sum(float(number) * _UNIT_S[unit] for number, unit in found)
+    parts = _DURATION.findall(str(text))
+    if "".join(number + unit for number, unit in parts) == str(text):
+        return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
     if str(text).isdigit():
         return float(str(text))
     raise InvalidSpecError(f"{text!r} is no duration such as 5s or 3m")
@@ -206,8 +206,8 @@ def scope(app: Manifest, path: str) -> tuple[str, ...]:
     From the annotation ``manifest-generate-paths``: entries separated by ``;``, from the
     repository's root with a leading slash, else from the Application's own path. Empty: all.
     """
-    given = annotations_of(app).get(GENERATE_PATHS, "")
-    entries = [entry.strip() for entry in given.split(";") if entry.strip()]
+    annotation = annotations_of(app).get(GENERATE_PATHS, "")
+    entries = [entry.strip() for entry in annotation.split(";") if entry.strip()]
     folders = (
         entry.lstrip("/") if entry.startswith("/") else posixpath.join(path, entry)
         for entry in entries

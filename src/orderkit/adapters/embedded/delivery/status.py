@@ -12,7 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from orderkit.adapters.embedded.delivery.compare import Comparison, Condition, Resource, SyncCode
+from orderkit.adapters.embedded.delivery.compare import (
+    ApplicationCondition,
+    ComparedResource,
+    Comparison,
+    SyncCode,
+)
 from orderkit.core.argocd.health import Health, HealthStatus
 from orderkit.core.argocd.waves import wave_of
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Kind, Manifest, ObjectKey, dig
@@ -44,7 +49,11 @@ def status_of(app: Manifest) -> Status:
 
 
 def compared(
-    app: Manifest, comparison: Comparison, health: Health, extra: Iterable[Condition], now: datetime
+    app: Manifest,
+    comparison: Comparison,
+    health: Health,
+    extra: Iterable[ApplicationCondition],
+    now: datetime,
 ) -> Status:
     """Return the status after a comparison; the operation in it is left as it is."""
     status = status_of(app)
@@ -57,7 +66,7 @@ def compared(
         },
     }
     status["health"] = _health(status, health.status, health.message, now)
-    status["resources"] = [_resource(one) for one in comparison.resources]
+    status["resources"] = [_resource(resource) for resource in comparison.resources]
     status["conditions"] = _conditions(status, [*comparison.conditions, *extra], now)
     status["sourceType"] = "Directory"
     status["resourceHealthSource"] = "appTree"
@@ -65,7 +74,7 @@ def compared(
     return status
 
 
-def invalid(app: Manifest, condition: Condition, now: datetime) -> Status:
+def invalid(app: Manifest, condition: ApplicationCondition, now: datetime) -> Status:
     """Return the status of an Application whose spec is wrong; what it delivered stays listed."""
     status = status_of(app)
     status["sync"] = {**dig(status, "sync", default={}), "status": "Unknown"}
@@ -105,7 +114,7 @@ def _health(status: Status, code: HealthStatus, message: str, now: datetime) -> 
     return {**entry, "message": message} if message else entry
 
 
-def _resource(resource: Resource) -> Status:
+def _resource(resource: ComparedResource) -> Status:
     key = resource.key
     status: SyncCode = resource.status
     entry: Status = {
@@ -126,13 +135,15 @@ def _resource(resource: Resource) -> Status:
     return entry
 
 
-def _conditions(status: Status, conditions: Sequence[Condition], now: datetime) -> list[Status]:
+def _conditions(
+    status: Status, conditions: Sequence[ApplicationCondition], now: datetime
+) -> list[Status]:
     """Keep the time of a condition that says what it said before."""
     before = {
-        (one.get("type"), one.get("message")): one.get("lastTransitionTime")
-        for one in dig(status, "conditions", default=()) or ()
+        (condition.get("type"), condition.get("message")): condition.get("lastTransitionTime")
+        for condition in dig(status, "conditions", default=()) or ()
     }
-    unique = sorted({(one.type, one.message) for one in conditions})
+    unique = sorted({(condition.type, condition.message) for condition in conditions})
     return [
         {
             "type": type_,

@@ -25,19 +25,19 @@ from typing import Any, Literal
 
 from orderkit.adapters.embedded.delivery.compare import (
     FIELD_MANAGER,
+    ComparedResource,
     Comparer,
     Comparison,
     Identity,
-    Resource,
     identity,
 )
 from orderkit.adapters.embedded.delivery.health import IsComposite, live_health
 from orderkit.adapters.embedded.delivery.projects import Project
-from orderkit.adapters.embedded.delivery.prune import Code, Result, prune_object
+from orderkit.adapters.embedded.delivery.prune import Code, PruneResult, prune_object
 from orderkit.adapters.embedded.delivery.spec import is_deleting
 from orderkit.core.argocd.health import Health, HealthStatus
 from orderkit.core.argocd.waves import (
-    Step,
+    SyncStep,
     apply_step,
     prune_step,
     sync_options,
@@ -71,12 +71,12 @@ _PHASES: dict[Code, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SyncTask:
     """A step of the sync with its object and what became of it so far."""
 
-    step: Step
-    resource: Resource
-    result: Result | None = None
+    step: SyncStep
+    resource: ComparedResource
+    result: PruneResult | None = None
     phase: str = ""
     """Empty (not begun), Running, Succeeded or Failed."""
 
@@ -90,7 +90,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SyncOperation:
     """One operation: what to bring about, and what it did before."""
 
     comparison: Comparison
@@ -105,7 +105,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SyncOutcome:
     """Where the operation stands after the step."""
 
     phase: Phase
@@ -119,27 +119,29 @@ class Syncer:
     def __init__(self, cluster: Cluster, comparer: Comparer, is_composite: IsComposite) -> None:
         self._cluster, self._comparer, self._is_composite = cluster, comparer, is_composite
 
-    def step(self, work: Work) -> Outcome:
+    def step(self, work: SyncOperation) -> SyncOutcome:
         """Bring the operation as far as it gets now. Idempotent; never waits for health."""
         refused = _refusal(work)
         if refused is not None:
             return refused
         tasks = _tasks(work)
         namespace = self._missing_namespace(work)
-        invalid = [found for task in tasks if (found := self._invalid(task, tasks, work))]
+        invalid = [
+            invalid_task for task in tasks if (invalid_task := self._invalid(task, tasks, work))
+        ]
         if namespace and (refusal := work.project.refusal(NAMESPACE, None)):
-            resource = Resource(ObjectKey.of(namespace), namespace, None, "OutOfSync")
-            invalid.append(_unfit(Task(apply_step(namespace), resource), refusal))
+            resource = ComparedResource(ObjectKey.of(namespace), namespace, None, "OutOfSync")
+            invalid.append(_unfit(SyncTask(apply_step(namespace), resource), refusal))
         if invalid:
             return _outcome("Failed", "one or more synchronization tasks are not valid", invalid)
-        made = self._apply(namespace) if namespace else Result("Synced", "")
-        if made.code == "SyncFailed":
-            text = f"the namespace failed to apply, reason: {made.message}"
-            return Outcome("Failed", text, [])
+        namespace_result = self._apply(namespace) if namespace else PruneResult("Synced", "")
+        if namespace_result.code == "SyncFailed":
+            text = f"the namespace failed to apply, reason: {namespace_result.message}"
+            return SyncOutcome("Failed", text, [])
         outcome = self._run(tasks, work)
         return replace(outcome, results=_with_finished(work.results, tasks, outcome.results))
 
-    def _run(self, tasks: list[Task], work: Work) -> Outcome:
+    def _run(self, tasks: list[SyncTask], work: SyncOperation) -> SyncOutcome:
         groups = len(waves(task.step for task in tasks))
         while True:
             tasks = [self._observed(task) for task in tasks]
@@ -164,39 +166,39 @@ class Syncer:
             if all(task.phase for task in tasks):
                 return _outcome("Succeeded", "successfully synced (all tasks run)", tasks)
 
-    def _run_wave(self, tasks: list[Task], wave: int, work: Work) -> list[Task]:
+    def _run_wave(self, tasks: list[SyncTask], wave: int, work: SyncOperation) -> list[SyncTask]:
         """Prune first, then apply kind by kind; a failure stops after its kind."""
-        done: dict[ObjectKey, Task] = {}
+        results: dict[ObjectKey, SyncTask] = {}
         mine = [task for task in tasks if task.step.wave == wave and not task.phase]
         for task in sorted(mine, key=lambda task: not task.step.prune):
-            failed = [one for one in done.values() if one.phase == "Failed"]
+            failed = [task_run for task_run in results.values() if task_run.phase == "Failed"]
             if failed and failed[-1].key.kind != task.key.kind:
                 break
             result = self._do(task, work)
-            done[task.key] = replace(task, result=result, phase=_PHASES[result.code])
-        return [done.get(task.key, task) for task in tasks]
+            results[task.key] = replace(task, result=result, phase=_PHASES[result.code])
+        return [results.get(task.key, task) for task in tasks]
 
-    def _do(self, task: Task, work: Work) -> Result:
+    def _do(self, task: SyncTask, work: SyncOperation) -> PruneResult:
         if task.step.prune:
             live = task.resource.live or {}
             return prune_object(self._cluster, live, is_allowed=work.prune, options=work.options)
         respected = task.resource.respected if RESPECT in work.options else None
         if task.resource.status == "Synced" and (respected or not task.resource.respected):
-            return Result("Synced", f"{_said(task.key)} unchanged")
+            return PruneResult("Synced", f"{_said(task.key)} unchanged")
         return self._apply(respected or task.resource.target or {})
 
-    def _apply(self, target: Manifest) -> Result:
-        wanted = copy.deepcopy(target)
+    def _apply(self, target: Manifest) -> PruneResult:
+        manifest = copy.deepcopy(target)
         for server_set in _SERVER_SET:
-            metadata(wanted).pop(server_set, None)
+            metadata(manifest).pop(server_set, None)
         try:
-            self._cluster.apply(wanted, owner=FIELD_MANAGER, force=True)
+            self._cluster.apply(manifest, owner=FIELD_MANAGER, force=True)
         except OrderkitError as error:
-            return Result("SyncFailed", str(error))
-        key = ObjectKey.of(wanted)
+            return PruneResult("SyncFailed", str(error))
+        key = ObjectKey.of(manifest)
         if (key.kind.group, key.kind.kind) == (CRD.group, CRD.kind):
-            self._await_served(wanted)
-        return Result("Synced", f"{_said(key)} serverside-applied")
+            self._await_served(manifest)
+        return PruneResult("Synced", f"{_said(key)} serverside-applied")
 
     def _await_served(self, crd: Manifest) -> None:
         """Wait until a new kind is served, as Argo CD does, so that its objects can follow."""
@@ -209,7 +211,7 @@ class Syncer:
         while not all(map(self._cluster.serves, kinds)) and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _observed(self, task: Task) -> Task:
+    def _observed(self, task: SyncTask) -> SyncTask:
         """Look at the health of an applied object; one that vanished is to be applied again."""
         if task.phase != "Running" or task.result is None:
             return task
@@ -223,13 +225,15 @@ class Syncer:
             return replace(task, phase="Failed", result=_noted(task.result, verdict))
         return task
 
-    def _is_leaving(self, task: Task) -> bool:
+    def _is_leaving(self, task: SyncTask) -> bool:
         if task.result is None or task.result.code != "Pruned":
             return False
         live = self._comparer.live(task.key)
         return live is not None and is_deleting(live)
 
-    def _invalid(self, task: Task, tasks: Iterable[Task], work: Work) -> Task | None:
+    def _invalid(
+        self, task: SyncTask, tasks: Iterable[SyncTask], work: SyncOperation
+    ) -> SyncTask | None:
         """Return a task that cannot be tried, with the reason; None if it can."""
         if task.resource.refusal:
             return _unfit(task, task.resource.refusal)
@@ -237,7 +241,7 @@ class Syncer:
             return None
         return _unserved(task, work.destination)
 
-    def _may_try(self, task: Task, tasks: Iterable[Task], work: Work) -> bool:
+    def _may_try(self, task: SyncTask, tasks: Iterable[SyncTask], work: SyncOperation) -> bool:
         """Say whether a task's kind is served, or is allowed to appear during this sync."""
         if task.resource.is_served or self._cluster.serves(task.key.kind):
             return True
@@ -247,7 +251,7 @@ class Syncer:
             other.step.creates == ("kind", kind.group, kind.kind) for other in tasks
         )
 
-    def _missing_namespace(self, work: Work) -> Manifest | None:
+    def _missing_namespace(self, work: SyncOperation) -> Manifest | None:
         """
         Return the destination to be made for ``CreateNamespace=true``, if it is to be made.
 
@@ -257,7 +261,7 @@ class Syncer:
         if "CreateNamespace=true" not in work.options or not namespace:
             return None
         key = ObjectKey(NAMESPACE, namespace)
-        if any(identity(one.key) == identity(key) for one in work.comparison.resources):
+        if any(identity(resource.key) == identity(key) for resource in work.comparison.resources):
             return None
         if self._comparer.live(key) is not None and not work.namespace_metadata:
             return None
@@ -273,41 +277,51 @@ def _said(key: ObjectKey) -> str:
     return f"{str(key.kind).lower()}/{key.name}"
 
 
-def _refusal(work: Work) -> Outcome | None:
+def _refusal(work: SyncOperation) -> SyncOutcome | None:
     errors = work.comparison.errors
     if errors:
         text = ";".join(f"{error.type}: {error.message}" for error in errors)
-        return Outcome("Error", text, list(work.results))
-    shared = [one for one in work.comparison.conditions if one.type == "SharedResourceWarning"]
+        return SyncOutcome("Error", text, list(work.results))
+    shared = [
+        condition
+        for condition in work.comparison.conditions
+        if condition.type == "SharedResourceWarning"
+    ]
     if shared and "FailOnSharedResource=true" in work.options:
-        return Outcome("Failed", f"Shared resource found: {shared[0].message}", [])
+        return SyncOutcome("Failed", f"Shared resource found: {shared[0].message}", [])
     return None
 
 
-def _tasks(work: Work) -> list[Task]:
+def _tasks(work: SyncOperation) -> list[SyncTask]:
     """Order what the operation has to do and add what it did before."""
-    resources = {one.key: one for one in work.comparison.resources if _is_selected(one, work.only)}
+    resources = {
+        resource.key: resource
+        for resource in work.comparison.resources
+        if _is_selected(resource, work.only)
+    }
     steps = [
-        apply_step(one.target) if one.target is not None else prune_step(one.live or {})
-        for one in resources.values()
+        apply_step(resource.target)
+        if resource.target is not None
+        else prune_step(resource.live or {})
+        for resource in resources.values()
     ]
     last = {
         key
-        for key, one in resources.items()
-        if "PruneLast=true" in work.options | sync_options(one.live or {})
+        for key, resource in resources.items()
+        if "PruneLast=true" in work.options | sync_options(resource.live or {})
     }
     before = {_result_identity(result): result for result in work.results}
     return [
-        _with_result(Task(step, resources[step.key]), before.get(identity(step.key)))
+        _with_result(SyncTask(step, resources[step.key]), before.get(identity(step.key)))
         for step in sync_order(steps, prune_last=last)
     ]
 
 
-def _is_selected(resource: Resource, only: frozenset[Identity] | None) -> bool:
+def _is_selected(resource: ComparedResource, only: frozenset[Identity] | None) -> bool:
     if only is None:
         return True
-    group, kind, _, name = found = identity(resource.key)
-    return found in only or (group, kind, "", name) in only
+    group, kind, _, name = resource_id = identity(resource.key)
+    return resource_id in only or (group, kind, "", name) in only
 
 
 def _result_identity(result: dict[str, Any]) -> Identity:
@@ -319,57 +333,58 @@ def _result_identity(result: dict[str, Any]) -> Identity:
     )
 
 
-def _with_result(task: Task, before: dict[str, Any] | None) -> Task:
+def _with_result(task: SyncTask, before: dict[str, Any] | None) -> SyncTask:
     if before is None or before.get("status") not in _PHASES:
         return task
-    result = Result(before["status"], str(before.get("message", "")))
+    result = PruneResult(before["status"], str(before.get("message", "")))
     return replace(task, result=result, phase=str(before.get("hookPhase", "")))
 
 
 def _with_finished(
-    before: Sequence[dict[str, Any]], tasks: Iterable[Task], now: list[dict[str, Any]]
+    before: Sequence[dict[str, Any]], tasks: Iterable[SyncTask], now: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Keep the results of objects that are gone since (pruned in an earlier wave)."""
     present = {identity(task.key) for task in tasks}
-    return [one for one in before if _result_identity(one) not in present] + now
+    return [result for result in before if _result_identity(result) not in present] + now
 
 
-def _noted(result: Result, verdict: Health | None) -> Result:
+def _noted(result: PruneResult, verdict: Health | None) -> PruneResult:
     return replace(result, message=verdict.message) if verdict and verdict.message else result
 
 
-def _unserved(task: Task, destination: str) -> Task:
+def _unserved(task: SyncTask, destination: str) -> SyncTask:
     kind = task.key.kind
-    place = f"{task.key.namespace or destination}/{task.key.name}"
+    namespaced_name = f"{task.key.namespace or destination}/{task.key.name}"
     text = (
         f"The Kubernetes API could not find {kind.group}/{kind.kind} for requested resource "
-        f'{place}. Make sure the "{kind.kind}" CRD is installed on the destination cluster.'
+        f'{namespaced_name}. Make sure the "{kind.kind}" CRD is installed on the destination '
+        "cluster."
     )
     return _unfit(task, text)
 
 
-def _unfit(task: Task, text: str) -> Task:
+def _unfit(task: SyncTask, text: str) -> SyncTask:
     """Return a task that was found unfit before anything was tried; it has no phase."""
-    return replace(task, result=Result("SyncFailed", text), phase="")
+    return replace(task, result=PruneResult("SyncFailed", text), phase="")
 
 
-def _waiting(what: str, tasks: Sequence[Task]) -> str:
-    more = f" and {len(tasks) - 1} more resources" if len(tasks) > 1 else ""
-    return f"waiting for {what} {tasks[0]}{more}"
+def _waiting(phase: str, tasks: Sequence[SyncTask]) -> str:
+    rest_note = f" and {len(tasks) - 1} more resources" if len(tasks) > 1 else ""
+    return f"waiting for {phase} {tasks[0]}{rest_note}"
 
 
-def _failed(text: str, failed: Sequence[Task], tasks: Sequence[Task]) -> Outcome:
+def _failed(text: str, failed: Sequence[SyncTask], tasks: Sequence[SyncTask]) -> SyncOutcome:
     results = [task.result for task in failed if task.result]
-    reasons = sorted({one.message for one in results if one.code == "SyncFailed"})
+    reasons = sorted({result.message for result in results if result.code == "SyncFailed"})
     reason = f", reason: {','.join(reasons)}" if reasons else ""  # a bad health is no reason
     return _outcome("Failed", f"{text}{reason}", tasks)
 
 
-def _outcome(phase: Phase, message: str, tasks: Sequence[Task]) -> Outcome:
-    return Outcome(phase, message, [_entry(task) for task in tasks if task.result is not None])
+def _outcome(phase: Phase, message: str, tasks: Sequence[SyncTask]) -> SyncOutcome:
+    return SyncOutcome(phase, message, [_entry(task) for task in tasks if task.result is not None])
 
 
-def _entry(task: Task) -> dict[str, Any]:
+def _entry(task: SyncTask) -> dict[str, Any]:
     key, result = task.key, task.result
     return {
         "group": key.kind.group,

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
-from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
-from orderkit.adapters.embedded.delivery.spec import Source
+from orderkit.adapters.embedded.delivery.refs import RepositorySources, SourceError
+from orderkit.adapters.embedded.delivery.spec import ApplicationSource
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
@@ -40,15 +40,15 @@ class Targets:
 
 
 class TargetLoader:
-    """Reads folders through `Sources` and remembers them. Safe to use from several threads."""
+    """Reads folders through `RepositorySources` and remembers them. Thread-safe."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: RepositorySources) -> None:
         self._sources = sources
         self._kept: OrderedDict[_Place, Targets] = OrderedDict()
         self._parse = lru_cache(_KEPT_FILES)(_parse)  # a new commit changes few files of a folder
         self._lock = threading.Lock()
 
-    def load(self, source: Source, revision: str) -> Targets:
+    def load(self, source: ApplicationSource, revision: str) -> Targets:
         """
         Return the manifests of a folder at a branch, tag or commit.
 
@@ -57,10 +57,10 @@ class TargetLoader:
         """
         try:
             commit = self._sources.resolve(source.repo_url, revision)
-            place = (source.repo_url, commit, source.path, source.recurse)
+            source_key = (source.repo_url, commit, source.path, source.recurse)
             with self._lock:
-                kept = self._kept.get(place)
-            return kept or self._keep(place, self._read(place))
+                kept = self._kept.get(source_key)
+            return kept or self._keep(source_key, self._read(source_key))
         except SourceError as error:
             text = str(error)
             code = "" if text.startswith("rpc error") else "rpc error: code = Unknown desc = "
@@ -71,18 +71,20 @@ class TargetLoader:
     def forget(self, repo_url: str) -> None:
         """Read a repository again even where the commit is known (a hard refresh)."""
         with self._lock:
-            for place in [place for place in self._kept if place[0] == repo_url]:
-                del self._kept[place]
+            for source_key in [
+                source_key for source_key in self._kept if source_key[0] == repo_url
+            ]:
+                del self._kept[source_key]
 
-    def _keep(self, place: _Place, targets: Targets) -> Targets:
+    def _keep(self, source_key: _Place, targets: Targets) -> Targets:
         with self._lock:
-            self._kept[place] = targets
+            self._kept[source_key] = targets
             while len(self._kept) > _KEPT_FOLDERS:
                 self._kept.popitem(last=False)
         return targets
 
-    def _read(self, place: _Place) -> Targets:
-        repo_url, commit, path, recurse = place
+    def _read(self, source_key: _Place) -> Targets:
+        repo_url, commit, path, recurse = source_key
         files = self._sources.read(repo_url, commit, path, recurse=recurse)
         manifests: list[Manifest] = []
         for name, data in sorted(files.items()):

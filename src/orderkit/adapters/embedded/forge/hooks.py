@@ -58,7 +58,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HookOwner:
     """Where webhooks belong to: one of the two ids is 0."""
 
     repo_id: int = 0
@@ -71,7 +71,7 @@ class Hooks:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def create(self, place: Place, settings: HookSettings) -> Hook:
+    def create(self, place: HookOwner, settings: HookSettings) -> Hook:
         """Add a webhook, also beside one of the same address."""
         now = timestamp()
         new_id = self._store.insert(
@@ -86,7 +86,7 @@ class Hooks:
         )
         return Hook(new_id, place.repo_id, place.owner_id, settings, now, now)
 
-    def of(self, place: Place) -> list[Hook]:
+    def of(self, place: HookOwner) -> list[Hook]:
         """Return the webhooks of a repository or organisation, oldest first."""
         rows = self._store.rows(
             "SELECT * FROM hooks WHERE repo_id IS ? AND owner_id IS ? ORDER BY id",
@@ -95,7 +95,7 @@ class Hooks:
         )
         return [_hook(row) for row in rows]
 
-    def find(self, place: Place, hook_id: int) -> Hook | None:
+    def find(self, place: HookOwner, hook_id: int) -> Hook | None:
         """Return one of them, or None."""
         return next((hook for hook in self.of(place) if hook.id == hook_id), None)
 

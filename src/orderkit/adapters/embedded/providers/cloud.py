@@ -20,14 +20,13 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from orderkit.adapters.embedded.assembly.site import Site
-from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
 from orderkit.adapters.embedded.providers.crds import crd
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
-    Outcome,
-    reconcile,
+    Twin,
+    VisitOutcome,
 )
 from orderkit.core.objects.conditions import AVAILABLE, CREATING
 from orderkit.core.objects.kube_objects import (
@@ -46,7 +45,7 @@ _SECRET_KEYS = ("private_key", "attribute.private_key")
 
 
 @dataclass(frozen=True, slots=True)
-class CloudWanted:
+class CloudSettings:
     """Which kinds a twin looks after, and how long its things take to be ready."""
 
     kinds: tuple[Kind, ...]
@@ -69,49 +68,32 @@ def external_crd() -> Manifest:
     return crd(EXTERNAL, namespaced=False, spec=spec)
 
 
-class CloudTwin:
+class CloudTwin(Twin):
     """The controllers of the managed kinds of one provider."""
 
-    def __init__(self, site: Site, wanted: CloudWanted) -> None:
-        self._site, self._delay_s = site, wanted.delay_s
-        self._controllers = [self._controller(kind) for kind in wanted.kinds]
+    def __init__(self, site: ReconcilerContext, wanted: CloudSettings) -> None:
+        super().__init__(site)
+        self._delay_s = wanted.delay_s
+        self._look_after({f"cloud/{kind}": kind for kind in wanted.kinds}, workers=1)
 
-    def _controller(self, kind: Kind) -> Controller:
-        made = Controller(
-            f"cloud/{kind}",
-            self._site.cluster,
-            lambda key: reconcile(self._site, key, self._visit, self._leave),
-            workers=1,
-            backoff=Backoff(first_s=0.2, longest_s=10.0),
-        )
-        made.watch(kind)
-        return made
-
-    def start(self) -> None:
-        for running in self._controllers:
-            running.start()
-
-    def stop(self) -> None:
-        side_by_side([running.stop for running in self._controllers])
-
-    def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
         name = annotations_of(managed).get(EXTERNAL_NAME)
         if not name:
             own = {EXTERNAL_NAME: metadata(managed)["name"]}
             self._site.patch_metadata(managed, {"annotations": own})
-            return Outcome(CREATING, again_s=0.0)
+            return VisitOutcome(CREATING, again_s=0.0)
         existing = self._site.cluster.get(record_key(managed, name))
         if existing is None and not allowed.create:
-            return Outcome(UNAVAILABLE)
+            return VisitOutcome(UNAVAILABLE)
         created = str(dig(existing or {}, "spec", "createdAt", default="")) or self._now()
         if existing is None or allowed.update:
             self._site.cluster.apply(_record(managed, name, created), owner=OWNER)
         left_s = self._delay_s - self._age_s(created)
         if left_s > 0:
-            return Outcome(CREATING, again_s=left_s)
+            return VisitOutcome(CREATING, again_s=left_s)
         self._write_secret(managed, name)
         known = {**dig(managed, "spec", "forProvider", default={}), "id": name}
-        return Outcome(AVAILABLE, status={"atProvider": known})
+        return VisitOutcome(AVAILABLE, status={"atProvider": known})
 
     def _now(self) -> str:
         return self._site.clock.now().isoformat()

@@ -36,7 +36,7 @@ _COLUMNS = (
 _READINESS = ("SuccessfulCreate", "DeriveFromObject", "AllTrue", "DeriveFromCelQuery")
 
 
-def managed_crd(kind: Kind, for_provider: Schema = OPEN, **more: Schema) -> Manifest:
+def managed_crd(kind: Kind, for_provider: Schema = OPEN, **properties: Schema) -> Manifest:
     """Return the CRD of a managed resource, namespaced if its group is of the new flavour."""
     modern = is_modern(kind)
     config = "ClusterProviderConfig" if modern else "ProviderConfig"
@@ -54,7 +54,7 @@ def managed_crd(kind: Kind, for_provider: Schema = OPEN, **more: Schema) -> Mani
                 "required": ["name"],
                 "properties": {"name": _TEXT, "namespace": _TEXT},
             },
-            **more,
+            **properties,
         },
     }
     return crd(kind, namespaced=modern, spec=spec, status=OPEN, categories=("managed",))
@@ -89,10 +89,13 @@ def object_crd(kind: Kind) -> Manifest:
 def config_crds(kind: Kind, version: str) -> list[Manifest]:
     """Return the CRDs of the configs that a managed kind refers to."""
     group = config_group(kind)
-    own = crd(Kind(group, version, "ProviderConfig"), namespaced=is_modern(kind), spec=OPEN)
+    config_crd = crd(Kind(group, version, "ProviderConfig"), namespaced=is_modern(kind), spec=OPEN)
     if not is_modern(kind):
-        return [own]
-    return [own, crd(Kind(group, version, "ClusterProviderConfig"), namespaced=False, spec=OPEN)]
+        return [config_crd]
+    return [
+        config_crd,
+        crd(Kind(group, version, "ClusterProviderConfig"), namespaced=False, spec=OPEN),
+    ]
 
 
 def crd(

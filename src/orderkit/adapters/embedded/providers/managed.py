@@ -9,10 +9,11 @@ Called by ``objects`` and ``cloud``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
+from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
@@ -36,7 +37,7 @@ class ManagedError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class VisitOutcome:
     """What became of one round."""
 
     ready: Condition
@@ -72,13 +73,13 @@ class Allowed:
         return cls(*(policy in named for policy in ("Observe", "Create", "Update", "Delete")))
 
 
-Visit = Callable[[Manifest, Allowed], Outcome]
+Visit = Callable[[Manifest, Allowed], VisitOutcome]
 """Bring what a managed resource stands for to its wanted state; raises ManagedError."""
 Leave = Callable[[Manifest, Allowed], bool]
 """Take it away as far as allowed; True once nothing is left to do."""
 
 
-def reconcile(site: Site, key: ObjectKey, visit: Visit, leave: Leave) -> float | None:
+def reconcile(site: ReconcilerContext, key: ObjectKey, visit: Visit, leave: Leave) -> float | None:
     """
     Do one round for a managed resource and write what came of it. Idempotent.
 
@@ -99,7 +100,41 @@ def reconcile(site: Site, key: ObjectKey, visit: Visit, leave: Leave) -> float |
         raise
 
 
-def _round(site: Site, managed: Manifest, visit: Visit, leave: Leave) -> float | None:
+class Twin:
+    """Looks after the managed resources of some kinds: one controller for each."""
+
+    def __init__(self, site: ReconcilerContext) -> None:
+        self._site = site
+        self._controllers: list[Controller] = []
+
+    def _look_after(self, kinds: Mapping[str, Kind], *, workers: int = 2) -> None:
+        """Make a controller for each kind, by the controller's name."""
+        for name, kind in kinds.items():
+            controller = Controller(
+                name,
+                self._site.cluster,
+                lambda key: reconcile(self._site, key, self._visit, self._leave),
+                workers=workers,
+                backoff=Backoff(first_s=0.2, longest_s=10.0),
+            )
+            controller.watch(kind)
+            self._controllers.append(controller)
+
+    def start(self) -> None:
+        for controller in self._controllers:
+            controller.start()
+
+    def stop(self) -> None:
+        side_by_side([controller.stop for controller in self._controllers])
+
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
+        raise NotImplementedError
+
+    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+        raise NotImplementedError
+
+
+def _round(site: ReconcilerContext, managed: Manifest, visit: Visit, leave: Leave) -> float | None:
     allowed = Allowed.of(managed)
     if annotations_of(managed).get(PAUSED) == "true" or not allowed.observe:
         site.write_status(managed, _PAUSED)
@@ -115,7 +150,9 @@ def _round(site: Site, managed: Manifest, visit: Visit, leave: Leave) -> float |
     return outcome.again_s
 
 
-def _farewell(site: Site, managed: Manifest, allowed: Allowed, leave: Leave) -> float | None:
+def _farewell(
+    site: ReconcilerContext, managed: Manifest, allowed: Allowed, leave: Leave
+) -> float | None:
     if not leave(managed, allowed):
         site.write_status(managed, DELETING, RECONCILE_SUCCESS)
         return 0.1
@@ -123,7 +160,7 @@ def _farewell(site: Site, managed: Manifest, allowed: Allowed, leave: Leave) -> 
     return None
 
 
-def _check_config(site: Site, managed: Manifest) -> None:
+def _check_config(site: ReconcilerContext, managed: Manifest) -> None:
     """A provider does nothing without its config; its kind has the group of all its kinds."""
     kind = Kind.of(managed)
     reference = dig(managed, "spec", "providerConfigRef", default={}) or {}

@@ -18,14 +18,13 @@ import copy
 import threading
 from collections.abc import Iterable
 
-from orderkit.adapters.embedded.assembly.site import Site
-from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
     ManagedError,
-    Outcome,
-    reconcile,
+    Twin,
+    VisitOutcome,
 )
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.conditions import AVAILABLE, Condition
@@ -37,34 +36,17 @@ MODERN = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")
 CONFIG_VERSION = "v1alpha1"
 
 
-class ObjectTwin:
+class ObjectTwin(Twin):
     """The controllers of both flavours of Object."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, site: ReconcilerContext) -> None:
+        super().__init__(site)
         self._lock = threading.Lock()
         self._targets: dict[ObjectKey, set[ObjectKey]] = {}
         """Target: the Objects that are about it."""
-        self._controllers = [self._controller(kind) for kind in (LEGACY, MODERN)]
+        self._look_after({f"object/{kind.group}": kind for kind in (LEGACY, MODERN)})
 
-    def _controller(self, kind: Kind) -> Controller:
-        made = Controller(
-            f"object/{kind.group}",
-            self._site.cluster,
-            lambda key: reconcile(self._site, key, self._visit, self._leave),
-            backoff=Backoff(first_s=0.2, longest_s=10.0),
-        )
-        made.watch(kind)
-        return made
-
-    def start(self) -> None:
-        for running in self._controllers:
-            running.start()
-
-    def stop(self) -> None:
-        side_by_side([running.stop for running in self._controllers])
-
-    def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
         _refuse_what_is_not_done(managed)
         wanted = target_of(managed)
         self._follow(managed, wanted)
@@ -72,8 +54,8 @@ class ObjectTwin:
         if (seen is None and allowed.create) or (seen is not None and allowed.update):
             seen = self._applied(managed, wanted, new=seen is None)
         if seen is None:
-            return Outcome(UNAVAILABLE, status={"atProvider": {}})
-        return Outcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
+            return VisitOutcome(UNAVAILABLE, status={"atProvider": {}})
+        return VisitOutcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
 
     def _applied(self, managed: Manifest, wanted: Manifest, *, new: bool) -> Manifest:
         owner = f"provider-kubernetes/{metadata(managed)['name']}"

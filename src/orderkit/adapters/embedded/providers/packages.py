@@ -22,11 +22,11 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.events import OWNER, EventRecorder
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.controller import Controller, side_by_side
 from orderkit.adapters.embedded.providers import objects
-from orderkit.adapters.embedded.providers.cloud import CloudTwin, CloudWanted, external_crd
+from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
 from orderkit.core.errors import ConflictError
 from orderkit.core.objects.conditions import Condition
@@ -49,7 +49,7 @@ class _Twin(Protocol):
     def stop(self) -> None: ...
 
 
-Make = Callable[[Site], _Twin]
+Make = Callable[[ReconcilerContext], _Twin]
 
 
 class UnknownTwinError(ValueError):
@@ -62,7 +62,7 @@ class Providers:
     def __init__(self, cluster: Cluster, *, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
         chance = random.Random()  # noqa: S311 - no secret; the twins apply one thing at a time
-        self._site = Site(cluster, {}, Recorder(cluster, clock), clock, chance)
+        self._site = ReconcilerContext(cluster, {}, EventRecorder(cluster, clock), clock, chance)
         self._running: dict[ObjectKey, tuple[str, _Twin]] = {}
         self._controller = Controller("providers", cluster, self._patiently, workers=1)
         self._controller.watch(PROVIDER)
@@ -104,13 +104,13 @@ class Providers:
         self._site.write_status(provider, _INSTALLED, _HEALTHY)
         return None
 
-    def _begin(self, key: ObjectKey, asked: str, make: Make) -> None:
-        if key in self._running and self._running[key][0] == asked:
+    def _begin(self, key: ObjectKey, twin_name: str, make: Make) -> None:
+        if key in self._running and self._running[key][0] == twin_name:
             return
         self._end(key)
         twin = make(self._site)
         twin.start()
-        self._running[key] = asked, twin
+        self._running[key] = twin_name, twin
 
     def _end(self, key: ObjectKey) -> None:
         _, twin = self._running.pop(key, ("", None))
@@ -128,42 +128,42 @@ def _served(crd: Manifest) -> Kind:
 
 
 def _wanted(provider: Manifest) -> tuple[list[Manifest], Make]:
-    asked = annotations_of(provider).get(TWIN)
-    if asked == "objects":
+    twin_name = annotations_of(provider).get(TWIN)
+    if twin_name == "objects":
         crds = [object_crd(kind) for kind in (objects.LEGACY, objects.MODERN)]
         for kind in (objects.LEGACY, objects.MODERN):
             crds += config_crds(kind, objects.CONFIG_VERSION)
         return crds, objects.ObjectTwin
-    if asked == "cloud":
-        wanted = CloudWanted(_kinds(provider), _delay_s(provider))
-        crds = [external_crd(), *(managed_crd(kind) for kind in wanted.kinds)]
-        for kind in {each.group: each for each in wanted.kinds}.values():
+    if twin_name == "cloud":
+        cloud = CloudSettings(_kinds(provider), _delay_s(provider))
+        crds = [external_crd(), *(managed_crd(kind) for kind in cloud.kinds)]
+        for kind in {provided_kind.group: provided_kind for provided_kind in cloud.kinds}.values():
             crds += config_crds(kind, CLOUD_CONFIG_VERSION)
-        return crds, lambda site: CloudTwin(site, wanted)
+        return crds, lambda site: CloudTwin(site, cloud)
     name = provider["metadata"]["name"]
     raise UnknownTwinError(
         f'the embedded platform has no twin for "{name}"; its annotation {TWIN} may be objects or '
-        f"cloud, and is {asked!r}"
+        f"cloud, and is {twin_name!r}"
     )
 
 
 def _kinds(provider: Manifest) -> tuple[Kind, ...]:
     """Read kinds as kubectl writes them: ``Kind.version.group``."""
-    found = []
+    kinds = []
     for text in annotations_of(provider).get(KINDS, "").replace(",", " ").split():
-        kind, _, rest = text.partition(".")
-        version, _, group = rest.partition(".")
+        kind, _, version_and_group = text.partition(".")
+        version, _, group = version_and_group.partition(".")
         if not (kind and re.fullmatch(r"v[0-9][a-z0-9]*", version) and "." in group):
             raise UnknownTwinError(f"{KINDS}: '{text}' is no Kind.version.group")
-        found.append(Kind(group, version, kind))
-    if not found:
+        kinds.append(Kind(group, version, kind))
+    if not kinds:
         raise UnknownTwinError(f"{KINDS} names no kind")
-    return tuple(found)
+    return tuple(kinds)
 
 
 def _delay_s(provider: Manifest) -> float:
     text = annotations_of(provider).get(DELAY, f"{_DELAY_S:g}s")
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)s", text)
-    if found is None:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)s", text)
+    if match is None:
         raise UnknownTwinError(f"{DELAY}: '{text}' is no number of seconds, for example 2s")
-    return float(found[1])
+    return float(match[1])

@@ -29,8 +29,8 @@ class Twin:
     @property
     def station(self) -> Station:
         """Import it: most pipelines call one or none."""
-        found: Station = getattr(importlib.import_module(self.module), self.function)
-        return found
+        station: Station = getattr(importlib.import_module(self.module), self.function)
+        return station
 
 
 TWINS: Mapping[str, Twin] = {
@@ -60,20 +60,20 @@ class Chosen:
 
 def package_name(package: str) -> str:
     """Return the last part of a package's path, without registry, tag and digest."""
-    found = _PACKAGE.match(package)
-    return found["name"] if found else ""
+    match = _PACKAGE.match(package)
+    return match["name"] if match else ""
 
 
-def choose(packages: Mapping[str, str], wanted: Iterable[str]) -> Chosen:
+def choose(packages: Mapping[str, str], function_names: Iterable[str]) -> Chosen:
     """
     Return the twins of the functions that steps name.
 
     Args:
         packages: The package of every function whose manifest is known, by its name.
-        wanted: Names of functions that steps call.
+        function_names: Names of functions that steps call.
     """
     functions, notes = {}, {}
-    for name in sorted({*wanted, *packages}):
+    for name in sorted({*function_names, *packages}):
         twin = TWINS.get(package_name(packages[name]) if name in packages else name)
         if twin is None:
             continue
@@ -87,8 +87,8 @@ def choose(packages: Mapping[str, str], wanted: Iterable[str]) -> Chosen:
 def _note(name: str, package: str | None, twin: Twin) -> str:
     if package is None:
         return f"{name} is taken for what its name says: its package is not known"
-    found = _PACKAGE.match(package)
-    release = _RELEASE.match((found["tag"] if found else "") or "")
+    match = _PACKAGE.match(package)
+    release = _RELEASE.match((match["tag"] if match else "") or "")
     if release is None or (int(release[1]), int(release[2])) == twin.read_at:
         return ""
     read = ".".join(map(str, twin.read_at))

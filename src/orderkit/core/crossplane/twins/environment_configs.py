@@ -18,12 +18,12 @@ from typing import Any
 from orderkit.core.crossplane.station import OpaqueError, Selector, StationRequest, StationResponse
 from orderkit.core.crossplane.twins import environment, field_paths
 from orderkit.core.crossplane.twins.field_paths import PathError, quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, misshapen
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
 from orderkit.core.crossplane.twins.selection import (
     SELECTOR,
-    SelectionError,
+    ResourceSelectionError,
     labels_of_matchers,
-    picked,
+    selected,
 )
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.objects.plain_data import overlaid
@@ -31,23 +31,23 @@ from orderkit.core.objects.plain_data import overlaid
 API_VERSION, KIND = "apiextensions.crossplane.io/v1beta1", "EnvironmentConfig"
 
 Source = Mapping[str, Any]
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "spec": Fields(
+        "spec": OptionalFields(
             {
                 "defaultData": "object",
-                "environmentConfigs": Each(
-                    Fields(
+                "environmentConfigs": ListOf(
+                    OptionalFields(
                         {
                             "type": "text",
-                            "ref": Fields({"name": "text"}),
+                            "ref": OptionalFields({"name": "text"}),
                             "selector": SELECTOR,
                             "toFieldPath": "text",
                         }
                     )
                 ),
-                "policy": Fields({"resolution": "text"}),
+                "policy": OptionalFields({"resolution": "text"}),
             }
         ),
     }
@@ -71,60 +71,64 @@ def environment_configs(request: StationRequest) -> StationResponse:
         return response
     try:
         response.requirements = dict(_requirements(spec, request.xr))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"cannot build requirements: {error}")
         return response
     if not request.required:
         return response
     try:
-        found = _merged(spec, request)
-    except SelectionError as error:
+        data = _merged(spec, request)
+    except ResourceSelectionError as error:
         response.fatal(str(error))
         return response
-    response.context = {**response.context, environment.KEY: found}
+    response.context = {**response.context, environment.KEY: data}
     return response
 
 
 def _sources(spec: Source) -> Iterator[tuple[str, str, Source]]:
     for number, source in enumerate(spec["environmentConfigs"]):
-        given = source or {}
-        yield f"environment-config-{number}", given.get("type") or "Reference", given
+        settings = source or {}
+        yield f"environment-config-{number}", settings.get("type") or "Reference", settings
 
 
 def _requirements(spec: Source, xr: Manifest) -> Iterator[tuple[str, Selector]]:
     for name, kind, source in _sources(spec):
         if kind == "Reference":
             if source.get("ref") is None:
-                raise SelectionError(f"{name} is a Reference without ref")
+                raise ResourceSelectionError(f"{name} is a Reference without ref")
             yield name, Selector(API_VERSION, KIND, source["ref"].get("name") or "")
         elif kind == "Selector":
             if source.get("selector") is None:
-                raise SelectionError(f"{name} is a Selector without selector")
+                raise ResourceSelectionError(f"{name} is a Selector without selector")
             labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
             if labels:
                 yield name, Selector(API_VERSION, KIND, labels=labels)
 
 
 def _merged(spec: Source, request: StationRequest) -> dict[str, Any]:
-    chosen: dict[str, list[Manifest]] = {}
+    objects_by_path: dict[str, list[Manifest]] = {}
     for name, kind, source in _sources(spec):
         if name not in request.required or kind not in {"Reference", "Selector"}:
             continue
         objects = request.required[name]
         try:
-            found = _referred(spec, source, objects) if kind == "Reference" else _picked(
+            matching = _referred(spec, source, objects) if kind == "Reference" else _selected(
                 source["selector"], objects
             )  # fmt: skip
-        except SelectionError as error:
-            told = "cannot get selected environment configs: cannot process environment config"
-            which = f"{quoted(source['ref']['name'])} by reference, " if kind == "Reference" else ""
-            how = "" if which else " by selector"
-            raise SelectionError(f"{told} {which}{quoted(name)}{how}: {error}") from error
-        chosen.setdefault(source.get("toFieldPath") or "", []).extend(found)
-    data = _together(chosen)
-    held = request.context.get(environment.KEY)
-    if isinstance(held, dict):
-        data = overlaid(held, data)
+        except ResourceSelectionError as error:
+            prefix = "cannot get selected environment configs: cannot process environment config"
+            reference = (
+                f"{quoted(source['ref']['name'])} by reference, " if kind == "Reference" else ""
+            )
+            how = "" if reference else " by selector"
+            raise ResourceSelectionError(
+                f"{prefix} {reference}{quoted(name)}{how}: {error}"
+            ) from error
+        objects_by_path.setdefault(source.get("toFieldPath") or "", []).extend(matching)
+    data = _merged_by_path(objects_by_path)
+    context_data = request.context.get(environment.KEY)
+    if isinstance(context_data, dict):
+        data = overlaid(context_data, data)
     data = overlaid(spec.get("defaultData") or {}, data)
     return environment.as_object(data)
 
@@ -134,28 +138,28 @@ def _referred(spec: Source, source: Source, objects: tuple[Manifest, ...]) -> li
     if not objects:
         if (spec.get("policy") or {}).get("resolution") == "Optional":
             return []
-        raise SelectionError(f"Required environment config {name} not found")
+        raise ResourceSelectionError(f"Required environment config {name} not found")
     if len(objects) > 1:
-        told = f"expected exactly one required resource {name}, got {len(objects)}"
-        raise SelectionError(told)
+        message = f"expected exactly one required resource {name}, got {len(objects)}"
+        raise ResourceSelectionError(message)
     return list(objects)
 
 
-def _picked(selector: Source, objects: tuple[Manifest, ...]) -> list[Manifest]:
+def _selected(selector: Source, objects: tuple[Manifest, ...]) -> list[Manifest]:
     mode = selector.get("mode") or "Single"
     if mode == "Single":
         if len(objects) != 1:
-            told = f"expected exactly one required resource, got {len(objects)}"
-            raise SelectionError(told)
+            message = f"expected exactly one required resource, got {len(objects)}"
+            raise ResourceSelectionError(message)
         return list(objects)
     if mode != "Multiple":
-        raise SelectionError(f"unknown selector mode {quoted(mode)}")
-    return list(picked(objects, selector, "required resources"))
+        raise ResourceSelectionError(f"unknown selector mode {quoted(mode)}")
+    return list(selected(objects, selector, "required resources"))
 
 
-def _together(chosen: Mapping[str, list[Manifest]]) -> dict[str, Any]:
+def _merged_by_path(objects_by_path: Mapping[str, list[Manifest]]) -> dict[str, Any]:
     """Merge what goes to each place, then the places; refuse if their order would matter."""
-    places = [_placed(path, objects) for path, objects in chosen.items()]
+    places = [_data_at(path, objects) for path, objects in objects_by_path.items()]
     merged: dict[str, Any] = {}
     backwards: dict[str, Any] = {}
     for data in places:
@@ -167,8 +171,8 @@ def _together(chosen: Mapping[str, list[Manifest]]) -> dict[str, Any]:
     return merged
 
 
-def _placed(path: str, objects: list[Manifest]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _data_at(path: str, objects: list[Manifest]) -> dict[str, Any]:
+    placed_data: dict[str, Any] = {}
     for manifest in objects:
         name = metadata(manifest).get("name") or ""
         data: dict[str, Any] = {}
@@ -176,12 +180,12 @@ def _placed(path: str, objects: list[Manifest]) -> dict[str, Any]:
             try:
                 field_paths.put(data, path, manifest.get("data"))
             except PathError as error:
-                told = f"cannot get data from environment config {name} into path {quoted(path)}"
-                raise SelectionError(f"cannot merge environment data: {told}") from error
+                message = f"cannot get data from environment config {name} into path {quoted(path)}"
+                raise ResourceSelectionError(f"cannot merge environment data: {message}") from error
         elif isinstance(manifest.get("data"), dict):
             data = manifest["data"]
         elif "data" not in manifest:
-            told = f"cannot get data from environment config {quoted(name)}: data: no such field"
-            raise SelectionError(f"cannot merge environment data: {told}")
-        found = overlaid(found, data)
-    return found
+            message = f"cannot get data from environment config {quoted(name)}: data: no such field"
+            raise ResourceSelectionError(f"cannot merge environment data: {message}")
+        placed_data = overlaid(placed_data, data)
+    return placed_data

@@ -18,31 +18,31 @@ from typing import Any
 
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, misshapen
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
 from orderkit.core.crossplane.twins.selection import (
     SELECTOR,
-    SelectionError,
+    ResourceSelectionError,
     labels_of_matchers,
-    picked,
+    selected,
 )
 from orderkit.core.objects.kube_objects import Manifest
 
 KEY = "apiextensions.crossplane.io/extra-resources"
 
 Source = Mapping[str, Any]
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "spec": Fields(
+        "spec": OptionalFields(
             {
-                "policy": Fields({"resolution": "text"}),
-                "extraResources": Each(
-                    Fields(
+                "policy": OptionalFields({"resolution": "text"}),
+                "extraResources": ListOf(
+                    OptionalFields(
                         {
                             "type": "text",
-                            "ref": Fields({"name": "text"}),
-                            "selector": Fields(
-                                {k: v for k, v in SELECTOR.known.items() if k != "mode"}
+                            "ref": OptionalFields({"name": "text"}),
+                            "selector": OptionalFields(
+                                {k: v for k, v in SELECTOR.shapes.items() if k != "mode"}
                             ),
                             "kind": "text",
                             "apiVersion": "text",
@@ -73,17 +73,17 @@ def extra_resources(request: StationRequest) -> StationResponse:
     sources: list[Source] = spec.get("extraResources") or []
     try:
         response.requirements = dict(_requirements(sources, request.xr))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"could not build extra resource requirements: {error}")
         return response
     if not request.required:
         return response
     try:
-        found = dict(_chosen(spec, sources, request))
-    except SelectionError as error:
+        resources = dict(_chosen(spec, sources, request))
+    except ResourceSelectionError as error:
         response.fatal(f"verifying and sorting extra resources: {error}")
         return response
-    response.context = {**response.context, KEY: found}
+    response.context = {**response.context, KEY: resources}
     return response
 
 
@@ -93,18 +93,18 @@ def _kind(source: Source) -> str:
 
 def _requirements(sources: list[Source], xr: Manifest) -> Iterator[tuple[str, Selector]]:
     for source in sources:
-        into, home = source.get("into") or "", source.get("namespace")
-        what = source.get("apiVersion") or "", source.get("kind") or ""
+        key, home = source.get("into") or "", source.get("namespace")
+        api_and_kind = source.get("apiVersion") or "", source.get("kind") or ""
         if _kind(source) == "Reference":
             if source.get("ref") is None:
-                raise SelectionError(f"{quoted(into)} is a Reference without ref")
-            yield into, Selector(*what, name=source["ref"].get("name") or "", namespace=home)
+                raise ResourceSelectionError(f"{quoted(key)} is a Reference without ref")
+            yield key, Selector(*api_and_kind, name=source["ref"].get("name") or "", namespace=home)
         elif _kind(source) == "Selector":
             if source.get("selector") is None:
-                raise SelectionError(f"{quoted(into)} is a Selector without selector")
+                raise ResourceSelectionError(f"{quoted(key)} is a Selector without selector")
             labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
             if labels:
-                yield into, Selector(*what, labels=labels, namespace=home)
+                yield key, Selector(*api_and_kind, labels=labels, namespace=home)
 
 
 def _chosen(
@@ -112,22 +112,22 @@ def _chosen(
 ) -> Iterator[tuple[str, list[Manifest]]]:
     optional = (spec.get("policy") or {}).get("resolution") == "Optional"
     for source in sources:
-        into = source.get("into") or ""
-        if into not in request.required:
-            raise SelectionError(f"cannot find expected extra resource {quoted(into)}")
-        objects = list(request.required[into])
+        key = source.get("into") or ""
+        if key not in request.required:
+            raise ResourceSelectionError(f"cannot find expected extra resource {quoted(key)}")
+        objects = list(request.required[key])
         if _kind(source) == "Selector":
-            what = f"extra resources {quoted(into)}"
-            objects = list(picked(objects, source["selector"], what))
+            title = f"extra resources {quoted(key)}"
+            objects = list(selected(objects, source["selector"], title))
         elif _kind(source) != "Reference":
             continue
         elif len(objects) != 1 and (objects or not optional):
-            raise SelectionError(_not_one(into, len(objects)))
+            raise ResourceSelectionError(_not_one(key, len(objects)))
         if objects:
-            yield into, objects
+            yield key, objects
 
 
-def _not_one(into: str, count: int) -> str:
+def _not_one(key: str, count: int) -> str:
     if not count:
-        return f"Required extra resource {quoted(into)} not found"
-    return f"expected exactly one extra resource {quoted(into)}, got {count}"
+        return f"Required extra resource {quoted(key)} not found"
+    return f"expected exactly one extra resource {quoted(key)}, got {count}"

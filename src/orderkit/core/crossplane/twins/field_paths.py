@@ -58,16 +58,16 @@ def quoted(text: str) -> str:
 def _segments(path: str) -> Iterator[Segment]:
     at = 0
     while at < len(path):
-        found = _TOKEN.search(path, at)
-        end = found.start() if found else len(path)
+        match = _TOKEN.search(path, at)
+        end = match.start() if match else len(path)
         wrong = path.find("]", at, end)
         if wrong >= 0:
             raise _unexpected("]", wrong)
         if end > at:
             yield _field(path[at:end])
-        if found is None:
+        if match is None:
             return
-        if found.group() == ".":
+        if match.group() == ".":
             at = _after_period(path, end)
         else:
             inside, at = _bracketed(path, end)
@@ -110,13 +110,13 @@ def _field_or_index(text: str) -> Segment:
 
 def path_text(segments: Sequence[Segment]) -> str:
     """Write segments as a path; names with dots stand in brackets."""
-    out = []
+    texts = []
     for segment in segments:
         if isinstance(segment, int) or segment == WILDCARD or "." in segment:
-            out.append(f"[{segment}]")
+            texts.append(f"[{segment}]")
         else:
-            out.append(f".{segment}")
-    return "".join(out).removeprefix(".")
+            texts.append(f".{segment}")
+    return "".join(texts).removeprefix(".")
 
 
 def get(data: Any, path: str) -> Any:
@@ -131,24 +131,24 @@ def get(data: Any, path: str) -> Any:
 
 
 def _value(data: Any, segments: Sequence[Segment]) -> Any:
-    found = data
+    value = data
     for number, segment in enumerate(segments):
-        here = path_text(segments[:number])
+        path = path_text(segments[:number])
         if isinstance(segment, int):
-            if not isinstance(found, list):
-                raise PathError(f"{here}: not an array")
-            if segment >= len(found):
+            if not isinstance(value, list):
+                raise PathError(f"{path}: not an array")
+            if segment >= len(value):
                 raise NoSuchFieldError(f"{path_text(segments[: number + 1])}: no such element")
-            found = found[segment]
-        elif isinstance(found, dict):
-            if segment not in found:
+            value = value[segment]
+        elif isinstance(value, dict):
+            if segment not in value:
                 raise NoSuchFieldError(f"{path_text(segments[: number + 1])}: no such field")
-            found = found[segment]
-        elif found is None:
-            raise NoSuchFieldError(f"{here}: expected map, got nil")
+            value = value[segment]
+        elif value is None:
+            raise NoSuchFieldError(f"{path}: expected map, got nil")
         else:
-            raise PathError(f"{here}: not an object")
-    return found if segments else None
+            raise PathError(f"{path}: not an object")
+    return value if segments else None
 
 
 def get_string(data: Any, path: str) -> str:
@@ -158,10 +158,10 @@ def get_string(data: Any, path: str) -> str:
     Raises:
         NoSuchFieldError, PathError: As `get`, or it is no text.
     """
-    found = get(data, path)
-    if not isinstance(found, str):
+    value = get(data, path)
+    if not isinstance(value, str):
         raise PathError(f"{path}: not a string")
-    return found
+    return value
 
 
 def put(data: dict[str, Any], path: str, value: Any) -> None:
@@ -173,7 +173,7 @@ def put(data: dict[str, Any], path: str, value: Any) -> None:
     """
     segments = parse(path)
     value = from_json(value)
-    far = next((one for one in segments if isinstance(one, int) and one > INDEX_MAX), None)
+    far = next((step for step in segments if isinstance(step, int) and step > INDEX_MAX), None)
     if far is not None:
         raise PathError(f"index {far} is greater than max allowed index {INDEX_MAX}")
     holder: Any = data
@@ -187,8 +187,8 @@ def put(data: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _check_holds(holder: Any, segments: Sequence[Segment]) -> None:
-    wanted, kind = (list, "array") if isinstance(segments[-1], int) else (dict, "object")
-    if not isinstance(holder, wanted):
+    container, kind = (list, "array") if isinstance(segments[-1], int) else (dict, "object")
+    if not isinstance(holder, container):
         raise PathError(f"{path_text(segments[:-1])} is not an {kind}")
 
 
@@ -197,9 +197,9 @@ def _make(holder: Any, segment: Any, following: Segment) -> None:
     missing = holder[segment] is None if isinstance(holder, list) else segment not in holder
     if missing:
         holder[segment] = [] if isinstance(following, int) else {}
-    found = holder[segment]
-    if isinstance(following, int) and isinstance(found, list):
-        found += [None] * (following + 1 - len(found))
+    value = holder[segment]
+    if isinstance(following, int) and isinstance(value, list):
+        value += [None] * (following + 1 - len(value))
 
 
 def expand(data: Any, path: str) -> list[str]:
@@ -211,45 +211,47 @@ def expand(data: Any, path: str) -> list[str]:
         PathError: A wildcard stands on something that has no entries.
         OpaqueError: One of the entries is named like the wildcard itself.
     """
-    wanted = parse(path)
+    wildcard_path = parse(path)
     try:
-        return [path_text(segments) for segments in _expanded(data, wanted)]
+        return [path_text(segments) for segments in _expanded(data, wildcard_path)]
     except PathError as error:
-        told = f"cannot expand wildcards for segments: {quoted(path_text(wanted))}: {error}"
-        raise type(error)(told) from error
+        message = (
+            f"cannot expand wildcards for segments: {quoted(path_text(wildcard_path))}: {error}"
+        )
+        raise type(error)(message) from error
 
 
 def _expanded(data: Any, segments: Sequence[Segment]) -> list[Sequence[Segment]]:
-    found = data
+    value = data
     for number, segment in enumerate(segments):
         if segment == WILDCARD:
-            entries = _entries(found, segments[:number])
-            rest = segments[number + 1 :]
-            each = ([*segments[:number], entry, *rest] for entry in entries)
-            return [one for wanted in each for one in _again(data, wanted)]
+            entries = _entries(value, segments[:number])
+            remaining = segments[number + 1 :]
+            branches = ([*segments[:number], entry, *remaining] for entry in entries)
+            return [expanded for branch in branches for expanded in _expanded_again(data, branch)]
         try:
-            found = _value(data, segments[: number + 1])
+            value = _value(data, segments[: number + 1])
         except NoSuchFieldError:
             return []
     return [segments]
 
 
-def _again(data: Any, segments: Sequence[Segment]) -> list[Sequence[Segment]]:
+def _expanded_again(data: Any, segments: Sequence[Segment]) -> list[Sequence[Segment]]:
     try:
         return _expanded(data, segments)
     except PathError as error:
-        told = f"{quoted(path_text(segments))}: cannot expand wildcards: {error}"
-        raise type(error)(told) from error
+        message = f"{quoted(path_text(segments))}: cannot expand wildcards: {error}"
+        raise type(error)(message) from error
 
 
-def _entries(found: Any, segments: Sequence[Segment]) -> Sequence[Segment]:
-    if isinstance(found, list):
-        return range(len(found))
-    if isinstance(found, dict):
-        if WILDCARD in found:
+def _entries(holder: Any, segments: Sequence[Segment]) -> Sequence[Segment]:
+    if isinstance(holder, list):
+        return range(len(holder))
+    if isinstance(holder, dict):
+        if WILDCARD in holder:
             raise OpaqueError("a wildcard over a field named '*': the function crashes on it")
-        return list(found)
-    where = quoted(path_text(segments))
-    if found is None:
-        raise NoSuchFieldError(f"wildcard field {where} is not found in the path")
-    raise PathError(f"{where}: unexpected wildcard usage")
+        return list(holder)
+    path = quoted(path_text(segments))
+    if holder is None:
+        raise NoSuchFieldError(f"wildcard field {path} is not found in the path")
+    raise PathError(f"{path}: unexpected wildcard usage")

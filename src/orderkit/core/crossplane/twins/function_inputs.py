@@ -19,20 +19,20 @@ Leaf = Literal["text", "whole", "count", "any", "object"]
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
+class ListOf:
     """A list whose entries all have one shape."""
 
     of: Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class OptionalFields:
     """An object with these fields, all of them optional."""
 
-    known: Mapping[str, Shape]
+    shapes: Mapping[str, Shape]
 
 
-Shape = Leaf | Each | Fields
+Shape = Leaf | ListOf | OptionalFields
 
 
 HEADER: Mapping[str, Shape] = {"apiVersion": "text", "kind": "text", "metadata": "any"}
@@ -46,28 +46,28 @@ def misshapen(data: Any, shape: Shape) -> str:
 def _faults(data: Any, shape: Shape, path: str) -> Iterator[str]:
     if data is None:
         return
-    if isinstance(shape, Each):
+    if isinstance(shape, ListOf):
         if not isinstance(data, list):
             yield f"{path}: is no list"
             return
         for number, entry in enumerate(data):
             yield from _faults(entry, shape.of, f"{path}[{number}]")
-    elif isinstance(shape, Fields):
+    elif isinstance(shape, OptionalFields):
         yield from _field_faults(data, shape, path)
     elif not _FITS[shape](data):
         yield f"{path}: is no {_NAMES[shape]}"
 
 
-def _field_faults(data: Any, shape: Fields, path: str) -> Iterator[str]:
+def _field_faults(data: Any, shape: OptionalFields, path: str) -> Iterator[str]:
     if not isinstance(data, dict):
         yield f"{path or 'the input'}: is no object"
         return
     for key, entry in data.items():
         below = f"{path}.{key}" if path else key
-        if key not in shape.known:
+        if key not in shape.shapes:
             yield f"unknown field {quoted(below)}"
         else:
-            yield from _faults(entry, shape.known[key], below)
+            yield from _faults(entry, shape.shapes[key], below)
 
 
 def _is_whole(data: Any) -> bool:

@@ -50,26 +50,26 @@ def sprintf(template: str, values: Sequence[Any]) -> str:
     Raises:
         OpaqueError: The format uses something that is not supported here.
     """
-    out, at, used = [], 0, 0
-    for found in _DIRECTIVE.finditer(template):
-        out.append(template[at : found.start()])
-        at = found.end()
-        if found.group() == "%%":
-            out.append("%")
+    pieces, at, position = [], 0, 0
+    for match in _DIRECTIVE.finditer(template):
+        pieces.append(template[at : match.start()])
+        at = match.end()
+        if match.group() == "%%":
+            pieces.append("%")
             continue
-        if found.group() == "%":
-            out.append("%!(NOVERB)")
+        if match.group() == "%":
+            pieces.append("%!(NOVERB)")
             continue
-        directive = _directive(found)
-        if used < len(values):
-            out.append(_printed(directive, values[used]))
+        directive = _directive(match)
+        if position < len(values):
+            pieces.append(_printed(directive, values[position]))
         else:
-            out.append(f"%!{directive.verb}(MISSING)")
-        used += 1
-    out.append(template[at:])
-    if used < len(values):
-        out.append(f"%!(EXTRA {', '.join(map(_extra, values[used:]))})")
-    return "".join(out)
+            pieces.append(f"%!{directive.verb}(MISSING)")
+        position += 1
+    pieces.append(template[at:])
+    if position < len(values):
+        pieces.append(f"%!(EXTRA {', '.join(map(_extra, values[position:]))})")
+    return "".join(pieces)
 
 
 def shown(value: Any) -> str:
@@ -77,14 +77,14 @@ def shown(value: Any) -> str:
     return _printed(_Directive("%v", frozenset(), 0, None, "v"), value)
 
 
-def _directive(found: re.Match[str]) -> _Directive:
-    flags, width, dot, precision, index, verb = found.groups()
+def _directive(match: re.Match[str]) -> _Directive:
+    flags, width, dot, precision, index, verb = match.groups()
     if index or "*" in {width, precision} or verb == "[":
-        raise OpaqueError(f"fmt {found.group()!r}: explicit indexes and '*' are not supported")
+        raise OpaqueError(f"fmt {match.group()!r}: explicit indexes and '*' are not supported")
     if verb not in _VERBS or "#" in flags:
-        raise OpaqueError(f"fmt {found.group()!r}: this verb or flag is not supported")
+        raise OpaqueError(f"fmt {match.group()!r}: this verb or flag is not supported")
     digits = int(precision or 0) if dot else None
-    return _Directive(found.group(), frozenset(flags), int(width or 0), digits, verb)
+    return _Directive(match.group(), frozenset(flags), int(width or 0), digits, verb)
 
 
 def _extra(value: Any) -> str:
@@ -123,10 +123,10 @@ def _nil(directive: _Directive) -> str:
     return _misfit(directive, "<nil>")
 
 
-def _misfit(directive: _Directive, what: str) -> str:
+def _misfit(directive: _Directive, text: str) -> str:
     if not directive.is_plain:
         raise directive.refuse("flags on a value of another type are not supported")
-    return f"%!{directive.verb}({what})"
+    return f"%!{directive.verb}({text})"
 
 
 def _string(directive: _Directive, text: str) -> str:
@@ -146,10 +146,10 @@ _CONTROLS = {"\\u0007": "\\a", "\\u000b": "\\v"}
 def _quoted(directive: _Directive, text: str) -> str:
     if not text.isascii():
         raise directive.refuse("text beyond ASCII is not supported")
-    written = json.dumps(text).replace("\x7f", "\\x7f")
+    quoted_text = json.dumps(text).replace("\x7f", "\\x7f")
     for code, escape in _CONTROLS.items():
-        written = written.replace(code, escape)
-    return re.sub(r"\\u00([0-9a-f]{2})", r"\\x\1", written)
+        quoted_text = quoted_text.replace(code, escape)
+    return re.sub(r"\\u00([0-9a-f]{2})", r"\\x\1", quoted_text)
 
 
 def _integer(directive: _Directive, value: int) -> str:

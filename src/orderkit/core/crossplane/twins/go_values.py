@@ -46,8 +46,8 @@ def from_json(value: Any) -> Any:
     """
     if isinstance(value, float):
         _check_finite(value)
-        whole = value.is_integer() and abs(value) < _PLAIN_MAX
-        return int(value) if whole and INT64_MIN <= int(value) <= INT64_MAX else value
+        is_whole = value.is_integer() and abs(value) < _PLAIN_MAX
+        return int(value) if is_whole and INT64_MIN <= int(value) <= INT64_MAX else value
     if isinstance(value, dict):
         return {key: from_json(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -66,15 +66,17 @@ def type_name(value: Any) -> str:
     return names[type(value)]
 
 
-def same(one: Any, other: Any) -> bool:
+def same(value: Any, other_value: Any) -> bool:
     """Compare as ``reflect.DeepEqual`` does: 1 and 1.0 are different types."""
-    if type(one) is not type(other):
+    if type(value) is not type(other_value):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(value, dict):
+        return value.keys() == other_value.keys() and all(
+            same(value[key], other_value[key]) for key in value
+        )
+    if isinstance(value, list):
+        return len(value) == len(other_value) and all(map(same, value, other_value))
+    return bool(value == other_value)
 
 
 def json_text(value: Any) -> str:
@@ -101,14 +103,14 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 
 def _json_string(text: str) -> str:
-    written = json.dumps(text, ensure_ascii=False)
-    return "".join(_ESCAPES.get(char, char) for char in written)
+    json_text_ = json.dumps(text, ensure_ascii=False)
+    return "".join(_ESCAPES.get(char, char) for char in json_text_)
 
 
 def _check_finite(value: float) -> None:
     if not math.isfinite(value):
-        shown = "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
-        raise JSONError(f"json: unsupported value: {shown}")
+        text = "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
+        raise JSONError(f"json: unsupported value: {text}")
 
 
 def _json_float(value: float) -> str:
@@ -131,11 +133,11 @@ def scientific(value: float, digits: int = -1) -> str:
     """Return the 'e' format: one digit, the shortest exact fraction, two digits of exponent."""
     if digits >= 0:
         return f"{value:.{digits}e}"
-    sign, found, exponent = Decimal(repr(value)).normalize().as_tuple()
+    sign, digit_tuple, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)  # noqa: S101 - finite
-    first, rest = str(found[0]), "".join(map(str, found[1:]))
-    power = exponent + len(rest)
-    mantissa = first + (f".{rest}" if rest else "")
+    first, fraction = str(digit_tuple[0]), "".join(map(str, digit_tuple[1:]))
+    power = exponent + len(fraction)
+    mantissa = first + (f".{fraction}" if fraction else "")
     return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 

@@ -61,9 +61,9 @@ def _merged(present: Any, value: Any, how: Merge) -> Any:
         return value
     if how.append and isinstance(present, list) and isinstance(value, list):
         value = [entry for entry in value if not any(same(entry, old) for old in present)]
-    held = {"arg": present}
-    _into(held, {"arg": value}, how)
-    return held["arg"]
+    holder = {"arg": present}
+    _into(holder, {"arg": value}, how)
+    return holder["arg"]
 
 
 def _into(target: dict[str, Any], source: Mapping[str, Any], how: Merge) -> None:

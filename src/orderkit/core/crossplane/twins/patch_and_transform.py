@@ -74,23 +74,23 @@ class _Run:
         self._request, self._response = request, response
         xr: Data = from_wire(request.xr)
         self._details = dict(request.desired.composite.connection_details)
-        wanted: Data = from_wire(request.desired.composite.resource)
+        desired: Data = from_wire(request.desired.composite.resource)
         same_kind: Data = {key: xr[key] for key in ("apiVersion", "kind") if key in xr}
-        held = request.context.get(environment.KEY)
-        env: Data = from_wire(held) if isinstance(held, dict) else {}
-        self._objects = Objects(xr, {**wanted, **same_kind}, environment.as_object(env))
+        context_data = request.context.get(environment.KEY)
+        env: Data = from_wire(context_data) if isinstance(context_data, dict) else {}
+        self._objects = Objects(xr, {**desired, **same_kind}, environment.as_object(env))
         self._desired = dict(request.desired.resources)
         self._skipped = False
 
     def run(self) -> None:
         templates = list(self._templates())
-        given = self._request.input
-        for number, patch in enumerate((given.get("environment") or {}).get("patches") or ()):
+        settings = self._request.input
+        for number, patch in enumerate((settings.get("environment") or {}).get("patches") or ()):
             self._patch_environment(number, patch)
         for template, patches in templates:
             self._render(template, patches)
         if self._details and not keeps_details(self._objects.observed_xr):
-            self._add_secret(given.get("writeConnectionSecretToRef"))
+            self._add_secret(settings.get("writeConnectionSecretToRef"))
         ready = Ready.FALSE if self._skipped else Ready.UNSPECIFIED
         desired = self._response.desired
         desired.composite = Resource(self._objects.desired_xr, ready, self._details)
@@ -106,9 +106,12 @@ class _Run:
 
     def _templates(self) -> Iterator[tuple[Template, Sequence[Patch]]]:
         """Yield every template with its patches, those of patch sets in their places."""
-        given = self._request.input
-        sets = {each["name"]: each.get("patches") or () for each in given.get("patchSets") or ()}
-        for template in given.get("resources") or ():
+        settings = self._request.input
+        sets = {
+            patch_set["name"]: patch_set.get("patches") or ()
+            for patch_set in settings.get("patchSets") or ()
+        }
+        for template in settings.get("resources") or ():
             patches: list[Patch] = []
             for patch in template.get("patches") or ():
                 if patch_input.type_of(patch) != patch_input.PATCH_SET:
@@ -116,8 +119,8 @@ class _Run:
                     continue
                 name = patch["patchSetName"]
                 if name not in sets:
-                    told = f"cannot resolve PatchSets: cannot find PatchSet by name {name}"
-                    raise _RefusedError(told)
+                    message = f"cannot resolve PatchSets: cannot find PatchSet by name {name}"
+                    raise _RefusedError(message)
                 patches += sets[name]
             yield template, patches
 
@@ -128,8 +131,10 @@ class _Run:
             if isinstance(error, NoSuchFieldError) and not is_required(patch):
                 return
             kind = patch_input.type_of(patch)
-            told = f"cannot apply the {quoted(kind)} environment patch at index {number}: {error}"
-            raise _RefusedError(told) from error
+            message = (
+                f"cannot apply the {quoted(kind)} environment patch at index {number}: {error}"
+            )
+            raise _RefusedError(message) from error
 
     def _render(self, template: Template, patches: Sequence[Patch]) -> None:
         name = template["name"]
@@ -148,10 +153,10 @@ class _Run:
     def _base(self, name: str, base: Data | None) -> Data:
         if base is not None:
             if not base.get("kind"):
-                told = f"cannot parse base template of composed resource {quoted(name)}"
-                raise _RefusedError(f"{told}: Object 'Kind' is missing")
-            found: Data = from_json(from_wire(base))
-            return found
+                message = f"cannot parse base template of composed resource {quoted(name)}"
+                raise _RefusedError(f"{message}: Object 'Kind' is missing")
+            manifest: Data = from_json(from_wire(base))
+            return manifest
         if name not in self._desired:
             raise _RefusedError(
                 f"composed resource {quoted(name)} has no base template, and was not produced by "
@@ -160,26 +165,26 @@ class _Run:
         earlier: Data = from_wire(self._desired[name].resource)
         return earlier
 
-    def _observe(self, template: Template, found: Resource) -> Ready:
+    def _observe(self, template: Template, existing: Resource) -> Ready:
         """Take over what exists: its name, its details, whether it is ready."""
-        observed: Data = from_wire(found.resource)
+        observed: Data = from_wire(existing.resource)
         self._objects.observed = observed
         desired = self._objects.desired or {}
         for key in ("namespace", "name"):
             _rename(desired, key, (observed.get("metadata") or {}).get(key) or "")
         details = template.get("connectionDetails") or ()
-        self._details |= connection_details(observed, found.connection_details, details)
+        self._details |= connection_details(observed, existing.connection_details, details)
         try:
             ready = is_ready(observed, template.get("readinessChecks") or ())
         except CheckError as error:
-            told = f"cannot check readiness of composed resource {quoted(template['name'])}"
-            self._response.warning(f"{told}: {error}")
+            message = f"cannot check readiness of composed resource {quoted(template['name'])}"
+            self._response.warning(f"{message}: {error}")
             return Ready.UNSPECIFIED
         return Ready.TRUE if ready else Ready.UNSPECIFIED
 
-    def _apply(self, thing: str, number: int, patch: Patch) -> bool:
+    def _apply(self, title: str, number: int, patch: Patch) -> bool:
         """Apply a patch; False if the resource must wait for what it requires."""
-        which = f"{quoted(patch_input.type_of(patch))} patch at index {number}"
+        patch_title = f"{quoted(patch_input.type_of(patch))} patch at index {number}"
         try:
             patch_composed(patch, self._objects)
         except NoSuchFieldError as error:
@@ -187,22 +192,22 @@ class _Run:
                 return True
             if to_composed(patch) and self._objects.observed is None:
                 self._response.warning(
-                    f"not adding new {thing} to desired state because {which} has "
+                    f"not adding new {title} to desired state because {patch_title} has "
                     f"'policy.fromFieldPath: Required': {error}"
                 )
                 return False
             self._response.warning(
-                f"cannot render {thing} {which}: ignoring 'policy.fromFieldPath: Required' because "
-                f"'to' resource already exists: {error}"
+                f"cannot render {title} {patch_title}: ignoring 'policy.fromFieldPath: Required' "
+                f"because 'to' resource already exists: {error}"
             )
         except PatchError as error:
-            raise _RefusedError(f"cannot render {thing} {which}: {error}") from error
+            raise _RefusedError(f"cannot render {title} {patch_title}: {error}") from error
         return True
 
-    def _add_secret(self, wanted: Mapping[str, Any] | None) -> None:
+    def _add_secret(self, settings: Mapping[str, Any] | None) -> None:
         xr = self._objects.observed_xr
         try:
-            secret = connection_secret(xr, self._details, wanted)
+            secret = connection_secret(xr, self._details, settings)
         except PatchError as error:
             raise _RefusedError(str(error)) from error
         name = (xr.get("metadata") or {}).get("name") or ""

@@ -13,7 +13,13 @@ from typing import Any
 
 from orderkit.core.crossplane.station import OpaqueError
 from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, Shape, misshapen
+from orderkit.core.crossplane.twins.function_inputs import (
+    HEADER,
+    ListOf,
+    OptionalFields,
+    Shape,
+    misshapen,
+)
 from orderkit.core.crossplane.twins.merge_options import POLICIES
 from orderkit.core.crossplane.twins.transforms import compiled
 
@@ -32,57 +38,59 @@ COMBINING = {
 }  # fmt: skip
 _OF_ENVIRONMENT = {*_SINGLE, COMBINE_FROM_COMPOSITE, COMBINE_TO_COMPOSITE}
 
-_TRANSFORM = Fields(
+_TRANSFORM = OptionalFields(
     {
         "type": "text",
         "map": "object",
-        "match": Fields(
+        "match": OptionalFields(
             {
-                "patterns": Each(
-                    Fields({"type": "text", "literal": "text", "regexp": "text", "result": "any"})
+                "patterns": ListOf(
+                    OptionalFields(
+                        {"type": "text", "literal": "text", "regexp": "text", "result": "any"}
+                    )
                 ),
                 "fallbackValue": "any",
                 "fallbackTo": "text",
             }
         ),
-        "math": Fields(
+        "math": OptionalFields(
             {"type": "text", "multiply": "whole", "clampMin": "whole", "clampMax": "whole"}
         ),
-        "string": Fields(
+        "string": OptionalFields(
             {
                 "type": "text",
                 "fmt": "text",
                 "convert": "text",
                 "trim": "text",
-                "regexp": Fields({"match": "text", "group": "whole"}),
-                "join": Fields({"separator": "text"}),
-                "replace": Fields({"search": "text", "replace": "text"}),
+                "regexp": OptionalFields({"match": "text", "group": "whole"}),
+                "join": OptionalFields({"separator": "text"}),
+                "replace": OptionalFields({"search": "text", "replace": "text"}),
             }
         ),
-        "convert": Fields({"toType": "text", "format": "text"}),
+        "convert": OptionalFields({"toType": "text", "format": "text"}),
     }
 )
 _PATCH: dict[str, Shape] = {
     "type": "text",
     "fromFieldPath": "text",
     "toFieldPath": "text",
-    "combine": Fields(
+    "combine": OptionalFields(
         {
-            "variables": Each(Fields({"fromFieldPath": "text"})),
+            "variables": ListOf(OptionalFields({"fromFieldPath": "text"})),
             "strategy": "text",
-            "string": Fields({"fmt": "text"}),
+            "string": OptionalFields({"fmt": "text"}),
         }
     ),
-    "transforms": Each(_TRANSFORM),
-    "policy": Fields({"fromFieldPath": "text", "toFieldPath": "text"}),
+    "transforms": ListOf(_TRANSFORM),
+    "policy": OptionalFields({"fromFieldPath": "text", "toFieldPath": "text"}),
 }
-_RESOURCE = Fields(
+_RESOURCE = OptionalFields(
     {
         "name": "text",
         "base": "object",
-        "patches": Each(Fields({**_PATCH, "patchSetName": "text"})),
-        "connectionDetails": Each(
-            Fields(
+        "patches": ListOf(OptionalFields({**_PATCH, "patchSetName": "text"})),
+        "connectionDetails": ListOf(
+            OptionalFields(
                 {
                     "name": "text",
                     "type": "text",
@@ -92,27 +100,29 @@ _RESOURCE = Fields(
                 }
             )
         ),
-        "readinessChecks": Each(
-            Fields(
+        "readinessChecks": ListOf(
+            OptionalFields(
                 {
                     "type": "text",
                     "fieldPath": "text",
                     "matchString": "text",
                     "matchInteger": "whole",
-                    "matchCondition": Fields({"type": "text", "status": "text"}),
+                    "matchCondition": OptionalFields({"type": "text", "status": "text"}),
                 }
             )
         ),
     }
 )
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "patchSets": Each(Fields({"name": "text", "patches": Each(Fields(_PATCH))})),
-        "environment": Fields({"patches": Each(Fields(_PATCH))}),
-        "resources": Each(_RESOURCE),
-        "writeConnectionSecretToRef": Fields(
-            {"name": "text", "namespace": "text", "patches": Each(Fields(_PATCH))}
+        "patchSets": ListOf(
+            OptionalFields({"name": "text", "patches": ListOf(OptionalFields(_PATCH))})
+        ),
+        "environment": OptionalFields({"patches": ListOf(OptionalFields(_PATCH))}),
+        "resources": ListOf(_RESOURCE),
+        "writeConnectionSecretToRef": OptionalFields(
+            {"name": "text", "namespace": "text", "patches": ListOf(OptionalFields(_PATCH))}
         ),
     }
 )
@@ -128,8 +138,8 @@ def refusal(data: Part) -> str:
     wrong = misshapen(dict(data), _INPUT)
     if wrong:
         return f"cannot get Function input: {wrong}"
-    found = next(_resources(data), "")
-    return f"invalid Function input: {found}" if found else ""
+    fault = next(_resources(data), "")
+    return f"invalid Function input: {fault}" if fault else ""
 
 
 def type_of(patch: Part) -> str:
@@ -142,8 +152,8 @@ def _required(field: str, why: str) -> str:
 
 
 def _invalid(field: str, value: Any, why: str) -> str:
-    shown = quoted(value) if isinstance(value, str) else value
-    return f"{field}: Invalid value: {shown}: {why}"
+    value_text = quoted(value) if isinstance(value, str) else value
+    return f"{field}: Invalid value: {value_text}: {why}"
 
 
 def _under(path: str, faults: Iterable[str]) -> Iterator[str]:
@@ -166,8 +176,8 @@ def _resources(data: Part) -> Iterator[str]:
     yield from _each("resources", data.get("resources"), _template)
     for number, patch in enumerate(environment):
         if type_of(patch) not in _OF_ENVIRONMENT:
-            where = f"environment.patches[{number}][type]"
-            yield _invalid(where, type_of(patch), "invalid environment patch type")
+            field = f"environment.patches[{number}][type]"
+            yield _invalid(field, type_of(patch), "invalid environment patch type")
         yield from _under(f"environment.patches[{number}]", _patch(patch))
 
 
@@ -176,8 +186,8 @@ def _patch_set(data: Part) -> Iterator[str]:
         yield _required("name", "name is required")
     for number, patch in enumerate(data.get("patches") or ()):
         if type_of(patch) == PATCH_SET:
-            told = "patch type *v1beta1.PatchSetPatch does not support patch of type PatchSet"
-            yield _invalid(f"patches[{number}].type", PATCH_SET, told)
+            message = "patch type *v1beta1.PatchSetPatch does not support patch of type PatchSet"
+            yield _invalid(f"patches[{number}].type", PATCH_SET, message)
         yield from _under(f"patches[{number}]", _patch(patch))
 
 
@@ -196,8 +206,8 @@ def _patch(patch: Part) -> Iterator[str]:
         return
     if kind == PATCH_SET:
         if not patch.get("patchSetName"):
-            told = f"patchSetName must be set for patch type {kind}"
-            yield _required("patchSetName", told)
+            message = f"patchSetName must be set for patch type {kind}"
+            yield _required("patchSetName", message)
     elif kind not in _SINGLE:
         yield _invalid("type", kind, "unknown patch type")
     elif not patch.get("fromFieldPath"):
@@ -236,8 +246,8 @@ def _combine(combine: Part) -> Iterator[str]:
         yield _required("variables", "at least one variable must be provided")
     for number, variable in enumerate(combine.get("variables") or ()):
         if not variable.get("fromFieldPath"):
-            told = "fromFieldPath must be set for each combine variable"
-            yield _required(f"variables[{number}].fromFieldPath", told)
+            message = "fromFieldPath must be set for each combine variable"
+            yield _required(f"variables[{number}].fromFieldPath", message)
 
 
 def _transform(transform: Part) -> Iterator[str]:
@@ -258,15 +268,17 @@ _MATH = {
 }
 
 
-def _typed(settings: Part, what: str, known: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+def _typed(
+    settings: Part, title: str, fields_by_type: Mapping[str, tuple[str, str]]
+) -> Iterator[str]:
     """Judge the type of a transform, and that what its type needs is there."""
     kind = settings.get("type") or ""
     if not kind:
-        yield _required("type", f"{what} transform type is required")
-    elif kind not in known:
-        yield _invalid("type", kind, f"unknown {what} transform type")
-    elif settings.get(known[kind][0]) is None:
-        yield _required(*known[kind])
+        yield _required("type", f"{title} transform type is required")
+    elif kind not in fields_by_type:
+        yield _invalid("type", kind, f"unknown {title} transform type")
+    elif settings.get(fields_by_type[kind][0]) is None:
+        yield _required(*fields_by_type[kind])
 
 
 def _math(settings: Part) -> Iterator[str]:
@@ -281,8 +293,8 @@ def _map(settings: Part) -> Iterator[str]:
 
 def _match(settings: Part) -> Iterator[str]:
     if not settings.get("patterns"):
-        told = "at least one pattern must be specified if a match transform is specified"
-        yield _required("patterns", told)
+        message = "at least one pattern must be specified if a match transform is specified"
+        yield _required("patterns", message)
     yield from _each("patterns", settings.get("patterns"), _pattern)
 
 
@@ -386,9 +398,9 @@ def _readiness_check(check: Part) -> Iterator[str]:
             yield _required("fieldPath", "cannot be empty")
 
 
-def _condition(wanted: Part | None) -> Iterator[str]:
-    if wanted is None:
+def _condition(check: Part | None) -> Iterator[str]:
+    if check is None:
         raise OpaqueError("readiness check MatchCondition without matchCondition")
     for field in ("type", "status"):
-        if not wanted.get(field):
+        if not check.get(field):
             yield _required(field, "cannot be empty for type MatchCondition")

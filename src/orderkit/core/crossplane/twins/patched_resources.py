@@ -51,21 +51,21 @@ def _holds(observed: Data, check: Mapping[str, Any]) -> bool:
     if kind == "None":
         return True
     if kind == "MatchCondition":
-        wanted = check["matchCondition"]
-        return bool(_condition(observed, wanted["type"]) == wanted["status"])
+        condition_check = check["matchCondition"]
+        return bool(_condition(observed, condition_check["type"]) == condition_check["status"])
     path = check["fieldPath"]
     if kind == "MatchString":
         return bool(field_paths.get_string(observed, path) == check["matchString"])
-    found = field_paths.get(observed, path)
+    value = field_paths.get(observed, path)
     if kind == "NonEmpty":
         return True
     if kind == "MatchInteger":
-        if isinstance(found, bool) or not isinstance(found, int):
+        if isinstance(value, bool) or not isinstance(value, int):
             raise PathError(f"{path}: not a (int64) number")
-        return bool(found == check["matchInteger"])
-    if not isinstance(found, bool):
+        return bool(value == check["matchInteger"])
+    if not isinstance(value, bool):
         raise PathError(f"{path}: not a bool")
-    return bool(found is (kind == "MatchTrue"))
+    return bool(value is (kind == "MatchTrue"))
 
 
 def _condition(observed: Data, type_: str) -> str:
@@ -73,33 +73,33 @@ def _condition(observed: Data, type_: str) -> str:
     if "status" not in observed:
         return ""
     conditions = dig(observed, "status", "conditions", default=None) or ()
-    if not isinstance(conditions, list) or not all(isinstance(each, dict) for each in conditions):
+    if not isinstance(conditions, list) or not all(isinstance(entry, dict) for entry in conditions):
         return ""
-    for each in conditions:
-        if each.get("type") == type_:
-            return str(each.get("status") or "")
+    for listed_condition in conditions:
+        if listed_condition.get("type") == type_:
+            return str(listed_condition.get("status") or "")
     return "Unknown"
 
 
 def connection_details(
-    observed: Data, held: Mapping[str, bytes], wanted: Sequence[Mapping[str, Any]]
+    observed: Data, secret_data: Mapping[str, bytes], details: Sequence[Mapping[str, Any]]
 ) -> dict[str, bytes]:
     """Return what the XR is told of a composed resource; what is not there yet is left out."""
-    found: dict[str, bytes] = {}
-    for detail in wanted:
+    published: dict[str, bytes] = {}
+    for detail in details:
         kind, name = detail["type"], detail["name"]
         if kind == "FromValue":
-            found[name] = detail["value"].encode()
+            published[name] = detail["value"].encode()
         elif kind == "FromConnectionSecretKey":
-            if detail["fromConnectionSecretKey"] in held:
-                found[name] = held[detail["fromConnectionSecretKey"]]
+            if detail["fromConnectionSecretKey"] in secret_data:
+                published[name] = secret_data[detail["fromConnectionSecretKey"]]
         else:
             try:
                 value = field_paths.get(observed, detail["fromFieldPath"])
             except PathError:
                 continue
-            found[name] = (value if isinstance(value, str) else json_text(value)).encode()
-    return found
+            published[name] = (value if isinstance(value, str) else json_text(value)).encode()
+    return published
 
 
 def keeps_details(xr: Data) -> bool:
@@ -112,7 +112,7 @@ def keeps_details(xr: Data) -> bool:
 
 
 def connection_secret(
-    xr: Data, details: Mapping[str, bytes], wanted: Mapping[str, Any] | None
+    xr: Data, details: Mapping[str, bytes], settings: Mapping[str, Any] | None
 ) -> Resource:
     """
     Return the Secret that holds connection details of an XR which has none of its own.
@@ -121,7 +121,7 @@ def connection_secret(
         PatchError: A patch of its name fails.
         OpaqueError: One uses something that is not supported here.
     """
-    name, namespace = _reference(xr, wanted or {})
+    name, namespace = _reference(xr, settings or {})
     meta = {"name": name, "namespace": namespace}
     manifest: Data = {
         "apiVersion": "v1",
@@ -133,21 +133,21 @@ def connection_secret(
     return Resource(manifest, Ready.TRUE)
 
 
-def _reference(xr: Data, wanted: Mapping[str, Any]) -> tuple[str, str]:
-    own = dig(xr, "spec", "writeConnectionSecretToRef", default=None)
+def _reference(xr: Data, settings: Mapping[str, Any]) -> tuple[str, str]:
+    reference_of_xr = dig(xr, "spec", "writeConnectionSecretToRef", default=None)
     meta = xr.get("metadata") or {}
-    if isinstance(own, dict):
-        name, namespace = own.get("name") or "", own.get("namespace") or ""
-    elif wanted.get("name") or wanted.get("namespace"):
-        name, namespace = wanted.get("name") or "", wanted.get("namespace") or ""
+    if isinstance(reference_of_xr, dict):
+        name, namespace = reference_of_xr.get("name") or "", reference_of_xr.get("namespace") or ""
+    elif settings.get("name") or settings.get("namespace"):
+        name, namespace = settings.get("name") or "", settings.get("namespace") or ""
     else:
         name, namespace = f"{meta.get('name') or ''}-connection", meta.get("namespace") or ""
     reference: Data = {"apiVersion": "v1", "kind": "SecretReference", "name": name}
-    return _patched_reference(xr, {**reference, "namespace": namespace}, wanted)
+    return _patched_reference(xr, {**reference, "namespace": namespace}, settings)
 
 
-def _patched_reference(xr: Data, reference: Data, wanted: Mapping[str, Any]) -> tuple[str, str]:
-    for number, patch in enumerate(wanted.get("patches") or ()):
+def _patched_reference(xr: Data, reference: Data, settings: Mapping[str, Any]) -> tuple[str, str]:
+    for number, patch in enumerate(settings.get("patches") or ()):
         kind = patch_input.type_of(patch)
         if kind not in {patch_input.FROM_COMPOSITE, patch_input.COMBINE_FROM_COMPOSITE}:
             raise PatchError(_secret_fault(f"unsupported patch type {kind} at index {number}"))
@@ -156,8 +156,8 @@ def _patched_reference(xr: Data, reference: Data, wanted: Mapping[str, Any]) -> 
         except (NoSuchFieldError, PatchError) as error:
             if kind == patch_input.FROM_COMPOSITE and not is_required(patch):
                 continue
-            told = f"cannot apply patch type {kind} at index {number}: {error}"
-            raise PatchError(_secret_fault(told)) from error
+            message = f"cannot apply patch type {kind} at index {number}: {error}"
+            raise PatchError(_secret_fault(message)) from error
     texts = (reference.get("name"), reference.get("namespace"))
     name, namespace = (text if isinstance(text, str) else "" for text in texts)
     return name, namespace

@@ -121,14 +121,14 @@ def patched(patch: Patch, source: Data, target: Data) -> Data:
         raise PatchError(str(error)) from error
     if not target.get("kind"):
         raise PatchError("cannot patch to object: Object 'Kind' is missing")
-    found: Data = from_json(target)
-    return found
+    manifest: Data = from_json(target)
+    return manifest
 
 
 def target_of(patch: Patch) -> str:
     """Return where a patch writes; where it reads unless it says otherwise."""
-    wanted = patch.get("toFieldPath")
-    return str(patch.get("fromFieldPath") or "") if wanted is None else str(wanted)
+    path = patch.get("toFieldPath")
+    return str(patch.get("fromFieldPath") or "") if path is None else str(path)
 
 
 def _taken(patch: Patch, source: Data) -> Any:
@@ -160,12 +160,12 @@ def _write(patch: Patch, target: Data, value: Any, *, single: bool) -> None:
     paths = field_paths.expand(target, path)
     if not paths:
         raise PatchError(f"cannot expand ToFieldPath {path}")
-    for each in paths:
-        merge_at(target, each, value, how)
+    for expanded_path in paths:
+        merge_at(target, expanded_path, value, how)
 
 
 def _merge(patch: Patch) -> Merge | None:
-    wanted = (patch.get("policy") or {}).get("toFieldPath") or "Replace"
-    if wanted not in POLICIES:
-        raise PatchError(f"invalid patch policy {wanted}")
-    return POLICIES[wanted]
+    policy = (patch.get("policy") or {}).get("toFieldPath") or "Replace"
+    if policy not in POLICIES:
+        raise PatchError(f"invalid patch policy {policy}")
+    return POLICIES[policy]

@@ -31,11 +31,11 @@ def as_float(text: str) -> float:
         raise OpaqueError(f"quantity {text!r}: {error}") from error
     except NoQuantity as error:
         raise ValueError(str(error)) from error
-    found = _SHAPE.match(text)
-    if found is None:
+    match = _SHAPE.match(text)
+    if match is None:
         raise OpaqueError(f"quantity {text!r} is written unusually")
-    sign, whole, fraction, suffix = found.groups(default="")
-    value, exponent = int((whole or "0") + fraction), -len(fraction)
+    sign, integer, fraction, suffix = match.groups(default="")
+    value, exponent = int((integer or "0") + fraction), -len(fraction)
     if suffix in _BINARY:
         value <<= _BINARY[suffix]
     elif suffix in _DECIMAL:

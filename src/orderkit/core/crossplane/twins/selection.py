@@ -13,21 +13,21 @@ from typing import Any
 from orderkit.core.crossplane.station import OpaqueError
 from orderkit.core.crossplane.twins import field_paths
 from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, PathError, quoted
-from orderkit.core.crossplane.twins.function_inputs import Each, Fields
+from orderkit.core.crossplane.twins.function_inputs import ListOf, OptionalFields
 from orderkit.core.crossplane.twins.go_values import from_wire, type_name
 from orderkit.core.objects.kube_objects import Manifest
 
 _STABLE_MAX = 12
 """Up to this many entries Go's sort keeps the order of equal ones."""
 
-SELECTOR = Fields(
+SELECTOR = OptionalFields(
     {
         "mode": "text",
         "maxMatch": "count",
         "minMatch": "count",
         "sortByFieldPath": "text",
-        "matchLabels": Each(
-            Fields(
+        "matchLabels": ListOf(
+            OptionalFields(
                 {
                     "type": "text",
                     "key": "text",
@@ -41,7 +41,7 @@ SELECTOR = Fields(
 )
 
 
-class SelectionError(Exception):
+class ResourceSelectionError(Exception):
     """A selection that fails its step, in the function's words."""
 
 
@@ -52,61 +52,61 @@ def labels_of_matchers(matchers: Iterable[Mapping[str, Any]], xr: Manifest) -> d
     Raises:
         SelectionError: A field of the XR is not there or no text, or a matcher has no value.
     """
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for matcher in matchers:
         kind = matcher.get("type") or "FromCompositeFieldPath"
         if kind not in {"Value", "FromCompositeFieldPath"}:
             continue
         field = "value" if kind == "Value" else "valueFromFieldPath"
-        given = matcher.get(field)
-        if given is None:
+        source = matcher.get(field)
+        if source is None:
             name = field[0].upper() + field[1:]
-            raise SelectionError(f"{name} cannot be nil for type '{kind}'")
+            raise ResourceSelectionError(f"{name} cannot be nil for type '{kind}'")
         if kind == "Value":
-            found[matcher.get("key") or ""] = given
+            labels[matcher.get("key") or ""] = source
             continue
         try:
-            found[matcher.get("key") or ""] = field_paths.get_string(from_wire(xr), given)
+            labels[matcher.get("key") or ""] = field_paths.get_string(from_wire(xr), source)
         except PathError as error:
             if matcher.get("fromFieldPathPolicy") != "Optional":
-                told = f"cannot get value from field path {quoted(given)}: {error}"
-                raise SelectionError(told) from error
-    return found
+                message = f"cannot get value from field path {quoted(source)}: {error}"
+                raise ResourceSelectionError(message) from error
+    return labels
 
 
-def picked(
-    objects: Sequence[Manifest], selector: Mapping[str, Any], what: str
+def selected(
+    objects: Sequence[Manifest], selector: Mapping[str, Any], title: str
 ) -> Sequence[Manifest]:
     """
     Return the objects in the selector's order, at least and at most as many as it says.
 
     Args:
-        what: What is counted, for messages.
+        title: What is counted, for messages.
 
     Raises:
         SelectionError: There are too few, or they cannot be ordered.
         OpaqueError: Their order is not fixed.
     """
-    least, most = selector.get("minMatch"), selector.get("maxMatch")
-    if least is not None and len(objects) < least:
-        raise SelectionError(f"expected at least {least} {what}, got {len(objects)}")
-    found = _ordered(objects, selector.get("sortByFieldPath") or "metadata.name")
-    return found if most is None else found[:most]
+    smallest, largest = selector.get("minMatch"), selector.get("maxMatch")
+    if smallest is not None and len(objects) < smallest:
+        raise ResourceSelectionError(f"expected at least {smallest} {title}, got {len(objects)}")
+    ordered = _ordered(objects, selector.get("sortByFieldPath") or "metadata.name")
+    return ordered if largest is None else ordered[:largest]
 
 
 def _ordered(objects: Sequence[Manifest], path: str) -> Sequence[Manifest]:
-    values = [_sort_value(each, path) for each in objects]
+    values = [_sort_value(manifest, path) for manifest in objects]
     types = list(dict.fromkeys(type(value) for value in values if value is not None))
     if not types:
         return objects
     if len(types) > 1:
         names = " and ".join(quoted(_type(kind)) for kind in types[:2])
-        raise SelectionError(f"cannot sort values of different types {names}")
+        raise ResourceSelectionError(f"cannot sort values of different types {names}")
     if types[0] not in {str, float}:
         if len(objects) < _PAIR:
             return objects
         kinds = {bool: "bool", dict: "map", list: "slice"}
-        raise SelectionError(f"unsupported type {quoted(kinds[types[0]])} for sorting")
+        raise ResourceSelectionError(f"unsupported type {quoted(kinds[types[0]])} for sorting")
     zero = types[0]()
     keys = [zero if value is None else value for value in values]
     if len(objects) > _STABLE_MAX and len(set(keys)) < len(keys):
@@ -132,4 +132,4 @@ def _sort_value(manifest: Manifest, path: str) -> Any:
     except NoSuchFieldError:
         return None
     except PathError as error:
-        raise SelectionError(str(error)) from error
+        raise ResourceSelectionError(str(error)) from error

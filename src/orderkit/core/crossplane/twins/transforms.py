@@ -87,10 +87,10 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _searched(pattern: str, text: str) -> re.Match[str] | None:
-    found = compiled(pattern)
-    if found.flags & re.IGNORECASE and not (pattern.isascii() and text.isascii()):
+    compiled_pattern = compiled(pattern)
+    if compiled_pattern.flags & re.IGNORECASE and not (pattern.isascii() and text.isascii()):
         raise OpaqueError(f"regexp {pattern!r} ignores the case of characters beyond ASCII")
-    return found.search(text)
+    return compiled_pattern.search(text)
 
 
 def _map(pairs: Mapping[str, Any], value: Any) -> Any:
@@ -99,24 +99,24 @@ def _map(pairs: Mapping[str, Any], value: Any) -> Any:
     if value not in pairs:
         raise TransformError(f"key {value} is not found in map")
     if pairs[value] is None:
-        told = f"value for key {value} is not valid JSON: unexpected end of JSON input"
-        raise TransformError(told)
+        message = f"value for key {value} is not valid JSON: unexpected end of JSON input"
+        raise TransformError(message)
     return from_wire(pairs[value])
 
 
 def _match(settings: Transform, value: Any) -> Any:
     for number, pattern in enumerate(settings.get("patterns") or ()):
         try:
-            found = _matches(pattern, value)
+            is_match = _matches(pattern, value)
         except TransformError as error:
             raise TransformError(f"cannot match pattern at index {number}: {error}") from error
-        if found:
+        if is_match:
             return from_wire(pattern.get("result"))
     fallback = settings.get("fallbackValue")
     if settings.get("fallbackTo") == "Input":
         if fallback is not None:
-            told = "cannot set both a fallback value and the fallback to input flag"
-            raise TransformError(told)
+            message = "cannot set both a fallback value and the fallback to input flag"
+            raise TransformError(message)
         return value
     return from_wire(fallback)
 
@@ -137,8 +137,8 @@ def _matches(pattern: Transform, value: Any) -> bool:
 
 def _math(settings: Transform, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        told = f"input is required to be a number for math transformer, got {type_name(value)}"
-        raise TransformError(told)
+        message = f"input is required to be a number for math transformer, got {type_name(value)}"
+        raise TransformError(message)
     kind = settings["type"]
     if kind == "Multiply":
         return _product(value, int(settings["multiply"]))
@@ -150,10 +150,10 @@ def _math(settings: Transform, value: Any) -> Any:
 def _product(value: Any, factor: int) -> Any:
     if isinstance(value, float):
         return value * float(factor)
-    found: int = value * factor
-    if not INT64_MIN <= found <= INT64_MAX:
+    product: int = value * factor
+    if not INT64_MIN <= product <= INT64_MAX:
         raise OpaqueError("math Multiply beyond 64 bits")
-    return found
+    return product
 
 
 def _whole(value: Any) -> int:
@@ -210,10 +210,10 @@ _HASHES: Mapping[str, Callable[[bytes], str]] = {
 
 
 def _cased(kind: str, char: str) -> str:
-    found = _CASES[kind](char)
-    if len(found) != 1:
+    cased = _CASES[kind](char)
+    if len(cased) != 1:
         raise OpaqueError(f"string {kind} of {char!r}")
-    return found
+    return cased
 
 
 def _decoded(text: str) -> str:
@@ -232,11 +232,11 @@ def _extracted(settings: Transform, text: str) -> str:
     group = int(settings.get("group") or 0)
     if group < 0:
         raise OpaqueError("string Regexp with a negative group: the function crashes on it")
-    found = _searched(settings["match"], text)
-    if found is None or group > (found.re.groups or 0):
-        told = f"regexp {quoted(settings['match'])} had no matches for group {group}"
-        raise TransformError(told)
-    return found.group(group) or ""
+    match = _searched(settings["match"], text)
+    if match is None or group > (match.re.groups or 0):
+        message = f"regexp {quoted(settings['match'])} had no matches for group {group}"
+        raise TransformError(message)
+    return match.group(group) or ""
 
 
 def _joined(separator: str, value: Any) -> str:
@@ -251,17 +251,17 @@ def _joined(separator: str, value: Any) -> str:
 
 
 def _convert(settings: Transform, value: Any) -> Any:
-    wanted, form = settings["toType"], settings.get("format") or "none"
+    target_type, form = settings["toType"], settings.get("format") or "none"
     source = type_name(value)
     if source not in {"string", "bool", "int64", "float64"}:
         raise TransformError(f"invalid input type {source}")
-    target = "int64" if wanted == "int" else wanted
+    target = "int64" if target_type == "int" else target_type
     if target == source:
         return value
     conversion = _CONVERSIONS.get((source, target, form))
     if conversion is None:
-        told = f"conversion from {source} to {target} is not supported with format {form}"
-        raise TransformError(told)
+        message = f"conversion from {source} to {target} is not supported with format {form}"
+        raise TransformError(message)
     return conversion(value)
 
 
@@ -290,10 +290,10 @@ def _number(text: str) -> float:
         if re.match(r"[+-]?(0[xX]|[iI][nN][fF]|[nN][aA][nN])", text):
             raise OpaqueError(f"convert of {text!r} to float64")
         raise TransformError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
-    found = float(text)
-    if found in (float("inf"), float("-inf")):
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
         raise TransformError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
-    return found
+    return number
 
 
 def _quantity(text: str) -> float:
@@ -303,15 +303,15 @@ def _quantity(text: str) -> float:
         raise TransformError(str(error)) from error
 
 
-def _parsed(wanted: type, what: str) -> Callable[[str], Any]:
+def _parsed(expected_type: type, type_title: str) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         try:
-            found = json.loads(text, parse_constant=_no_constant)
+            value = json.loads(text, parse_constant=_no_constant)
         except ValueError as error:
             raise TransformError(f"invalid JSON: {error}") from error
-        if found is not None and not isinstance(found, wanted):
-            raise TransformError(f"json: cannot unmarshal it into Go value of type {what}")
-        return from_wire(found)
+        if value is not None and not isinstance(value, expected_type):
+            raise TransformError(f"json: cannot unmarshal it into Go value of type {type_title}")
+        return from_wire(value)
 
     return parse
 

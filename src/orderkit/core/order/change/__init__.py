@@ -1,15 +1,15 @@
 """
-The change of a live order as data: fields, edits, what differs, which rules of the kit hold.
+Changes of live orders as data: fields, edits, differences, and the kit's rules for them.
 
-Pure; reads no file and writes none. Text is edited by ``core.yaml.edit``, objects are judged by
-``core.schema.validate``. Called by the flows that change, revert and tell the history of orders.
+Pure; reads and writes no files. ``core.yaml.edit`` edits the text, ``core.schema.validate`` checks
+the objects. Called by the flows that change and revert orders and show their history.
 """
 
 from orderkit.core.objects.values import ABSENT, Absent, Steps, same, shown, value_at
-from orderkit.core.order.change.change_fields import FieldEdit, Target, apply, resolve
+from orderkit.core.order.change.change_fields import EditTarget, FieldEdit, apply, resolve
 from orderkit.core.order.change.change_rules import (
-    Asking,
-    Verdict,
+    ChangeRequester,
+    ChangeVerdict,
     judge_rules,
     judge_who,
     refuse_unchanged,
@@ -20,14 +20,14 @@ from orderkit.core.order.change.differences import FieldDifference, differences
 __all__ = [
     "ABSENT",
     "Absent",
-    "Asking",
+    "ChangeRequester",
+    "ChangeVerdict",
+    "EditTarget",
     "FieldConflict",
     "FieldConflictError",
     "FieldDifference",
     "FieldEdit",
     "Steps",
-    "Target",
-    "Verdict",
     "apply",
     "differences",
     "judge_rules",

@@ -1,23 +1,23 @@
 """
-A field of a kit by the name that a person gave it, and an edit of one.
+Resolve the fields that a person names in an edit, and apply edits to a spec.
 
-A field is named by its path in the XRD below ``spec``, or by its form parameter. Values that
-were typed are read by the field's type: a text field keeps its text whatever it looks like.
+A field is named by its path below ``spec`` in the XRD, or by its form parameter. Typed values are
+parsed by the field's type: a text field keeps its text as it is.
 Called by the flow that changes orders.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.catalog_pickers import bare
+from orderkit.core.kit.catalog_pickers import name_alone
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
 from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import assignments
 
 Op = Literal["set", "add", "remove", "unset"]
@@ -37,9 +37,9 @@ _EXAMPLES = {
 @dataclass(frozen=True, slots=True)
 class FieldEdit:
     """
-    One thing to do to one field.
+    One operation on one field.
 
-    `add` and `remove` mean an element of a list, or a number to add or to take away.
+    `add` and `remove` take an element of a list, or a number to add or subtract.
     """
 
     path: str
@@ -47,12 +47,12 @@ class FieldEdit:
     op: Op
     value: Any = None
     typed: bool = False
-    """The value is a text as a person typed it, to be read by the field's type."""
+    """The value is text that a person typed, to be parsed by the field's type."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """An edit understood: where, under which schema, with a value of the right type."""
+class EditTarget:
+    """A resolved edit: the path, its schema, and a value of the right type."""
 
     steps: Steps
     op: Op
@@ -65,20 +65,20 @@ class Target:
 
     @property
     def is_sum(self) -> bool:
-        """Say whether it adds a number to what is there: done twice it is another result."""
+        """Say whether it adds to a number: applied twice it gives another result."""
         return self.op in ("add", "remove") and self.schema.get("type") in _NUMBERS
 
     @property
     def is_element(self) -> bool:
-        """Say whether it is about one element of a list: others do not mind, nor does it."""
+        """Say whether it concerns one element of a list, independent of the other elements."""
         return self.op in ("add", "remove") and not self.is_sum
 
     def result(self, old: Any) -> Any:
         """
-        Return what the field shall be when it is `old` now.
+        Return the new value of the field, given its present value `old`.
 
         Raises:
-            InvalidInputError: Nothing can be added to, or taken from, such a value.
+            InvalidInputError: The operation does not work on such a value.
         """
         if self.op == "set":
             return self.value
@@ -89,30 +89,31 @@ class Target:
         elements = [] if old is ABSENT or old is None else old
         if not isinstance(elements, list):
             raise InvalidInputError(
-                self.path, old, f"is no list and no number: nothing to {self.op}", hint="use ="
+                self.path, old, f"is neither a list nor a number: cannot {self.op}", hint="use ="
             )
         return self._elements(old, elements)
 
     def _elements(self, old: Any, elements: list[Any]) -> Any:
-        here = any(same(each, self.value) for each in elements)
-        if here is (self.op == "add"):
+        is_there = any(same(entry, self.value) for entry in elements)
+        if is_there is (self.op == "add"):
             return old
         if self.op == "add":
             return [*elements, self.value]
-        return [each for each in elements if not same(each, self.value)]
+        return [entry for entry in elements if not same(entry, self.value)]
 
     def _sum(self, old: Any) -> Any:
         if not _is_number(old):
-            raise InvalidInputError(self.path, old, "is no number", hint="set it with =")
+            raise InvalidInputError(self.path, old, "is not a number", hint="set it with =")
         return old + self.value if self.op == "add" else old - self.value
 
 
-def resolve(kit: Kit, edit: FieldEdit) -> Target:
+def resolve(kit: Kit, edit: FieldEdit) -> EditTarget:
     """
-    Find the field that is meant and read the value.
+    Find the field and parse the value.
 
     Raises:
-        InvalidInputError: No such field (the nearest is named), or a value of another type.
+        InvalidInputError: The field does not exist (the hint names the nearest), or the value has
+            another type.
     """
     steps, schema = _locate(kit, edit)
     of_value = schema
@@ -120,19 +121,19 @@ def resolve(kit: Kit, edit: FieldEdit) -> Target:
         of_value = schema.get("items") or {}
     typed = edit.typed and edit.op != "unset"
     value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
-    value = bare(kit, path_text(steps), value)
-    target = Target(steps, edit.op, None if edit.op == "unset" else value, schema)
+    value = name_alone(kit, path_text(steps), value)
+    target = EditTarget(steps, edit.op, None if edit.op == "unset" else value, schema)
     if target.is_sum and not _is_number(value):
-        raise InvalidInputError(edit.path, edit.value, "is no number", hint="for example +=5")
+        raise InvalidInputError(edit.path, edit.value, "is not a number", hint="for example +=5")
     return target
 
 
-def apply(spec: Any, targets: Sequence[Target]) -> Any:
+def apply(spec: Any, targets: Sequence[EditTarget]) -> Any:
     """
-    Return a copy of a spec with every edit done, in their order.
+    Return a copy of a spec with all edits applied in order.
 
     Raises:
-        InvalidInputError: One cannot be done to what is there.
+        InvalidInputError: An edit does not fit the present value.
     """
     for target in targets:
         new = target.result(value_at(spec, target.steps))
@@ -140,7 +141,7 @@ def apply(spec: Any, targets: Sequence[Target]) -> Any:
             spec = with_value(spec, target.steps, new)
         except KeyError as error:
             raise InvalidInputError(
-                target.path, target.value, "cannot be set: what holds it is no map or list entry"
+                target.path, target.value, "cannot be set: its parent is not a map or a list entry"
             ) from error
     return spec
 
@@ -167,7 +168,7 @@ def _locate(kit: Kit, edit: FieldEdit) -> tuple[Steps, Schema]:
 
 
 def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
-    """Return the step and the schema below it; None if the schema knows no such thing."""
+    """Return the step and the schema below it; None if the schema has no such field."""
     text = text.strip("\"'")
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     if text in properties:
@@ -182,15 +183,16 @@ def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
 
 
 def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
-    known = [*known_paths(kit.spec_schema), *kit.aliases.values()]
-    near = difflib.get_close_matches(edit.path.removeprefix("spec."), known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known)}"
-    rule = f"is asked for, but kit {kit.name} has no such field"
+    known_names = [*known_paths(kit.spec_schema), *kit.aliases.values()]
+    hint = did_you_mean(
+        edit.path.removeprefix("spec."), known_names, f"fields: {', '.join(known_names)}"
+    )
+    rule = f"cannot be set: kit {kit.name} has no such field"
     return InvalidInputError(edit.path, edit.value, rule, hint=hint)
 
 
 def known_paths(schema: Schema, depth: int = _KNOWN_DEPTH) -> Iterator[str]:
-    """Yield the path of every declared field, a map before what is in it."""
+    """Yield the path of every declared field, parents first."""
     for name, below in (schema.get("properties") or {}).items():
         yield name
         if depth > 1:
@@ -198,18 +200,20 @@ def known_paths(schema: Schema, depth: int = _KNOWN_DEPTH) -> Iterator[str]:
 
 
 def _typed(path: str, text: str, schema: Schema) -> Any:
-    """Read a text by the field's type: text stays text, else it has the type YAML gives it."""
+    """Parse a text by the field's type: text stays text, other types are read as YAML."""
     type_ = schema.get("type")
     if type_ == "string":
         return text
-    value = assignments.parse_value(text, shown=f"{path}={text}")
+    value = assignments.parse_value(text, edit_text=f"{path}={text}")
     if not _fits(value, type_):
-        raise InvalidInputError(path, value, f"is no {type_}", hint=_EXAMPLES.get(type_ or "", ""))
+        raise InvalidInputError(
+            path, value, f"is not of type {type_}", hint=_EXAMPLES.get(type_ or "", "")
+        )
     return value
 
 
 def _fits(value: Any, type_: str | None) -> bool:
-    """Say whether a value is of a schema's type; anything is where there is none."""
+    """Say whether a value has the schema's type; without a type every value does."""
     kinds = {"array": list, "object": dict, "boolean": bool}
     if type_ in _NUMBERS:
         return _is_number(value) and (type_ == "number" or value == int(value))

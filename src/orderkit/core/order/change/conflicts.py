@@ -1,4 +1,4 @@
-"""What somebody else did to a field of a change since the person who asks looked at it."""
+"""Conflicts: another writer changed a field after the requester had looked at it."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from orderkit.core.order.order_state import short
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
-    """One field: what was seen, what stands there now, what was asked for, who was faster."""
+    """One field: its value on the base commit, now, and as requested; and who changed it."""
 
     path: str
-    seen: Any
+    base: Any
     now: Any
-    wanted: Any
+    requested: Any
     commit: CommitSha | None = None
-    """The newest commit that changed it since; None if it cannot be told."""
+    """The newest commit that changed it since the base; None if unknown."""
     author: str = ""
     requester: str = ""
 
     def __str__(self) -> str:
         who = self.requester or self.author or "somebody"
-        where = f", by {who} in {short(self.commit)}" if self.commit else ""
+        by_whom = f", by {who} in {short(self.commit)}" if self.commit else ""
         return (
-            f"{self.path} is {shown(self.now)} now (it was {shown(self.seen)}{where}),"
-            f" asked for {shown(self.wanted)}"
+            f"{self.path} is {shown(self.now)} now (it was {shown(self.base)}{by_whom}),"
+            f" requested was {shown(self.requested)}"
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of commands and service."""
         return {
             "field": self.path,
-            "seen": to_json(self.seen),
+            "seen": to_json(self.base),
             "now": to_json(self.now),
-            "wanted": to_json(self.wanted),
+            "wanted": to_json(self.requested),
             "commit": self.commit,
             "author": self.author,
             "requester": self.requester,
@@ -47,11 +47,11 @@ class FieldConflict:
 
 
 class FieldConflictError(ConflictError):
-    """Somebody else changed a field of this change. Nothing was written."""
+    """Another writer changed a field of this change. Nothing was written."""
 
     def __init__(self, order: OrderId, conflicts: Sequence[FieldConflict], head: CommitSha) -> None:
         super().__init__(
             f"{order}: {'; '.join(map(str, conflicts))}; nothing was written",
-            hint=f"look at what holds now and decide; then repeat it with --base {head[:8]}",
+            hint=f"check the present values, then repeat the command with --base {head[:8]}",
         )
         self.conflicts, self.head = tuple(conflicts), head

@@ -1,8 +1,8 @@
 """
-What differs between two specs, field by field.
+Compare two specs field by field.
 
-Maps are followed, lists are one value unless the caller wants to look into them. Called by the
-flow that changes (what does this edit do?), by plans, by the history and the revert of a commit.
+Maps are compared key by key; a list is one value unless the caller asks for its elements. Called by
+the flow that changes orders, by plans, and by history and revert of commits.
 """
 
 from __future__ import annotations
@@ -42,34 +42,34 @@ class FieldDifference:
 
 
 def differences(
-    old: Any, new: Any, *, whole: bool = False, into_lists: bool = False
+    old: Any, new: Any, *, maps_whole: bool = False, into_lists: bool = False
 ) -> tuple[FieldDifference, ...]:
     """
-    Return every field that differs, in the order of the old spec, new fields last.
+    Return the differing fields in the order of the old spec, new fields last.
 
     Args:
-        whole: Give a map that comes or goes as one value, not field by field.
+        maps_whole: Report an added or removed map as one value, not field by field.
         into_lists: Compare lists of the same length element by element.
     """
-    return tuple(_Walk(whole, into_lists).walk(old, new, ()))
+    return tuple(_Walk(maps_whole, into_lists).walk(old, new, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    whole: bool
+    maps_whole: bool
     into_lists: bool
 
     def walk(self, old: Any, new: Any, steps: Steps) -> Iterator[FieldDifference]:
-        if not self.whole and isinstance(new, dict) and new and old is ABSENT:
+        if not self.maps_whole and isinstance(new, dict) and new and old is ABSENT:
             old = {}
-        if not self.whole and isinstance(old, dict) and old and new is ABSENT:
+        if not self.maps_whole and isinstance(old, dict) and old and new is ABSENT:
             new = {}
         if isinstance(old, dict) and isinstance(new, dict):
             for key in [*old, *(key for key in new if key not in old)]:
                 yield from self.walk(old.get(key, ABSENT), new.get(key, ABSENT), (*steps, str(key)))
         elif self.into_lists and _as_long(old, new):
-            for index, (one, other) in enumerate(zip(old, new, strict=True)):
-                yield from self.walk(one, other, (*steps, index))
+            for index, (old_element, new_element) in enumerate(zip(old, new, strict=True)):
+                yield from self.walk(old_element, new_element, (*steps, index))
         elif not same(old, new):
             yield FieldDifference(steps, old, new)
 

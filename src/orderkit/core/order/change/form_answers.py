@@ -1,10 +1,10 @@
 """
-What somebody entered into a form, as edits: only what differs from what the form showed.
+Turn the answers of a form into edits: only what differs from the values that the form showed.
 
-A form sends every field it has, touched or not, empty lists and maps for what nobody filled in, and
-nothing for what was emptied. So an untouched field is no edit (somebody else may have changed it
-meanwhile, which is no conflict then), what is empty and was not there is none, and a field of the
-form that is missing is taken away. Called by ``flows.change.form_entry``.
+A form sends all its fields, touched or not: empty lists and maps for fields that nobody filled in,
+and nothing for fields that were cleared. So an untouched field is not an edit (somebody else may
+have changed it in the meantime without a conflict), an empty value of an absent field is not an
+edit, and a missing field is removed. Called by the service.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.kit.catalog_pickers import bare_spec
+from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.model import FieldPath, Kit
 from orderkit.core.objects.values import ABSENT, Steps, path_text, same, value_at
 from orderkit.core.order.change.change_fields import FieldEdit
@@ -25,48 +25,54 @@ def entered_edits(
     kit: Kit,
     values: Mapping[str, Any],
     *,
-    seen: Any = ABSENT,
+    shown_spec: Any = ABSENT,
     form: Sequence[FieldPath] | None = None,
 ) -> tuple[FieldEdit, ...]:
     """
-    Return the edits that values by form parameter mean; null takes a field away.
+    Return the edits for values by form parameter; null removes a field.
 
     Args:
-        seen: The ``spec`` that the form showed; without it every value is an edit.
-        form: The innermost fields that the form asks for; one without a value is taken away.
+        shown_spec: The ``spec`` that the form showed; without it every value is an edit.
+        form: The innermost fields of the form; a field without a value is removed.
     """
-    named = {parameter: name for name, parameter in kit.aliases.items()}
-    spec = bare_spec(kit, {named.get(key, key): value for key, value in values.items()})
-    edits = _edits(spec, kit.spec_schema, (), seen)
+    by_parameter = {parameter: name for name, parameter in kit.aliases.items()}
+    spec = names_alone(kit, {by_parameter.get(key, key): value for key, value in values.items()})
+    edits = _edits(spec, kit.spec_schema, (), shown_spec)
     if form is None:
         return tuple(edits)
-    entered = [edit for edit in edits if seen is ABSENT or not _nothing(edit, kit, seen)]
-    return (*entered, *_emptied(spec, seen, form))
+    form_edits = [
+        edit for edit in edits if shown_spec is ABSENT or not _is_untouched(edit, kit, shown_spec)
+    ]
+    return (*form_edits, *_emptied_fields(spec, shown_spec, form))
 
 
-def _edits(given: Mapping[str, Any], schema: Schema, at: Steps, seen: Any) -> Iterator[FieldEdit]:
+def _edits(
+    values: Mapping[str, Any], schema: Schema, at: Steps, shown_spec: Any
+) -> Iterator[FieldEdit]:
     properties = schema.get("properties") or {}
-    for name, value in given.items():
+    for name, value in values.items():
         steps, below = (*at, name), properties.get(name) or {}
         if isinstance(value, dict) and below.get("properties"):
-            yield from _edits(value, below, steps, seen)
+            yield from _edits(value, below, steps, shown_spec)
         elif value is None:
-            if seen is ABSENT or value_at(seen, steps) is not ABSENT:
+            if shown_spec is ABSENT or value_at(shown_spec, steps) is not ABSENT:
                 yield FieldEdit(path_text(steps), "unset")
-        elif seen is ABSENT or not same(value, value_at(seen, steps)):
+        elif shown_spec is ABSENT or not same(value, value_at(shown_spec, steps)):
             yield FieldEdit(path_text(steps), "set", value)
 
 
-def _nothing(edit: FieldEdit, kit: Kit, seen: Any) -> bool:
-    """Say whether a form sends this where the order has nothing and nobody entered anything."""
-    if edit.op != "set" or value_at(seen, tuple(edit.path.split("."))) is not ABSENT:
+def _is_untouched(edit: FieldEdit, kit: Kit, shown_spec: Any) -> bool:
+    """Say whether the form sends this value for an absent field that nobody touched."""
+    if edit.op != "set" or value_at(shown_spec, tuple(edit.path.split("."))) is not ABSENT:
         return False
     default = schema_at(kit.spec_schema, edit.path).get("default", ABSENT)
     return edit.value in ([], {}) or same(edit.value, default)
 
 
-def _emptied(spec: Mapping[str, Any], seen: Any, form: Sequence[FieldPath]) -> Iterator[FieldEdit]:
+def _emptied_fields(
+    spec: Mapping[str, Any], shown_spec: Any, form: Sequence[FieldPath]
+) -> Iterator[FieldEdit]:
     for path in form:
         steps = tuple(path.split("."))
-        if value_at(seen, steps) is not ABSENT and value_at(spec, steps) is ABSENT:
+        if value_at(shown_spec, steps) is not ABSENT and value_at(spec, steps) is ABSENT:
             yield FieldEdit(path_text(steps), "unset")

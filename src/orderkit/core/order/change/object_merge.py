@@ -1,9 +1,9 @@
 """
-What an object comes to when two sides changed it: field by field, as a merge of its text would.
+Merge two versions of an object field by field.
 
-Maps are followed, lists are one value. Where both sides changed a field differently, theirs is
-taken and the conflict told: nobody should merge that unseen. Pure; called by the flow that plans
-pull requests.
+Maps are merged key by key; a list is one value. If both sides changed a field differently, theirs
+wins and the conflict is reported, because nobody should merge that unseen. Pure; called by the flow
+that plans pull requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orderkit.core.order.change.differences import differences
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """A field that both sides changed, each its own way; `ABSENT` where it is not set."""
+    """A field that both sides changed differently; `ABSENT` where it is not set."""
 
     steps: Steps
     ours: Any
@@ -25,27 +25,29 @@ class MergeConflict:
 
     def __str__(self) -> str:
         ours, theirs = shown(self.ours), shown(self.theirs)
-        return f"{path_text(self.steps)}: main says {ours} meanwhile, this branch {theirs}"
+        return f"{path_text(self.steps)}: main has {ours} now, this branch {theirs}"
 
 
 def merged(
     base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[MergeConflict, ...]]:
-    """Return `ours` with what `theirs` changed since `base`, and what is in conflict."""
-    wanted: dict[str, Any] = ours
+    """Return `ours` with the changes of `theirs` since `base`, and the conflicts."""
+    result: dict[str, Any] = ours
     conflicts: dict[Steps, MergeConflict] = {}
-    for found in differences(base, theirs, whole=True):
-        here, new = value_at(ours, found.steps), found.new
-        if same(here, new):
+    for difference in differences(base, theirs, maps_whole=True):
+        our_value, new = value_at(ours, difference.steps), difference.new
+        if same(our_value, new):
             continue
-        if found.old is ABSENT and isinstance(here, dict) and isinstance(new, dict):
-            new, below = merged({}, here, new)  # both made a map there
-            told = [replace(each, steps=(*found.steps, *each.steps)) for each in below]
-            conflicts |= {each.steps: each for each in told}
-        elif not same(here, found.old):
-            conflicts[found.steps] = MergeConflict(found.steps, here, new)
+        if difference.old is ABSENT and isinstance(our_value, dict) and isinstance(new, dict):
+            new, below = merged({}, our_value, new)  # both added a map
+            moved = [
+                replace(conflict, steps=(*difference.steps, *conflict.steps)) for conflict in below
+            ]
+            conflicts |= {conflict.steps: conflict for conflict in moved}
+        elif not same(our_value, difference.old):
+            conflicts[difference.steps] = MergeConflict(difference.steps, our_value, new)
         try:
-            wanted = with_value(wanted, found.steps, new)
-        except KeyError:  # ours has no map where theirs has one
-            conflicts[found.steps] = MergeConflict(found.steps, here, new)
-    return wanted, tuple(conflicts.values())
+            result = with_value(result, difference.steps, new)
+        except KeyError:  # ours has no map where theirs does
+            conflicts[difference.steps] = MergeConflict(difference.steps, our_value, new)
+    return result, tuple(conflicts.values())

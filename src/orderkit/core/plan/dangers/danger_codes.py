@@ -1,4 +1,4 @@
-"""What dangers are called, and what besides two outcomes they are judged by."""
+"""The codes of dangers, and the facts besides the two outcomes that they are judged by."""
 
 from __future__ import annotations
 
@@ -7,79 +7,79 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.pack_rules import PackRules
 
 
 class Code(StrEnum):
-    """What kind of danger. The values are stable."""
+    """The kind of a danger. The values are stable."""
 
     DATA_LOSS = "data-loss"
     """A resource that holds data is deleted, or its data with it."""
     ABANDONED = "abandoned"
-    """A resource stays where it is, and nobody looks after it any more."""
+    """A resource stays, but nothing manages it any more."""
     MADE_AGAIN = "made-again"
-    """The same object is wanted under another logical name: deleted first, then made again."""
+    """The same object gets another logical name: it is deleted and then created again."""
     KEEPS_NAME = "keeps-name"
-    """A station gives another name now; what exists keeps its old one."""
+    """A station gives another name now; existing objects keep the old one."""
     IMMUTABLE = "immutable"
     """The API server or the provider will refuse the new value of this field."""
     NOT_READY = "not-ready"
-    """It was Ready before, and is not in the end."""
+    """The order was Ready before and ends up not Ready."""
     EMPTIED = "emptied"
-    """Nothing is wanted any more: everything is deleted, and the order says Ready."""
+    """Nothing is composed any more: everything is deleted, and the order reports Ready."""
     DROPPED = "dropped"
-    """A resource goes that nobody asked to go: the fields of the order are the same."""
+    """A resource is removed although the fields of the order did not change."""
     NESTED = "nested-removed"
-    """A nested XR goes, and with it everything that is composed for it."""
+    """A nested XR is removed together with everything composed for it."""
     FINALIZER = "finalizer"
-    """What is deleted goes only when somebody else releases it."""
+    """A deletion waits for a finalizer that somebody else has to remove."""
     DELETE_POLICY = "delete-policy"
-    """What becomes of the real thing at the end changes, or who may touch it."""
+    """What happens to the external resource at the end changes, or who may touch it."""
     UNPROTECTED = "unprotected"
-    """A guard of data is taken away: deletion protection, versions, backups, retention."""
+    """A protection of data is removed: deletion protection, versions, backups, retention."""
     SHRINKS = "shrinks"
-    """Less room for data than before."""
+    """Less space for data than before."""
     PROVIDER = "provider-config"
-    """Another account, project or cluster: the provider looks for the thing there."""
+    """Another account, project or cluster: the provider looks for the resource there."""
     STOPS = "stops"
-    """What runs, or is looked after, stops."""
+    """Something that runs or is managed stops."""
     STARTS = "starts"
-    """What was held back runs again."""
+    """Something that was held back runs again."""
     STATUS_LOST = "status-lost"
-    """A field of the status is not shown any more; programs and people may read it."""
+    """A field of the status is no longer set; programs and people may read it."""
     CONNECTION_LOST = "connection-lost"
-    """A connection Secret, or a key of a Secret, goes or moves."""
+    """A connection Secret, or a key of a Secret, disappears or moves."""
     COMPOSITION = "composition"
-    """Another Composition may assemble the order than the one that is planned here."""
+    """The order may be assembled by another Composition than in this plan."""
     DEFAULT = "default-changed"
-    """A field changes that nobody set: its default is another one."""
+    """A field that nobody set changes because its default changed."""
     TEAM = "team-changed"
-    """The order goes to another team."""
+    """The order moves to another team."""
     ACCESS = "access-widened"
-    """More people, programs or networks may do more than before."""
+    """People, programs or networks may do more than before."""
     EXPOSED = "secret-exposed"
-    """A secret stands where everybody may read it."""
+    """A secret is stored where many can read it."""
     UNSELECTED = "unselected"
-    """A Service, policy or budget selects a workload no more."""
+    """A Service, policy or budget no longer selects a workload."""
     DANGLING = "dangling"
-    """A workload refers to an object that goes."""
+    """A workload refers to an object that is removed."""
     UNGUARDED = "unguarded"
-    """A fence goes: a network policy, a quota, a disruption budget, a level of security."""
+    """A guard is removed: network policy, quota, disruption budget, security level."""
     UNPINNED = "unpinned"
     """An image without a fixed version."""
     API_VERSION = "api-version"
-    """The object is written in another version of its API."""
+    """The object uses another version of its API."""
     MISSING_FACT = "missing-fact"
-    """Something that stations ask for was there, and is not there for what is wanted now."""
+    """An object that stations require now does not exist; before, none was missing."""
     WARNING = "warning"
-    """The pipeline warns."""
+    """The pipeline emits a warning."""
     ADOPTS = "adopts"
-    """An object exists and belongs to nobody: Crossplane takes it over without a word."""
+    """An object exists and has no owner: Crossplane silently takes it over."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Danger:
-    """One thing to think about, and about which resource."""
+    """Something to check before merging, and the resource it concerns."""
 
     path: str
     code: Code
@@ -87,9 +87,9 @@ class Danger:
 
 
 @dataclass(frozen=True, slots=True)
-class Mind:
-    """What dangers are judged by besides the two outcomes."""
+class DangerContext:
+    """Facts besides the two outcomes by which dangers are judged."""
 
-    laws: Laws = field(default_factory=Laws)
+    laws: PackRules = field(default_factory=PackRules)
     existing: Sequence[Manifest] = ()
-    """Objects that were looked up, Secrets among them."""
+    """Objects that were looked up, including Secrets."""

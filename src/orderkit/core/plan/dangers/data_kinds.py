@@ -1,14 +1,14 @@
 """
-Which kinds hold data: a table of the usual ones, and what a pack says of its own.
+Which kinds hold data: a table of common kinds, and what a pack declares.
 
-``pack.yaml`` and ``kit.yaml`` extend the table (``spec.plan.dataKinds``); what they say goes before
-it. A kind that neither names is not noticed.
+``pack.yaml`` and ``kit.yaml`` extend the table (``spec.plan.dataKinds``) and take precedence over
+it. A kind that is in neither is taken for one without data.
 """
 
 from __future__ import annotations
 
 from orderkit.core.objects.kube_objects import Kind
-from orderkit.core.plan.pack_rules import ANY_GROUP, Laws
+from orderkit.core.plan.pack_rules import ANY_GROUP, PackRules
 
 DATA_KINDS = frozenset(
     [
@@ -108,23 +108,23 @@ DATA_KINDS_BY_GROUP = {
 }
 """Kinds whose name is used for much else: they hold data in groups that begin with these labels."""
 _WHY = {
-    "Namespace": "everything in it goes with it",
-    "CustomResourceDefinition": "every object of that kind goes with it",
-    "CompositeResourceDefinition": "every XR of that kind goes with it, and what it composes",
-    "KubernetesCluster": "everything that runs in it goes with it",
+    "Namespace": "everything in it is deleted too",
+    "CustomResourceDefinition": "every object of that kind is deleted too",
+    "CompositeResourceDefinition": "every XR of that kind is deleted too, with all it composes",
+    "KubernetesCluster": "everything that runs in it is deleted too",
 }
 
 
-def holds_data(kind: Kind, laws: Laws) -> bool:
+def holds_data(kind: Kind, laws: PackRules) -> bool:
     """Say whether objects of a kind hold data."""
     for group in (kind.group, ANY_GROUP):
-        said = laws.data_kinds.get((group, kind.kind))
-        if said is not None:
-            return said
+        declared = laws.data_kinds.get((group, kind.kind))
+        if declared is not None:
+            return declared
     service = kind.group.partition(".")[0]
     return kind.kind in DATA_KINDS or service in DATA_KINDS_BY_GROUP.get(kind.kind, ())
 
 
-def what_goes(kind: Kind) -> str:
-    """Say what is lost with an object of a kind."""
-    return _WHY.get(kind.kind, "the data in it goes with it")
+def what_is_lost(kind: Kind) -> str:
+    """Describe what is lost when an object of a kind is deleted."""
+    return _WHY.get(kind.kind, "its data is lost")

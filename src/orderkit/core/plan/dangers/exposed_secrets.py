@@ -1,9 +1,9 @@
 """
-Secrets where everybody may read them: in ConfigMaps, annotations, arguments, the order's status.
+Secrets in readable places: ConfigMaps, annotations, arguments, the order's status.
 
-Two ways to notice: a value of a known Secret appears elsewhere, or a key of a ConfigMap is called
-as secrets are. Short values are left out, because they would be found everywhere. Values are never
-written into the danger.
+Two signs: the value of a known Secret appears elsewhere, or a key of a ConfigMap has the name of a
+secret. Short values are skipped, because they appear everywhere. The value itself is never written
+into the message.
 """
 
 from __future__ import annotations
@@ -15,46 +15,50 @@ from collections.abc import Collection, Iterable, Iterator
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
-from orderkit.core.plan.outcome_objects import parts_of, wrapped
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
+from orderkit.core.plan.outcome_objects import objects_of, wrapped_object
 
-_SHORTEST = 8
-_CALLED = re.compile(
+_LENGTH_MIN = 8
+_SECRET_NAME = re.compile(
     r"pass(word|wd|phrase)|secret|token|api[-_]?key|private[-_]?key|credential|access[-_]?key",
     re.IGNORECASE,
 )
-_REFERS = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
+_REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
 
 
-def secrets_of(before: Assembly, after: Assembly, mind: Mind) -> frozenset[str]:
-    """Return every value of a Secret that is known, decoded."""
-    return frozenset({*_values(before), *_values(after), *_of(mind.existing)})
+def secret_values(before: Assembly, after: Assembly, mind: DangerContext) -> frozenset[str]:
+    """Return the decoded values of all known Secrets."""
+    return frozenset({*_values(before), *_values(after), *_decoded_values(mind.existing)})
 
 
-def exposures(before: Assembly, after: Assembly, known: Collection[str]) -> Iterator[Danger]:
-    """Yield secrets that stand somewhere now and did not before."""
-    was = dict(_places(before)) if known else {}
-    for place, texts in _places(after) if known else ():
-        path, field = place
-        found, had = (_holds(each, known) for each in (texts, was.get(place, [])))
-        if found and not had:
+def exposure_dangers(
+    before: Assembly, after: Assembly, secrets: Collection[str]
+) -> Iterator[Danger]:
+    """Yield places that expose a secret now and did not before."""
+    was = dict(_readable_texts(before)) if secrets else {}
+    for field_key, texts in _readable_texts(after) if secrets else ():
+        path, field = field_key
+        is_exposed, was_exposed = (
+            _holds(field_texts, secrets) for field_texts in (texts, was.get(field_key, []))
+        )
+        if is_exposed and not was_exposed:
             about = after.resources.get(path, after.xr)
-            told = f"{key_text(about)}: {field} holds what a Secret holds"
-            yield Danger(path, Code.EXPOSED, told)
+            message = f"{key_text(about)}: {field} contains the value of a Secret"
+            yield Danger(path, Code.EXPOSED, message)
     for path, manifest in after.resources.items():
-        yield from _called(path, manifest, before.resources.get(path))
+        yield from _secret_like_keys(path, manifest, before.resources.get(path))
 
 
-def _holds(texts: Iterable[str], known: Collection[str]) -> bool:
-    return any(value in text for text in texts for value in known)
+def _holds(texts: Iterable[str], secrets: Collection[str]) -> bool:
+    return any(value in text for text in texts for value in secrets)
 
 
 def _values(assembly: Assembly) -> Iterator[str]:
-    yield from _of(part.manifest for part in parts_of(assembly))
-    yield from _of(assembly.observed.values())
+    yield from _decoded_values(obj.manifest for obj in objects_of(assembly))
+    yield from _decoded_values(assembly.observed.values())
 
 
-def _of(manifests: Iterable[Manifest]) -> Iterator[str]:
+def _decoded_values(manifests: Iterable[Manifest]) -> Iterator[str]:
     """Yield the values of Secrets, decoded."""
     for manifest in manifests:
         kind = Kind.of(manifest)
@@ -62,7 +66,7 @@ def _of(manifests: Iterable[Manifest]) -> Iterator[str]:
             continue
         texts = [str(value) for value in (manifest.get("stringData") or {}).values()]
         texts += [_decoded(str(value)) for value in (manifest.get("data") or {}).values()]
-        yield from (text for text in texts if len(text) >= _SHORTEST)
+        yield from (text for text in texts if len(text) >= _LENGTH_MIN)
 
 
 def _decoded(text: str) -> str:
@@ -72,14 +76,14 @@ def _decoded(text: str) -> str:
         return ""
 
 
-def _places(assembly: Assembly) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """Yield texts that everybody may read, by path and first fields."""
-    for part in parts_of(assembly):
-        if part.kind.kind == "Secret" or wrapped(part.manifest) is not None:
+def _readable_texts(assembly: Assembly) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Yield the texts that readers of an object see, by path and top-level field."""
+    for obj in objects_of(assembly):
+        if obj.kind.kind == "Secret" or wrapped_object(obj.manifest) is not None:
             continue
-        for key, value in part.manifest.items():
+        for key, value in obj.manifest.items():
             if key not in {"apiVersion", "kind"}:
-                yield (part.path, part.field(key)), list(_texts(value))
+                yield (obj.path, obj.field(key)), list(_texts(value))
     yield ("", "status"), list(_texts(assembly.xr.get("status") or {}))
 
 
@@ -94,13 +98,13 @@ def _texts(value: object) -> Iterator[str]:
         yield value
 
 
-def _called(path: str, manifest: Manifest, old: Manifest | None) -> Iterator[Danger]:
+def _secret_like_keys(path: str, manifest: Manifest, old: Manifest | None) -> Iterator[Danger]:
     kind = Kind.of(manifest)
     if (kind.group, kind.kind) != ("", "ConfigMap"):
         return
-    had = (old or {}).get("data") or {}
+    old_data = (old or {}).get("data") or {}
     for key, value in (manifest.get("data") or {}).items():
-        named = _CALLED.search(str(key)) and not _REFERS.search(str(key))
-        if named and value and key not in had:
-            told = f"{key_text(manifest)}: data.{key} is called as secrets are"
-            yield Danger(path, Code.EXPOSED, told)
+        is_secret_key = _SECRET_NAME.search(str(key)) and not _REFERENCE_NAME.search(str(key))
+        if is_secret_key and value and key not in old_data:
+            message = f"{key_text(manifest)}: data.{key} is named like a secret"
+            yield Danger(path, Code.EXPOSED, message)

@@ -1,9 +1,10 @@
 """
 Fields that cannot change once they are set: the API server or the provider refuses the new value.
 
-A table of Kubernetes 1.36's own kinds, of Crossplane's, and of what clouds fix when a thing is
-made. Rules of CRDs (``oldSelf``) are judged by their schemas (``core.plan.judging``). A
-provider never replaces what holds data: it reports an error until the old value is back.
+A table of the kinds of Kubernetes 1.36 and Crossplane, and of fields that clouds fix when a
+resource is created. Rules of CRDs (``oldSelf``) are judged by their schemas
+(``core.plan.judging``). A provider never replaces a resource that holds data: it reports an error
+until the old value is back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.objects.values import Steps, path_text
 from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.data_kinds import holds_data
 from orderkit.core.plan.outcome_objects import Pair, pairs_of
 
@@ -68,12 +69,12 @@ _IMMUTABLE: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
 }  # fmt: skip
 """What the API server of Kubernetes 1.36, and Crossplane 2.3's schemas, refuse to change."""
 
-_OF_CLOUDS = (
+_CLOUD_FIELDS = (
     "location", "region", "project", "availabilityZone", "zone", "engine", "storageEncrypted",
     "kmsKeyId", "masterUsername", "username", "dbName", "databaseVersion", "hierarchicalNamespace",
     "resourceGroupName", "storageAccountName", "name",
 )  # fmt: skip
-"""Of ``spec.forProvider`` of kinds that hold data: fixed when the thing is made."""
+"""Fields of ``spec.forProvider`` that are fixed at creation, for kinds that hold data."""
 
 _SIZES = re.compile(
     r"(storage|capacity|size|sizeGb|sizeGiB|diskSize(Gb)?|allocatedStorage|storageGb|storageMb"
@@ -81,61 +82,61 @@ _SIZES = re.compile(
     r"|retention(Days|InDays|Hours|Seconds))\Z",
     re.IGNORECASE,
 )
-_OF_PODS = {"requests", "limits"}
+_POD_RESOURCES = {"requests", "limits"}
 
 
-def immutables(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
-    """Yield fields that would be refused, and storage that would shrink."""
+def immutable_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+    """Yield changes of immutable fields, and storage that would shrink."""
     for pair in pairs_of(before, after):
         for steps in _steps(pair, mind):
             was, now = value_at(pair.old, steps), value_at(pair.new, steps)
             if was is not ABSENT and now is not ABSENT and not same(was, now):
-                told = f"{key_text(pair.new)}: {path_text(steps)} cannot be changed once it is set"
-                yield Danger(pair.path, Code.IMMUTABLE, told)
+                message = f"{key_text(pair.new)}: {path_text(steps)} cannot change once it is set"
+                yield Danger(pair.path, Code.IMMUTABLE, message)
         yield from _shrinking(pair, mind)
 
 
-def _steps(pair: Pair, mind: Mind) -> Sequence[tuple[str, ...]]:
+def _steps(pair: Pair, mind: DangerContext) -> Sequence[tuple[str, ...]]:
     kind = pair.kind
-    found = _IMMUTABLE.get((kind.group, kind.kind), ())
+    steps = _IMMUTABLE.get((kind.group, kind.kind), ())
     sealed: Any = pair.old.get("immutable")
     if sealed is True and kind.group == "" and kind.kind in {"ConfigMap", "Secret"}:
-        return (*found, ("data",), ("binaryData",), ("stringData",), ("immutable",))
+        return (*steps, ("data",), ("binaryData",), ("stringData",), ("immutable",))
     if dig(pair.new, "spec", "forProvider") is not None and holds_data(kind, mind.laws):
-        return (*found, *(("spec", "forProvider", name) for name in _OF_CLOUDS))
-    return found
+        return (*steps, *(("spec", "forProvider", name) for name in _CLOUD_FIELDS))
+    return steps
 
 
-def _shrinking(pair: Pair, mind: Mind) -> Iterator[Danger]:
+def _shrinking(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
     stateful = pair.kind.kind == "StatefulSet"
     if not (stateful or holds_data(pair.kind, mind.laws)):
         return
-    spec = (dig(each, "spec", default=None) or {} for each in (pair.old, pair.new))
+    spec = (dig(manifest, "spec", default=None) or {} for manifest in (pair.old, pair.new))
     for field in differences(*spec, into_lists=True):
         if _is_size(field.steps) and _is_less(field.new, field.old):
-            told = (
+            message = (
                 f"{key_text(pair.new)}: spec.{field.path} from {shown(field.old)} to "
                 f"{shown(field.new)}: {_refusal(pair.kind)}"
             )
-            yield Danger(pair.path, Code.SHRINKS, told)
+            yield Danger(pair.path, Code.SHRINKS, message)
 
 
 def _refusal(kind: Kind) -> str:
     if kind.kind in {"PersistentVolumeClaim", "StatefulSet"}:
-        return "a volume only grows, the API server refuses it"
-    return "less room or a shorter time: the provider refuses it, or data goes"
+        return "a volume can only grow; the API server refuses this"
+    return "smaller or shorter: the provider refuses it or data is lost"
 
 
 def _is_size(steps: Steps) -> bool:
     texts = [str(step) for step in steps]
     return any(_SIZES.match(text) for text in texts) and not (
-        _OF_PODS & set(texts) and texts[-1] != "storage"
+        _POD_RESOURCES & set(texts) and texts[-1] != "storage"
     )
 
 
 def _is_less(new: Any, old: Any) -> bool:
-    one, other = _amount(new), _amount(old)
-    return one is not None and other is not None and one < other
+    new_amount, old_amount = _amount(new), _amount(old)
+    return new_amount is not None and old_amount is not None and new_amount < old_amount
 
 
 def _amount(value: Any) -> float | None:
@@ -144,8 +145,8 @@ def _amount(value: Any) -> float | None:
     try:
         return float(quantities.parse(str(value)))
     except (NoQuantity, Unsure):
-        found = re.fullmatch(r"(\d+)(s|m|h|d|w)", str(value))
-        return float(found[1]) * _SECONDS[found[2]] if found else None
+        match = re.fullmatch(r"(\d+)(s|m|h|d|w)", str(value))
+        return float(match[1]) * _SECONDS[match[2]] if match else None
 
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -1,4 +1,4 @@
-"""What the order itself hides: defaults, teams, Compositions, names that stay, parts dropped."""
+"""Effects of the order's own fields: defaults, teams, Compositions, kept names, dropped parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.core.order.change import ABSENT, differences, shown, value_at
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 
 _MACHINERY = (
     "compositionRef", "compositionSelector", "compositionRevisionRef",
@@ -15,8 +15,10 @@ _MACHINERY = (
 )  # fmt: skip
 
 
-def orderings(before: Assembly, after: Assembly, fresh: Assembly, mind: Mind) -> Iterator[Danger]:
-    """Yield what follows from the order's own fields, and from the pipeline that reads them."""
+def order_dangers(
+    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext
+) -> Iterator[Danger]:
+    """Yield the dangers of the order's own fields and of the pipeline that reads them."""
     yield from _defaults(before, after)
     yield from _team(before, after, mind)
     yield from _composition(before, after)
@@ -31,82 +33,94 @@ def orderings(before: Assembly, after: Assembly, fresh: Assembly, mind: Mind) ->
 
 
 def _defaults(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    given = {field.steps for field in differences(_spec(before.given), _spec(after.given))}
-    if not before.given:
+    set_fields = {
+        field.steps for field in differences(_spec(before.input_xr), _spec(after.input_xr))
+    }
+    if not before.input_xr:
         return
     for field in differences(_spec(before.xr), _spec(after.xr)):
-        same = field.steps not in given and value_at(_spec(after.given), field.steps) is ABSENT
-        if same and field.old is not ABSENT:
-            told = (
+        unset = (
+            field.steps not in set_fields and value_at(_spec(after.input_xr), field.steps) is ABSENT
+        )
+        if unset and field.old is not ABSENT:
+            message = (
                 f"spec.{field.path} is {shown(field.new)} by default, was {shown(field.old)}: "
-                "nobody asked for it; an order that the cluster has stored keeps the old value "
-                "until it is made anew"
+                "nobody set it; an order that is already stored in the cluster keeps the old "
+                "value until it is recreated"
             )
-            yield Danger("", Code.DEFAULT, told)
+            yield Danger("", Code.DEFAULT, message)
 
 
 def _spec(xr: object) -> dict[str, object]:
-    found = dig(xr, "spec", default=None)
-    return {k: v for k, v in found.items() if k != "crossplane"} if isinstance(found, dict) else {}
+    spec = dig(xr, "spec", default=None)
+    return {k: v for k, v in spec.items() if k != "crossplane"} if isinstance(spec, dict) else {}
 
 
-def _team(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _team(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     kind = Kind.of(after.xr)
     path = mind.laws.team_fields.get((kind.group, kind.kind))
     if not path or not _spec(before.xr):
         return
-    was, now = (dig(_spec(each.xr), *path.split(".")) for each in (before, after))
+    was, now = (dig(_spec(assembly.xr), *path.split(".")) for assembly in (before, after))
     if was != now:
-        told = (
-            f"the order goes from team {was} to {now}: its repository, its Application and its "
-            "limits stay the old team's"
+        message = (
+            f"the order moves from team {was} to {now}, but its repository, Application and "
+            "limits stay with the old team"
         )
-        yield Danger("", Code.TEAM, told)
+        yield Danger("", Code.TEAM, message)
 
 
 def _composition(before: Assembly, after: Assembly) -> Iterator[Danger]:
     for name in _MACHINERY:
         for steps in (("spec", "crossplane", name), ("spec", name)):
-            was, now = (value_at(each.given, steps) for each in (before, after))
-            if was != now and before.given:
-                told = (
-                    f"{'.'.join(steps)} {shown(was)} → {shown(now)}: another Composition or "
-                    "revision may assemble the order than the one that is planned here"
+            was, now = (value_at(assembly.input_xr, steps) for assembly in (before, after))
+            if was != now and before.input_xr:
+                message = (
+                    f"{'.'.join(steps)} {shown(was)} → {shown(now)}: the order may be "
+                    "assembled by another Composition or revision than in this plan"
                 )
-                yield Danger("", Code.COMPOSITION, told)
+                yield Danger("", Code.COMPOSITION, message)
 
 
 def _dropped(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    """Say what goes although the order is the same: a Composition or station forgot it."""
-    gone = sorted(before.resources.keys() - after.resources.keys())
-    if gone and not after.resources and len(gone) > 1:
-        told = (
-            "nothing is wanted any more: Crossplane deletes everything that is composed, "
-            "and says Ready"
+    """Yield resources that a Composition or station drops although the order did not change."""
+    removed = sorted(before.resources.keys() - after.resources.keys())
+    if removed and not after.resources and len(removed) > 1:
+        message = (
+            "the pipeline composes nothing any more: Crossplane deletes all composed "
+            "resources and reports Ready"
         )
-        yield Danger("", Code.EMPTIED, told)
+        yield Danger("", Code.EMPTIED, message)
         return
-    if not before.given or differences(_spec(before.xr), _spec(after.xr)):
+    if not before.input_xr or differences(_spec(before.xr), _spec(after.xr)):
         return
-    for path in gone:
-        told = f"{key_text(before.resources[path])} is composed no more, and the order is the same"
-        yield Danger(path, Code.DROPPED, told)
+    for path in removed:
+        message = (
+            f"{key_text(before.resources[path])} is no longer composed, although the order did "
+            "not change"
+        )
+        yield Danger(path, Code.DROPPED, message)
 
 
 def _kept_names(before: Assembly, after: Assembly, fresh: Assembly) -> Iterator[Danger]:
     for path in before.resources.keys() & after.resources.keys() & fresh.resources.keys():
-        kept, given = (ObjectKey.of(each.resources[path]) for each in (after, fresh))
-        same_kind = kept.kind == given.kind
-        if same_kind and (kept.namespace, kept.name) != (given.namespace, given.name):
-            told = (
-                f"{key_text(after.resources[path])} keeps its name; new ones are called "
+        kept_key, fresh_key = (
+            ObjectKey.of(assembly.resources[path]) for assembly in (after, fresh)
+        )
+        same_kind = kept_key.kind == fresh_key.kind
+        if same_kind and (kept_key.namespace, kept_key.name) != (
+            fresh_key.namespace,
+            fresh_key.name,
+        ):
+            message = (
+                f"{key_text(after.resources[path])} keeps its name; a new object would be "
                 f"{key_text(fresh.resources[path])}"
             )
-            yield Danger(path, Code.KEEPS_NAME, told)
+            yield Danger(path, Code.KEEPS_NAME, message)
 
 
 def _missing(before: Assembly, after: Assembly) -> Iterator[Danger]:
     for text in after.missing:
-        if text not in before.missing and before.given:
-            told = f"{text} is asked for now, and is not there"
-            yield Danger("", Code.MISSING_FACT, told)
+        if text not in before.missing and before.input_xr:
+            message = f"{text} is required now and does not exist"
+            yield Danger("", Code.MISSING_FACT, message)

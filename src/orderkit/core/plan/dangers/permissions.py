@@ -1,8 +1,8 @@
 """
-Who may do more than before: bindings, roles, members of clouds' policies, networks, Pods' powers.
+Access that a change widens: bindings, roles, cloud policies, networks, privileges of Pods.
 
-Only what widens is told, also where a new resource brings it. Known words of the usual clouds; a
-policy in a language of its own is read as JSON where it is JSON.
+Only wider access counts, also where a new resource brings it. The words are those of the large
+clouds; a policy document is read where it is JSON.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, dig
-from orderkit.core.order.change import ABSENT, differences
+from orderkit.core.order.change import differences
 from orderkit.core.plan.assembly import Assembly, key_text
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
+from orderkit.core.plan.dangers.guards import is_listed_value
 from orderkit.core.plan.dangers.restarts import pod_specs
-from orderkit.core.plan.outcome_objects import Pair, Part, pairs_of, parts_of, wrapped
+from orderkit.core.plan.outcome_objects import (
+    OutcomeObject,
+    objects_of,
+    wrapped_object,
+)
 
 _EVERYBODY = {
     "allUsers", "allAuthenticatedUsers", "system:anonymous", "system:unauthenticated",
@@ -36,52 +41,42 @@ _OPENINGS: Mapping[str, object] = {
     "hostIPC": True, "allowPrivilegeEscalation": True, "endpointPublicAccess": True,
     "automountServiceAccountToken": True,
 }  # fmt: skip
-"""Fields and the value that opens something, wherever they stand."""
-_GUARDS: Mapping[str, object] = {
-    "deletionProtection": False, "deletionProtectionEnabled": False, "forceDestroy": True,
-    "skipFinalSnapshot": True, "deleteAutomatedBackups": True, "objectLockEnabled": False,
-    "storageEncrypted": False, "backupRetentionPeriod": 0, "purgeProtectionEnabled": False,
-    "forceDelete": True,
-}  # fmt: skip
-"""The same of what guards data; the value takes the guard away."""
-_SWITCHES = {"versioning", "softDeletePolicy", "retentionPolicy", "backupConfiguration"}
+"""Fields, at any depth, each with the value that widens access."""
 _SERVICES = {"LoadBalancer", "NodePort"}
 
 
-def access(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    """Yield what is opened, and guards of data that are taken away."""
-    was = {(part.path, part.prefix): part for part in parts_of(before)}
-    for part in parts_of(after):
-        old = was.get((part.path, part.prefix))
-        yield from _granted(part, old)
-        yield from _opened(part, old)
-    for pair in pairs_of(before, after):
-        yield from _unguarded(pair)
+def access_dangers(before: Assembly, after: Assembly) -> Iterator[Danger]:
+    """Yield what grants more access than before."""
+    was = {(obj.path, obj.prefix): obj for obj in objects_of(before)}
+    for obj in objects_of(after):
+        old = was.get((obj.path, obj.prefix))
+        yield from _granted(obj, old)
+        yield from _opened(obj, old)
 
 
-def _granted(part: Part, old: Part | None) -> Iterator[Danger]:
-    more = set(_grants(part.manifest)) - (set(_grants(old.manifest)) if old else set())
-    for told in sorted(more):
-        yield Danger(part.path, Code.ACCESS, f"{key_text(part.manifest)}: {told}")
+def _granted(obj: OutcomeObject, old: OutcomeObject | None) -> Iterator[Danger]:
+    new_grants = set(_grants(obj.manifest)) - (set(_grants(old.manifest)) if old else set())
+    for grant in sorted(new_grants):
+        yield Danger(obj.path, Code.ACCESS, f"{key_text(obj.manifest)}: {grant}")
 
 
 def _grants(manifest: Manifest) -> Iterator[str]:
-    """Yield what an object gives to many, or much, as sentences."""
-    if wrapped(manifest) is not None:
+    """Yield, as sentences, what an object grants to everybody, or grants broadly."""
+    if wrapped_object(manifest) is not None:
         return  # judged as what it wraps
-    looked = dig(manifest, "spec", "ingress") if _is_fence(manifest) else manifest
-    yield from (f"{text} is everybody" for text in _texts(looked) if text in _EVERYBODY)
+    inspected = dig(manifest, "spec", "ingress") if _is_network_policy(manifest) else manifest
+    yield from (f"{text} means everybody" for text in _texts(inspected) if text in _EVERYBODY)
     yield from _roles(manifest)
     for pod in pod_specs(manifest):
         for volume in pod.get("volumes") or ():
             if isinstance(volume, dict) and volume.get("hostPath"):
                 yield f"mounts {dig(volume, 'hostPath', 'path')} of the node"
     if dig(manifest, "spec", "type") in _SERVICES and manifest.get("kind") == "Service":
-        yield f"is reached from outside the cluster ({dig(manifest, 'spec', 'type')})"
+        yield f"is reachable from outside the cluster ({dig(manifest, 'spec', 'type')})"
 
 
-def _is_fence(manifest: Manifest) -> bool:
-    """Say whether it is a network policy: where it lets traffic go to is no access."""
+def _is_network_policy(manifest: Manifest) -> bool:
+    """Say whether it is a NetworkPolicy: its egress rules grant no access."""
     return manifest.get("kind") == "NetworkPolicy"
 
 
@@ -92,7 +87,7 @@ def _roles(manifest: Manifest) -> Iterator[str]:
     for_provider = dig(manifest, "spec", "forProvider", default=None) or {}
     for name in ("role", "roleDefinitionName", "policyArn"):
         if for_provider.get(name) in _POWERFUL_ROLES:
-            yield f"gives {for_provider[name]}"
+            yield f"grants {for_provider[name]}"
     yield from _policy(for_provider.get("policy") or for_provider.get("assumeRolePolicy"))
     rules = manifest.get("rules")
     for rule in rules if isinstance(rules, list) else ():
@@ -105,7 +100,7 @@ def _rule(rule: object) -> Iterator[str]:
     about = ", ".join(map(str, resources))
     for verb in verbs:
         if verb in _POWERFUL_VERBS:
-            yield f"may {'everything' if verb == '*' else verb} on {about}"
+            yield f"may use {'every verb' if verb == '*' else verb} on {about}"
     if "*" in resources:
         yield "has a rule for every resource"
     if (
@@ -118,10 +113,10 @@ def _rule(rule: object) -> Iterator[str]:
 
 def _policy(text: object) -> Iterator[str]:
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        policy = json.loads(text) if isinstance(text, str) else None
     except ValueError:
         return
-    statements = dig(found, "Statement", default=None) or ()
+    statements = dig(policy, "Statement", default=None) or ()
     for statement in statements if isinstance(statements, list) else (statements,):
         if dig(statement, "Effect") != "Allow":
             continue
@@ -146,33 +141,12 @@ def _texts(value: object) -> Iterator[str]:
         yield value
 
 
-def _opened(part: Part, old: Part | None) -> Iterator[Danger]:
-    if wrapped(part.manifest) is not None:
+def _opened(obj: OutcomeObject, old: OutcomeObject | None) -> Iterator[Danger]:
+    if wrapped_object(obj.manifest) is not None:
         return
-    spec = dig(part.manifest, "spec", default=None) or {}
+    spec = dig(obj.manifest, "spec", default=None) or {}
     was: Any = dig(old.manifest, "spec", default=None) or {} if old else {}
     for field in differences(was, spec, into_lists=True):
-        if _is_value(_OPENINGS, str(field.steps[-1]), field.new):
-            told = f"{key_text(part.manifest)}: spec.{field} opens it"
-            yield Danger(part.path, Code.ACCESS, told)
-
-
-def _is_value(table: Mapping[str, object], name: str, value: object) -> bool:
-    """Say whether a field has the very value of a table: 0 is not false."""
-    return name in table and type(value) is type(table[name]) and value == table[name]
-
-
-def _unguarded(pair: Pair) -> Iterator[Danger]:
-    specs = (dig(each, "spec", default=None) or {} for each in (pair.old, pair.new))
-    for field in differences(*specs, into_lists=True):
-        names = [str(step) for step in field.steps]
-        taken = _is_value(_GUARDS, names[-1], field.new)
-        gone = field.new is ABSENT and (_is_guard(names[-1], field.old) or _SWITCHES & set(names))
-        if taken or gone or (_SWITCHES & set(names) and field.new is False):
-            told = f"{key_text(pair.new)}: spec.{field}: a guard of its data goes"
-            yield Danger(pair.path, Code.UNPROTECTED, told)
-
-
-def _is_guard(name: str, value: object) -> bool:
-    """Say whether a field guarded data while it had this value."""
-    return value is True and _GUARDS.get(name) is False
+        if is_listed_value(_OPENINGS, str(field.steps[-1]), field.new):
+            message = f"{key_text(obj.manifest)}: spec.{field} widens access"
+            yield Danger(obj.path, Code.ACCESS, message)

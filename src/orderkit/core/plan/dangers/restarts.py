@@ -1,8 +1,8 @@
 """
-What stops, what runs again, and what is no longer shown.
+Workloads that stop or start, and values that disappear.
 
-Workloads are looked at wherever they are: composed or wrapped. A part whose status says ``paused``
-is taken for what holds something back.
+Workloads count wherever they are: composed, or wrapped in an Object. A resource whose status says
+``paused`` is taken for one that holds something back.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _POD_SPECS = (
 _SUSPENDED = (("spec", "suspend"), ("spec", "paused"), ("spec", "suspended"))
 
 
-def running(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    """Yield what stops, starts, or is shown no more."""
+def restart_dangers(before: Assembly, after: Assembly) -> Iterator[Danger]:
+    """Yield what stops, starts, or is no longer set."""
     if before.ready and after.readiness == "not Ready" and not _fails(after):
-        yield Danger("", Code.NOT_READY, "the order is not Ready in the end, as it was before")
+        yield Danger("", Code.NOT_READY, "the order was Ready before and ends up not Ready")
     for pair in pairs_of(before, after):
         yield from _switched(pair)
         yield from _managed(pair)
@@ -41,82 +41,90 @@ def running(before: Assembly, after: Assembly) -> Iterator[Danger]:
 
 
 def _fails(after: Assembly) -> bool:
-    """Say whether the pipeline failed: that is told as a fault, and nothing changes."""
+    """Say whether the pipeline failed: that is a fault already, and nothing changes."""
     return any(fault.code == "pipeline" and not fault.path for fault in after.faults)
 
 
 def _switched(pair: Pair) -> Iterator[Danger]:
-    was, now = (value_at(each, ("spec", "replicas")) for each in (pair.old, pair.new))
+    was, now = (value_at(manifest, ("spec", "replicas")) for manifest in (pair.old, pair.new))
     if now == 0 and was != 0:
-        told = f"{key_text(pair.new)} stops: no replicas"
-        yield Danger(pair.path, Code.STOPS, told)
+        message = f"{key_text(pair.new)} stops: replicas is 0"
+        yield Danger(pair.path, Code.STOPS, message)
     elif was == 0 and now != 0:
-        told = f"{key_text(pair.new)} runs again: replicas 0 → {1 if now is ABSENT else now}"
-        yield Danger(pair.path, Code.STARTS, told)
+        message = f"{key_text(pair.new)} runs again: replicas 0 → {1 if now is ABSENT else now}"
+        yield Danger(pair.path, Code.STARTS, message)
     for steps in _SUSPENDED:
-        was, now = (value_at(each, steps) is True for each in (pair.old, pair.new))
+        was, now = (value_at(manifest, steps) is True for manifest in (pair.old, pair.new))
         if now and not was:
-            told = f"{key_text(pair.new)} stops: {'.'.join(steps)} is set"
-            yield Danger(pair.path, Code.STOPS, told)
+            message = f"{key_text(pair.new)} stops: {'.'.join(steps)} is set"
+            yield Danger(pair.path, Code.STOPS, message)
         elif was and not now:
-            told = f"{key_text(pair.new)} runs again: {'.'.join(steps)} was set"
-            yield Danger(pair.path, Code.STARTS, told)
+            message = f"{key_text(pair.new)} runs again: {'.'.join(steps)} is no longer set"
+            yield Danger(pair.path, Code.STARTS, message)
 
 
 def _managed(pair: Pair) -> Iterator[Danger]:
-    """What becomes of the real thing, and whether anybody looks after it."""
-    paused = [str(annotations_of(each).get(PAUSED)) == "true" for each in (pair.old, pair.new)]
+    """Yield changes of who manages the external resource, and of what happens at its end."""
+    paused = [
+        str(annotations_of(manifest).get(PAUSED)) == "true" for manifest in (pair.old, pair.new)
+    ]
     if paused == [False, True]:
-        told = f"{key_text(pair.new)} is paused: nobody looks after it, not even at its end"
-        yield Danger(pair.path, Code.STOPS, told)
-    one, other = (dig(each, "spec", "deletionPolicy") for each in (pair.old, pair.new))
-    if one != other and "Orphan" in (one, other):
-        end = "stays when the order ends" if other == "Orphan" else "is deleted with the order"
-        told = f"{key_text(pair.new)}: deletionPolicy {one} → {other}: it {end}"
-        yield Danger(pair.path, Code.DELETE_POLICY, told)
+        message = f"{key_text(pair.new)} is paused: nothing reconciles it, not even its deletion"
+        yield Danger(pair.path, Code.STOPS, message)
+    old_policy, new_policy = (
+        dig(manifest, "spec", "deletionPolicy") for manifest in (pair.old, pair.new)
+    )
+    if old_policy != new_policy and "Orphan" in (old_policy, new_policy):
+        end = "stays when the order ends" if new_policy == "Orphan" else "is deleted with the order"
+        message = f"{key_text(pair.new)}: deletionPolicy {old_policy} → {new_policy}: it {end}"
+        yield Danger(pair.path, Code.DELETE_POLICY, message)
     yield from _policies(pair)
 
 
 def _policies(pair: Pair) -> Iterator[Danger]:
-    was, now = (_allowed(each) for each in (pair.old, pair.new))
+    was, now = (_allowed(manifest) for manifest in (pair.old, pair.new))
     for name in sorted(was - now):
-        told = f"{key_text(pair.new)}: managementPolicies no longer have {name}: {_WITHOUT[name]}"
+        message = (
+            f"{key_text(pair.new)}: managementPolicies no longer include {name}: {_WITHOUT[name]}"
+        )
         code = Code.DELETE_POLICY if name == "Delete" else Code.STOPS
-        yield Danger(pair.path, code, told)
+        yield Danger(pair.path, code, message)
     if "Delete" in now - was:
-        told = f"{key_text(pair.new)}: managementPolicies have Delete now: it ends with the order"
-        yield Danger(pair.path, Code.DELETE_POLICY, told)
+        message = (
+            f"{key_text(pair.new)}: managementPolicies include Delete now: it ends with the order"
+        )
+        yield Danger(pair.path, Code.DELETE_POLICY, message)
 
 
 _ALL = frozenset({"Create", "Update", "Delete", "Observe"})
 _WITHOUT = {
-    "Create": "what is missing is not made",
-    "Update": "no change is carried out any more",
+    "Create": "a missing resource is not created",
+    "Update": "changes are no longer applied",
     "Delete": "it stays when the order ends",
-    "Observe": "nobody looks at it any more",
+    "Observe": "its state is no longer observed",
 }
 
 
 def _allowed(manifest: Manifest) -> frozenset[str]:
-    found = dig(manifest, "spec", "managementPolicies", default=None)
-    if found is None or "*" in found:
+    policies = dig(manifest, "spec", "managementPolicies", default=None)
+    if policies is None or "*" in policies:
         return _ALL
-    return _ALL & frozenset(str(each) for each in found)
+    return _ALL & frozenset(str(policy) for policy in policies)
 
 
 def _connection(pair: Pair) -> Iterator[Danger]:
     steps = ("spec", "writeConnectionSecretToRef")
-    was, now = (value_at(each, steps) for each in (pair.old, pair.new))
+    was, now = (value_at(manifest, steps) for manifest in (pair.old, pair.new))
     if was is not ABSENT and was != now:
-        named = f"Secret {dig(was, 'name')}"
-        told = f"{key_text(pair.new)} writes its connection details no more into {named}"
-        yield Danger(pair.path, Code.CONNECTION_LOST, told)
+        old_secret = f"Secret {dig(was, 'name')}"
+        message = f"{key_text(pair.new)} no longer writes its connection details to {old_secret}"
+        yield Danger(pair.path, Code.CONNECTION_LOST, message)
     if pair.kind.kind != "Secret" or pair.kind.group:
         return
-    keys, left = (_keys(each) for each in (pair.old, pair.new))
-    if keys - left:
-        told = f"{key_text(pair.new)} loses {', '.join(sorted(keys - left))}"
-        yield Danger(pair.path, Code.CONNECTION_LOST, told)
+    old_keys, new_keys = (_keys(manifest) for manifest in (pair.old, pair.new))
+    if old_keys - new_keys:
+        message = f"{key_text(pair.new)} loses {', '.join(sorted(old_keys - new_keys))}"
+        yield Danger(pair.path, Code.CONNECTION_LOST, message)
 
 
 def _keys(secret: Manifest) -> set[str]:
@@ -124,21 +132,23 @@ def _keys(secret: Manifest) -> set[str]:
 
 
 def _version(pair: Pair) -> Iterator[Danger]:
-    one, other = (str(each.get("apiVersion")) for each in (pair.old, pair.new))
-    if one != other:
-        told = (
-            f"{key_text(pair.new)} is written as {other} instead of {one}: a field that only "
-            "one of them knows is lost"
+    old_version, new_version = (
+        str(manifest.get("apiVersion")) for manifest in (pair.old, pair.new)
+    )
+    if old_version != new_version:
+        message = (
+            f"{key_text(pair.new)} is written as {new_version} instead of {old_version}: a field "
+            "that only one version has is lost"
         )
-        yield Danger(pair.path, Code.API_VERSION, told)
+        yield Danger(pair.path, Code.API_VERSION, message)
 
 
 def _images(path: str, manifest: Manifest, old: Manifest | None) -> Iterator[Danger]:
-    had = set(images_of(old)) if old is not None else set()
+    old_images = set(images_of(old)) if old is not None else set()
     for image in images_of(manifest):
-        if image not in had and not is_pinned(image):
-            told = f"{key_text(manifest)}: {image} is whatever that name is tomorrow"
-            yield Danger(path, Code.UNPINNED, told)
+        if image not in old_images and not is_pinned(image):
+            message = f"{key_text(manifest)}: {image} is not pinned to a version"
+            yield Danger(path, Code.UNPINNED, message)
 
 
 def images_of(manifest: Manifest) -> Iterator[str]:
@@ -151,17 +161,17 @@ def images_of(manifest: Manifest) -> Iterator[str]:
 
 
 def pod_specs(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yield the specs of Pods that an object makes or is, also inside an Object."""
+    """Yield the Pod specs of an object, also of one wrapped in an Object."""
     inner = dig(manifest, "spec", "forProvider", "manifest")
-    for each in (manifest, inner):
+    for obj in (manifest, inner):
         for steps in _POD_SPECS:
-            found = dig(each, *steps)
-            if isinstance(found, dict) and isinstance(found.get("containers"), list):
-                yield found
+            pod_spec = dig(obj, *steps)
+            if isinstance(pod_spec, dict) and isinstance(pod_spec.get("containers"), list):
+                yield pod_spec
 
 
 def is_pinned(image: str) -> bool:
-    """Say whether an image's name has a digest, or a tag that is none of the moving ones."""
+    """Say whether an image has a digest, or a tag that does not move."""
     if "@sha256:" in image:
         return True
     tag = image.rpartition("/")[2].partition(":")[2]
@@ -172,17 +182,17 @@ def _released(before: Assembly, after: Assembly) -> Iterator[Danger]:
     for path in before.resources.keys() - after.resources.keys():
         living = before.observed.get(path) or {}
         if dig(living, "status", "paused") is True:
-            told = f"{key_text(living)} says paused, and goes: what it holds back runs again"
-            yield Danger(path, Code.STARTS, told)
+            message = f"{key_text(living)} is paused and removed: what it holds back runs again"
+            yield Danger(path, Code.STARTS, message)
 
 
 def _status(before: Assembly, after: Assembly) -> Iterator[Danger]:
     if _fails(after):
         return
-    one, other = ({**(each.xr.get("status") or {})} for each in (before, after))
-    for status in (one, other):
+    old_status, new_status = ({**(assembly.xr.get("status") or {})} for assembly in (before, after))
+    for status in (old_status, new_status):
         status.pop("conditions", None)
-    for field in differences(one, other, whole=True):
+    for field in differences(old_status, new_status, maps_whole=True):
         if field.new is ABSENT:
-            told = f"status.{field.path} is shown no more"
-            yield Danger("", Code.STATUS_LOST, told)
+            message = f"status.{field.path} is no longer set"
+            yield Danger("", Code.STATUS_LOST, message)

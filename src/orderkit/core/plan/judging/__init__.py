@@ -1,9 +1,9 @@
 """
-Judge an outcome: what neither Crossplane nor its render says before it is too late.
+Judge an outcome: faults that neither Crossplane nor its render reports before they happen.
 
-`judge` holds an assembly against `Facts` and returns it with more faults, and with what could not
-be judged. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts`` looks things
-up.
+`judge` compares an assembly with `Facts` and returns it with the faults it found and with what it
+could not judge. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts`` does the
+lookups.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from orderkit.core.objects.conditions import first_and_more
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
-from orderkit.core.plan.judging.object_names import adopted, judge_names, judge_neighbours, takers
-from orderkit.core.plan.judging.object_owners import judge_places
-from orderkit.core.plan.judging.object_schemas import judge_shapes
-from orderkit.core.plan.judging.verdicts import Facts, Rule
-from orderkit.core.plan.outcome_objects import parts_of
+from orderkit.core.plan.judging.object_names import (
+    adopted,
+    judge_collisions,
+    judge_names,
+    taken_names,
+)
+from orderkit.core.plan.judging.object_owners import judge_scopes
+from orderkit.core.plan.judging.object_schemas import judge_schemas
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.outcome_objects import objects_of
 
 __all__ = [
-    "Facts",
-    "Rule",
+    "JudgingFacts",
+    "OutcomeRule",
     "WantedFacts",
     "collisions",
     "judge",
@@ -32,21 +37,21 @@ __all__ = [
 ]
 
 
-def judge(before: Assembly, after: Assembly, facts: Facts) -> Assembly:
-    """Return the assembly with every fault that can be found, each once. Deterministic."""
-    shapes, unjudged = judge_shapes(before, after, facts)
-    found = [
+def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
+    """Return the assembly with every fault, each once. Deterministic."""
+    shapes, unjudged = judge_schemas(before, after, facts)
+    faults = [
         *after.faults,
         *shapes,
-        *judge_places(after, facts),
+        *judge_scopes(after, facts),
         *judge_names(after),
-        *judge_neighbours(before, after, facts),
+        *judge_collisions(before, after, facts),
         *judge_rights(after, facts),
     ]
     unknowns = dict.fromkeys((*after.unknowns, *unjudged))
     return replace(
         after,
-        faults=tuple(dict.fromkeys(found)),
+        faults=tuple(dict.fromkeys(faults)),
         unknowns=tuple(unknowns),
         notes=(*after.notes, *adopted(before, after, facts)),
     )
@@ -54,43 +59,45 @@ def judge(before: Assembly, after: Assembly, facts: Facts) -> Assembly:
 
 @dataclass(frozen=True, slots=True)
 class WantedFacts:
-    """What a cluster should be asked before an outcome is judged."""
+    """What to look up in the cluster before an outcome is judged."""
 
     kinds: frozenset[Kind]
-    """Also of what Objects wrap."""
+    """Including those of wrapped objects."""
     composed: frozenset[Kind]
-    """Composed themselves; what an order makes CRDs for is left out."""
+    """Kinds that are composed directly, without those whose CRD the order creates."""
     namespaces: frozenset[str]
     keys: frozenset[ObjectKey]
-    """Names that are not taken by the order yet."""
+    """Objects that the order does not own yet."""
 
 
 def wanted_facts(
-    before: Assembly, after: Assembly, *, made: Collection[str] | None = None
+    before: Assembly, after: Assembly, *, existing_paths: Collection[str] | None = None
 ) -> WantedFacts:
     """
     Return what to look up.
 
     Args:
-        made: As `Facts.made`.
+        existing_paths: As `Facts.existing_paths`.
     """
-    made = before.observed if made is None else made
-    parts = list(parts_of(after))
-    defined = {_defined(part.manifest) for part in parts if part.kind.kind.endswith("Definition")}
-    composed = {part.kind for part in parts if not part.prefix}
-    here = {metadata(part.manifest).get("name") for part in parts if part.kind.kind == "Namespace"}
-    homes = {metadata(part.manifest).get("namespace") for part in parts if not part.prefix}
+    existing_paths = before.observed if existing_paths is None else existing_paths
+    objects = list(objects_of(after))
+    defined = {_defined(obj.manifest) for obj in objects if obj.kind.kind.endswith("Definition")}
+    composed = {obj.kind for obj in objects if not obj.prefix}
+    composed_namespaces = {
+        metadata(obj.manifest).get("name") for obj in objects if obj.kind.kind == "Namespace"
+    }
+    homes = {metadata(obj.manifest).get("namespace") for obj in objects if not obj.prefix}
     homes -= {metadata(after.xr).get("namespace"), None, ""}
     new = {
-        ObjectKey.of(part.manifest)
-        for part in parts
-        if not part.prefix and part.path not in made
-        and metadata(part.manifest).get("name")
+        ObjectKey.of(obj.manifest)
+        for obj in objects
+        if not obj.prefix and obj.path not in existing_paths
+        and metadata(obj.manifest).get("name")
     }  # fmt: skip
     return WantedFacts(
-        frozenset(part.kind for part in parts),
+        frozenset(obj.kind for obj in objects),
         frozenset(kind for kind in composed if (kind.group, kind.kind) not in defined),
-        frozenset(str(home) for home in homes - here),
+        frozenset(str(home) for home in homes - composed_namespaces),
         frozenset(new),
     )
 
@@ -102,16 +109,19 @@ def _defined(manifest: Manifest) -> tuple[str, str]:
 
 def collisions(orders: Mapping[str, Assembly]) -> Mapping[str, Mapping[ObjectKey, str]]:
     """
-    Return for each order the names that another order takes too, and which one.
+    Return for each order the object names that another order uses too, and which order.
 
-    For whoever has the assemblies of many orders at hand; give each its part as `Facts.others`.
+    For callers that have the assemblies of many orders; pass each order its part as
+    `Facts.other_orders`.
     """
     first: dict[ObjectKey, list[str]] = {}
     for order, assembly in orders.items():
-        for key in takers(assembly):
+        for key in taken_names(assembly):
             first.setdefault(key, []).append(order)
-    found: dict[str, dict[ObjectKey, str]] = {}
+    collisions_by_order: dict[str, dict[ObjectKey, str]] = {}
     for key, names in first.items():
         for name in names if len(names) > 1 else ():
-            found.setdefault(name, {})[key] = first_and_more(sorted(set(names) - {name}))
-    return found
+            collisions_by_order.setdefault(name, {})[key] = first_and_more(
+                sorted(set(names) - {name})
+            )
+    return collisions_by_order

@@ -1,8 +1,8 @@
 """
-The rights that Crossplane needs for what it is to compose, held against ClusterRoles.
+Whether ClusterRoles grant Crossplane what it needs to compose the resources.
 
-Granted without a role of one's own: the kinds of Crossplane's own role, XRs, managed resources.
-Everything else needs a ClusterRole that is aggregated to Crossplane's; ``kit generate`` writes one.
+Crossplane has rights to the kinds of its own role, to XRs and to managed resources. Every other
+kind needs a ClusterRole that is aggregated to Crossplane's; ``kit generate`` writes one.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ from collections.abc import Iterator
 from orderkit.core.crossplane.granted_rights import (
     AGGREGATE,
     WRITE,
-    handing_on,
     is_granted,
+    right_to_hand_on,
     verbs_granted,
 )
 from orderkit.core.kit.model import plural_of
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import Facts, Rule
-from orderkit.core.plan.outcome_objects import parts_of
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.outcome_objects import objects_of
 
 
-def judge_rights(after: Assembly, facts: Facts) -> Iterator[Fault]:
-    """Yield one fault per kind that Crossplane may not compose, at its first resource."""
-    told: set[Kind] = set()
-    for part in parts_of(after):
-        if part.prefix or part.kind in told:
+def judge_rights(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
+    """Yield one fault per kind that Crossplane may not compose, at the first resource of it."""
+    judged_kinds: set[Kind] = set()
+    for obj in objects_of(after):
+        if obj.prefix or obj.kind in judged_kinds:
             continue
-        told.add(part.kind)
-        missing = sorted(missing_rights(part.kind, facts))
+        judged_kinds.add(obj.kind)
+        missing = sorted(missing_rights(obj.kind, facts))
         if missing:
             yield Fault(
-                part.path,
-                f"Crossplane may not compose {part.kind}: no right to {', '.join(missing)}",
+                obj.path,
+                f"Crossplane may not compose {obj.kind}: no right to {', '.join(missing)}",
                 "kind",
-                "name the kind in kit.yaml under spec.composes and run 'orderkit kit generate', "
-                f"or label a ClusterRole that has it {AGGREGATE}: 'true'",
-                code=Rule.RIGHTS,
+                "add the kind to spec.composes in kit.yaml and run 'orderkit kit generate', "
+                f"or label a ClusterRole that grants it {AGGREGATE}: 'true'",
+                code=OutcomeRule.RIGHTS,
             )
 
 
-def missing_rights(kind: Kind, facts: Facts) -> set[str]:
-    """Return the verbs that no role gives, each with its resource."""
-    known = facts.schemas.find(kind)
-    plural = (known.plural if known else "") or plural_of(kind.kind)
+def missing_rights(kind: Kind, facts: JudgingFacts) -> set[str]:
+    """Return the verbs that no role grants, each with its resource."""
+    known_kind = facts.schemas.find(kind)
+    plural = (known_kind.plural if known_kind else "") or plural_of(kind.kind)
     missing: set[str] = set()
-    if not (is_granted(kind) or (known is not None and known.granted)):
+    if not (is_granted(kind) or (known_kind is not None and known_kind.granted)):
         lacking = set(WRITE) - verbs_granted(facts.roles, kind.group, plural)
         missing |= {f"{verb} {plural}" for verb in lacking}
-    handed = handing_on(kind)
+    handed = right_to_hand_on(kind)
     if handed is not None:
         verb, resource = handed
         if verb not in verbs_granted(facts.roles, kind.group, resource):

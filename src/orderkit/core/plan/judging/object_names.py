@@ -1,9 +1,9 @@
 """
-Names, labels and annotations of composed objects, and who has a name already.
+Names, labels and annotations of composed objects, and names that are in use already.
 
-What Kubernetes takes differs by kind: a Namespace or Service is one label of 63, most are
-subdomains of 253, a CronJob leaves room for what it makes. Crossplane's own checks of names are
-the pipeline's part.
+The limits differ by kind: the name of a Namespace or Service is one label of 63 characters, most
+names are subdomains of 253, a CronJob leaves room for the suffix of its Jobs. Crossplane's own
+checks of names happen in the pipeline.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.plan.assembly import Assembly, Fault, Note, key_text
-from orderkit.core.plan.judging.verdicts import Facts, Rule
-from orderkit.core.plan.outcome_objects import Part, only_observes, parts_of
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, only_observes
 from orderkit.core.schema import structural
 from orderkit.core.schema.known.builtin_kinds import METADATA
 from orderkit.core.schema.validate.hints import nearest, shown
@@ -44,9 +44,9 @@ _WAYS_OUT = {
 _RULES: Mapping[tuple[str, str], tuple[re.Pattern[str], int, str]] = {
     ("", "Namespace"): (_LABEL, _LABEL_MAX, "RFC 1123 label"),
     ("", "Service"): (_LABEL, _LABEL_MAX, "RFC 1123 label"),
-    ("batch", "CronJob"): (_SUBDOMAIN, 52, "room for the 11 characters of its Jobs"),
+    ("batch", "CronJob"): (_SUBDOMAIN, 52, "its Jobs add 11 characters"),
     ("batch", "Job"): (_SUBDOMAIN, _LABEL_MAX, "its Pods carry the name in a label"),
-    ("apps", "StatefulSet"): (_LABEL, 52, "its Pods would be refused: a label of theirs adds 11"),
+    ("apps", "StatefulSet"): (_LABEL, 52, "its Pods have a label that adds 11 characters"),
     **{
         (_RBAC, kind): (_SEGMENT, _NAME_MAX, "a path segment")
         for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
@@ -55,81 +55,86 @@ _RULES: Mapping[tuple[str, str], tuple[re.Pattern[str], int, str]] = {
 
 
 def judge_names(after: Assembly) -> Iterator[Fault]:
-    """Yield what is wrong with names and metadata."""
-    for part in parts_of(after):
-        yield from _name(part)
-        if not (part.prefix and only_observes(after.resources[part.path])):
-            yield from _metadata(part)
-            yield from _labels(part)
+    """Yield faults of names and metadata."""
+    for obj in objects_of(after):
+        yield from _name(obj)
+        if not (obj.prefix and only_observes(after.resources[obj.path])):
+            yield from _metadata(obj)
+            yield from _labels(obj)
 
 
-def _name(part: Part) -> Iterator[Fault]:
-    name = metadata(part.manifest).get("name")
+def _name(obj: OutcomeObject) -> Iterator[Fault]:
+    name = metadata(obj.manifest).get("name")
     if not isinstance(name, str) or not name:
-        return  # one that is generated is checked where it is made
+        return  # the pipeline checks generated names
     default = (_SUBDOMAIN, _NAME_MAX, "RFC 1123 subdomain")
-    pattern, most, why = _RULES.get((part.kind.group, part.kind.kind), default)
-    where = part.field("metadata.name")
-    if len(name) > most:
-        told = f"{part.kind.kind} {name}: {len(name)} characters, at most {most} ({why})"
-        yield _named(part, where, told, "give the order a shorter name, or cut it", name)
+    pattern, length_max, why = _RULES.get((obj.kind.group, obj.kind.kind), default)
+    field = obj.field("metadata.name")
+    if len(name) > length_max:
+        message = f"{obj.kind.kind} {name}: {len(name)} characters, at most {length_max} ({why})"
+        yield _named(obj, field, message, "shorten the order's name, or truncate this one", name)
     elif not pattern.match(name):
-        told = f"{part.kind.kind} {name}: must be {'an' if why[0] == 'R' else ''} {why}"
-        yield _named(part, where, " ".join(told.split()), _WAYS_OUT[pattern], name)
+        message = f"{obj.kind.kind} {name}: must be {'an' if why[0] == 'R' else ''} {why}"
+        yield _named(obj, field, " ".join(message.split()), _WAYS_OUT[pattern], name)
 
 
-def _named(part: Part, where: str, told: str, hint: str, value: Any) -> Fault:
-    return Fault(part.path, told, where, hint, code=Rule.NAME, value=shown(value))
+def _named(obj: OutcomeObject, field: str, message: str, hint: str, value: Any) -> Fault:
+    return Fault(obj.path, message, field, hint, code=OutcomeRule.NAME, value=shown(value))
 
 
-def _metadata(part: Part) -> Iterator[Fault]:
+def _metadata(obj: OutcomeObject) -> Iterator[Fault]:
     """Yield fields of metadata that do not exist or have another type."""
-    meta = metadata(part.manifest)
+    meta = metadata(obj.manifest)
     if _is_plain(meta):
         return
-    whole = {"type": "object", "properties": {"meta": METADATA}}
-    for path in structural.prune(whole, {"meta": meta})[1]:
+    schema = {"type": "object", "properties": {"meta": METADATA}}
+    for path in structural.prune(schema, {"meta": meta})[1]:
         name = path.removeprefix("meta.")
-        told = f'unknown field "metadata.{name}"'
+        message = f'unknown field "metadata.{name}"'
         hint = nearest(name, METADATA["properties"])
-        yield _named(part, part.field(f"metadata.{name}"), told, hint, meta.get(name))
+        yield _named(obj, obj.field(f"metadata.{name}"), message, hint, meta.get(name))
     for problem in structural.problems(METADATA, structural.default(METADATA, meta)):
-        where = part.field(f"metadata.{problem.path}")
-        hint = "quote it: labels and annotations are texts" if "string" in problem.message else ""
-        yield _named(part, where, problem.message, hint, None)
+        field = obj.field(f"metadata.{problem.path}")
+        hint = "quote it: labels and annotations are strings" if "string" in problem.message else ""
+        yield _named(obj, field, problem.message, hint, None)
 
 
 def _is_plain(meta: Mapping[str, Any]) -> bool:
-    """Say whether metadata is as nearly always: known fields, and texts where they belong."""
+    """Say whether metadata has only usual fields of the right types."""
     maps = [meta.get(name) or {} for name in ("labels", "annotations")]
     return (
         meta.keys() <= _PLAIN
         and len(meta.get("ownerReferences") or ()) == 1
         and all(
-            isinstance(each, dict) and all(isinstance(value, str) for value in each.values())
-            for each in maps
+            isinstance(mapping, dict) and all(isinstance(value, str) for value in mapping.values())
+            for mapping in maps
         )
     )
 
 
-def _labels(part: Part) -> Iterator[Fault]:
-    meta = metadata(part.manifest)
-    for what in ("labels", "annotations"):
-        entries = meta.get(what)
+def _labels(obj: OutcomeObject) -> Iterator[Fault]:
+    meta = metadata(obj.manifest)
+    for map_name in ("labels", "annotations"):
+        entries = meta.get(map_name)
         for key, value in entries.items() if isinstance(entries, dict) else ():
-            where = part.field(f"metadata.{what}.{key}")
+            field = obj.field(f"metadata.{map_name}.{key}")
             if not _is_key(key):
-                told = f"{key!r} is no key of {what}"
-                yield _named(part, where, told, "[domain/]name, the name at most 63 long", key)
-            elif what == "labels" and isinstance(value, str) and not _is_value(value):
-                told = f"{value!r} is no value of a label: letters, digits, '-', '_', '.', up to 63"
-                yield _named(part, where, told, "write it into an annotation", value)
+                message = f"{key!r} is not a valid key of {map_name}"
+                yield _named(
+                    obj, field, message, "[domain/]name, the name at most 63 characters", key
+                )
+            elif map_name == "labels" and isinstance(value, str) and not _is_value(value):
+                message = (
+                    f"{value!r} is not a valid label value: letters, digits, '-', '_', '.', at "
+                    "most 63"
+                )
+                yield _named(obj, field, message, "use an annotation", value)
     notes = meta.get("annotations")
     pairs = notes.items() if isinstance(notes, dict) else ()
     size_bytes = sum(len(str(key)) + len(str(value).encode()) for key, value in pairs)
     if size_bytes > _ANNOTATIONS_MAX_BYTES:
-        told = f"annotations of {size_bytes} bytes, at most {_ANNOTATIONS_MAX_BYTES}"
-        yield _named(part, part.field("metadata.annotations"), told, "use a ConfigMap", None)
+        message = f"annotations of {size_bytes} bytes, at most {_ANNOTATIONS_MAX_BYTES}"
+        yield _named(obj, obj.field("metadata.annotations"), message, "use a ConfigMap", None)
 
 
 def _is_key(key: object) -> bool:
@@ -142,99 +147,102 @@ def _is_value(value: str) -> bool:
     return len(value) <= _LABEL_MAX and bool(_VALUE.match(value))
 
 
-def judge_neighbours(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Fault]:
-    """Yield objects that two parts make, and names that something else has."""
+def judge_collisions(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
+    """Yield objects that are composed twice, and names that are in use already."""
     makers: dict[tuple[object, ...], str] = {}
-    for part in parts_of(after):
-        identity = _identity(part, after)
+    for obj in objects_of(after):
+        identity = _identity(obj, after)
         if identity is None:
             continue
-        other = makers.setdefault(identity, part.path)
-        if other != part.path:
-            told = f"{key_text(part.manifest)} is what '{other}' makes too: they fight over it"
-            yield _clash(part, Rule.COLLISION, told)
-        elif not part.prefix:
-            yield from _taken(part, before, facts)
+        other = makers.setdefault(identity, obj.path)
+        if other != obj.path:
+            message = (
+                f"{key_text(obj.manifest)} is also composed by '{other}': both would overwrite it"
+            )
+            yield _clash(obj, OutcomeRule.COLLISION, message)
+        elif not obj.prefix:
+            yield from _taken(obj, before, facts)
 
 
-def _identity(part: Part, after: Assembly) -> tuple[object, ...] | None:
-    """Return what makes an object one and the same, in the cluster that it is made in."""
-    name = metadata(part.manifest).get("name")
+def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
+    """Return the identity of an object, including the cluster it is created in."""
+    name = metadata(obj.manifest).get("name")
     if not name:
         return None
-    home = metadata(part.manifest).get("namespace") or ""
-    where: object = ""
-    if part.prefix:
-        wrapper = after.resources[part.path]
+    home = metadata(obj.manifest).get("namespace") or ""
+    provider_config: object = ""
+    if obj.prefix:
+        wrapper = after.resources[obj.path]
         if only_observes(wrapper):
             return None
-        where = str((wrapper.get("spec") or {}).get("providerConfigRef"))
-    return (where, part.kind.group, part.kind.kind, home, name)
+        provider_config = str((wrapper.get("spec") or {}).get("providerConfigRef"))
+    return (provider_config, obj.kind.group, obj.kind.kind, home, name)
 
 
-def _taken(part: Part, before: Assembly, facts: Facts) -> Iterator[Fault]:
-    key = ObjectKey.of(part.manifest)
-    if key in facts.others:
-        told = f"{key_text(part.manifest)} is what order {facts.others[key]} makes too"
-        yield _clash(part, Rule.COLLISION, told)
-    live = _unknown_to(part, before, facts)
+def _taken(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
+    key = ObjectKey.of(obj.manifest)
+    if key in facts.other_orders:
+        message = f"{key_text(obj.manifest)} is also composed by order {facts.other_orders[key]}"
+        yield _clash(obj, OutcomeRule.COLLISION, message)
+    live = _foreign_object(obj, before, facts)
     if live is None:
         return
-    owner, ours = controller(live), controller(part.manifest) or {}
+    owner, ours = controller(live), controller(obj.manifest) or {}
     if owner is not None and owner.get("uid") != ours.get("uid"):
         root = labels_of(live).get(COMPOSITE_LABEL)
-        told = (
-            f"{key_text(part.manifest)} exists and is controlled by {owner.get('kind')} "
+        message = (
+            f"{key_text(obj.manifest)} exists and is controlled by {owner.get('kind')} "
             f"{owner.get('name')}{f' of {root}' if root and root != owner.get('name') else ''}: "
-            "Crossplane cannot take it"
+            "Crossplane cannot take it over"
         )
-        yield _clash(part, Rule.TAKEN, told)
+        yield _clash(obj, OutcomeRule.TAKEN, message)
     elif owner is None and TRACKING_ID in annotations_of(live):
         application = annotations_of(live)[TRACKING_ID].partition(":")[0]
-        told = (
-            f"{key_text(part.manifest)} exists and is delivered by Application {application}: "
-            "Argo CD and Crossplane would fight over it"
+        message = (
+            f"{key_text(obj.manifest)} exists and is delivered by Application {application}: "
+            "Argo CD and Crossplane would overwrite each other"
         )
-        yield _clash(part, Rule.TAKEN, told)
+        yield _clash(obj, OutcomeRule.TAKEN, message)
 
 
-def adopted(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Note]:
-    """Yield objects that exist and belong to nobody: Crossplane takes them over."""
-    for part in parts_of(after):
-        live = None if part.prefix else _unknown_to(part, before, facts)
+def adopted(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Note]:
+    """Yield objects that exist without an owner: Crossplane takes them over."""
+    for obj in objects_of(after):
+        live = None if obj.prefix else _foreign_object(obj, before, facts)
         delivered = TRACKING_ID in annotations_of(live or {})
         if live is not None and controller(live) is None and not delivered:
-            told = (
-                f"{key_text(part.manifest)} exists and belongs to nobody: Crossplane takes it over "
-                "without a word, and deletes it with the order"
+            message = (
+                f"{key_text(obj.manifest)} exists and has no owner: Crossplane silently takes it "
+                "over "
+                "and deletes it with the order"
             )
-            yield Note(part.path, "adopts", told)
+            yield Note(obj.path, "adopts", message)
 
 
-def _unknown_to(part: Part, before: Assembly, facts: Facts) -> Manifest | None:
-    """Return an object of the cluster under the part's name that the order has not made."""
-    made = before.observed if facts.made is None else facts.made
-    if not metadata(part.manifest).get("name") or part.path in made:
+def _foreign_object(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Manifest | None:
+    """Return the object of that name in the cluster, if the order did not create it."""
+    existing_paths = before.observed if facts.existing_paths is None else facts.existing_paths
+    if not metadata(obj.manifest).get("name") or obj.path in existing_paths:
         return None
-    return facts.living.get(ObjectKey.of(part.manifest))
+    return facts.living.get(ObjectKey.of(obj.manifest))
 
 
-def _clash(part: Part, rule: Rule, told: str) -> Fault:
-    name = metadata(part.manifest).get("name")
+def _clash(obj: OutcomeObject, rule: OutcomeRule, message: str) -> Fault:
+    name = metadata(obj.manifest).get("name")
     return Fault(
-        part.path,
-        told,
-        part.field("metadata.name"),
-        "give it a name that has the order's own name in it",
+        obj.path,
+        message,
+        obj.field("metadata.name"),
+        "make the order's name part of its name",
         code=rule,
         value=shown(name),
     )
 
 
-def takers(assembly: Assembly) -> frozenset[ObjectKey]:
-    """Return the names that an order takes in the cluster, to hold against other orders."""
+def taken_names(assembly: Assembly) -> frozenset[ObjectKey]:
+    """Return the names that an order uses in the cluster, to compare with other orders."""
     return frozenset(
-        ObjectKey.of(part.manifest)
-        for part in parts_of(assembly)
-        if not part.prefix and metadata(part.manifest).get("name")
+        ObjectKey.of(obj.manifest)
+        for obj in objects_of(assembly)
+        if not obj.prefix and metadata(obj.manifest).get("name")
     )

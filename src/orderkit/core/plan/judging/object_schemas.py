@@ -1,9 +1,10 @@
 """
-The schema of every composed object, also of what provider-kubernetes Objects wrap.
+Check every composed object against its schema, also objects wrapped by provider-kubernetes.
 
-XRs of the pack are judged where they are assembled; here it is everything else, and the step from
-what exists to what is wanted (transition rules). A field that the schema does not know is a fault:
-Crossplane's server-side apply fails on it, and other writers have it dropped in silence.
+The pack's XRs are checked where they are assembled; this module checks all other objects, and the
+change from the existing object to the desired one (transition rules). An unknown field is a fault:
+Crossplane's server-side apply fails on it, and the API server silently drops it for other
+writers.
 """
 
 from __future__ import annotations
@@ -13,102 +14,115 @@ from collections.abc import Mapping
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import Facts, Rule
-from orderkit.core.plan.outcome_objects import Part, makes_nothing, parts_of, wrapped
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.outcome_objects import (
+    OutcomeObject,
+    makes_nothing,
+    objects_of,
+    wrapped_object,
+)
 from orderkit.core.schema.known.builtin_kinds import built_in
 from orderkit.core.schema.known.known_kinds import KnownKind
 from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.findings import Reason
 from orderkit.core.schema.validate.hints import value_at
 
-_WAY_OUT = "put its CRD into schemas/ of the pack, or give --schemas FOLDER"
+_WAY_OUT = "put its CRD into schemas/ of the pack, or pass --schemas FOLDER"
 
 
-def judge_shapes(before: Assembly, after: Assembly, facts: Facts) -> tuple[list[Fault], list[str]]:
-    """Return what is wrong, and what could not be judged."""
+def judge_schemas(
+    before: Assembly, after: Assembly, facts: JudgingFacts
+) -> tuple[list[Fault], list[str]]:
+    """Return the faults, and what could not be checked."""
     faults: list[Fault] = []
     unjudged: set[str] = set()
     gaps: set[str] = set()
-    for part in (Part("", after.xr), *parts_of(after)):
-        known = _known(part.kind, facts)
-        if not known:
-            unjudged.add(str(part.kind))
-        is_xr = (part.kind.group, part.kind.kind) in facts.assembled
-        if is_xr and _is_as_before(part, before):
+    for obj in (OutcomeObject("", after.xr), *objects_of(after)):
+        known_kinds = _known_kinds(obj.kind, facts)
+        if not known_kinds:
+            unjudged.add(str(obj.kind))
+        is_xr = (obj.kind.group, obj.kind.kind) in facts.assembled
+        if is_xr and _is_as_before(obj, before):
             continue
-        for each in known:
-            found, open_rules = _judged(part, each, before, after)
-            faults += [each for each in found if not is_xr or each.code == Rule.TRANSITION]
+        for known_kind in known_kinds:
+            new_faults, open_rules = _judged(obj, known_kind, before, after)
+            faults += [
+                known_kind
+                for known_kind in new_faults
+                if not is_xr or known_kind.code == OutcomeRule.TRANSITION
+            ]
             gaps |= open_rules
-    told = [f"not judged, no schema: {', '.join(sorted(unjudged))}; {_WAY_OUT}"] if unjudged else []
-    return list(dict.fromkeys(faults)), [*told, *sorted(gaps)]
+    unjudged_notes = (
+        [f"not checked, no schema: {', '.join(sorted(unjudged))}; {_WAY_OUT}"] if unjudged else []
+    )
+    return list(dict.fromkeys(faults)), [*unjudged_notes, *sorted(gaps)]
 
 
-def _known(kind: Kind, facts: Facts) -> list[KnownKind]:
-    """Return everybody who can judge a kind: who serves or delivers it, and our own table."""
-    own = built_in().get((kind.group, kind.kind))
-    if own is not None and kind.version not in own.validator.versions:
-        own = None
-    found = facts.schemas.find(kind)
-    both = [found] if found is own else [found, own]
-    return [each for each in both if each is not None]
+def _known_kinds(kind: Kind, facts: JudgingFacts) -> list[KnownKind]:
+    """Return all schemas of a kind: the one that is served or delivered, and the built-in one."""
+    built_in_kind = built_in().get((kind.group, kind.kind))
+    if built_in_kind is not None and kind.version not in built_in_kind.validator.versions:
+        built_in_kind = None
+    served_kind = facts.schemas.find(kind)
+    candidates = [served_kind] if served_kind is built_in_kind else [served_kind, built_in_kind]
+    return [candidate for candidate in candidates if candidate is not None]
 
 
 def _judged(
-    part: Part, known: KnownKind, before: Assembly, after: Assembly
+    obj: OutcomeObject, known_kind: KnownKind, before: Assembly, after: Assembly
 ) -> tuple[list[Fault], set[str]]:
-    """Judge one object by one schema; return faults and rules without a verdict."""
-    manifest = {key: value for key, value in part.manifest.items() if key != "status"}
-    old = _old(part, before)
-    report = known.validator.check(manifest, old)
+    """Check one object against one schema; return faults, and rules that were not evaluated."""
+    manifest = {key: value for key, value in obj.manifest.items() if key != "status"}
+    old = _old(obj, before)
+    report = known_kind.validator.check(manifest, old)
     gaps = {
-        f"{part.path or 'the order'}: not evaluated here, a rule of {part.kind} "
+        f"{obj.path or 'the order'}: not evaluated here, a rule of {obj.kind} "
         f"at {gap.path or 'the object'}"
         for gap in report.not_evaluated
     }
-    there: Mapping[str, Manifest] = before.observed
-    live = _living(part, there)
-    watched = part.prefix and makes_nothing(after.resources[part.path])
-    found = [
+    observed: Mapping[str, Manifest] = before.observed
+    live = _object_in(obj, observed)
+    watched = obj.prefix and makes_nothing(after.resources[obj.path])
+    findings = [
         finding
         for finding in report.findings
         if finding.path != "metadata.name"
         and not (finding.reason is Reason.REQUIRED and (watched or _is_there(finding, live)))
     ]
-    return [_fault(part, finding) for finding in found], gaps
+    return [_fault(obj, finding) for finding in findings], gaps
 
 
-def _old(part: Part, before: Assembly) -> Manifest | None:
-    """Return the object that the part replaces, if it is the same one."""
-    root = {"": before.xr} if before.xr.get("spec") else {}  # an order that is new has none
-    found = _living(part, {**root, **before.resources})
-    if found is None or Kind.of(found) != part.kind:
+def _old(obj: OutcomeObject, before: Assembly) -> Manifest | None:
+    """Return the earlier version of the same object."""
+    root = {"": before.xr} if before.xr.get("spec") else {}  # a new order has none
+    old = _object_in(obj, {**root, **before.resources})
+    if old is None or Kind.of(old) != obj.kind:
         return None
-    same = metadata(found).get("name") == metadata(part.manifest).get("name")
-    return found if same else None
+    is_same_name = metadata(old).get("name") == metadata(obj.manifest).get("name")
+    return old if is_same_name else None
 
 
-def _is_as_before(part: Part, before: Assembly) -> bool:
-    old = _old(part, before)
-    return old is None or same(old.get("spec"), part.manifest.get("spec"))
+def _is_as_before(obj: OutcomeObject, before: Assembly) -> bool:
+    old = _old(obj, before)
+    return old is None or same(old.get("spec"), obj.manifest.get("spec"))
 
 
-def _living(part: Part, resources: Mapping[str, Manifest]) -> Manifest | None:
-    found = resources.get(part.path)
-    return wrapped(found) if found is not None and part.prefix else found
+def _object_in(obj: OutcomeObject, resources: Mapping[str, Manifest]) -> Manifest | None:
+    manifest = resources.get(obj.path)
+    return wrapped_object(manifest) if manifest is not None and obj.prefix else manifest
 
 
 def _is_there(finding: Finding, live: Manifest | None) -> bool:
-    """Say whether somebody else has set what is missing here: an apply keeps it."""
+    """Say whether another writer has set the missing field: an apply keeps it."""
     return live is not None and value_at(live, finding.path) is not None
 
 
-def _fault(part: Part, finding: Finding) -> Fault:
-    rule = Rule.TRANSITION if finding.reason is Reason.TRANSITION else Rule.SCHEMA
+def _fault(obj: OutcomeObject, finding: Finding) -> Fault:
+    rule = OutcomeRule.TRANSITION if finding.reason is Reason.TRANSITION else OutcomeRule.SCHEMA
     return Fault(
-        part.path,
-        f"{part.kind.kind}: {finding.message}",
-        part.field(finding.path),
+        obj.path,
+        f"{obj.kind.kind}: {finding.message}",
+        obj.field(finding.path),
         finding.hint,
         code=rule,
         value=finding.value,

@@ -1,4 +1,4 @@
-"""What a judgement is made of: the facts that are at hand, and the codes of what is found."""
+"""The facts that outcomes are judged by, and the codes of the rules."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.schema.known.known_kinds import GroupKind, SchemaSet
 
 
-class Rule(StrEnum):
-    """Which rule a fault breaks. The values are stable."""
+class OutcomeRule(StrEnum):
+    """The rule that a fault breaks. The values are stable."""
 
     SCHEMA = "schema"
     """The API server would refuse the object, or drop a field it does not know."""
     TRANSITION = "transition"
-    """It would refuse the step from the old object to the new one."""
+    """The API server would refuse the change from the old object to the new one."""
     UNKNOWN_KIND = "unknown-kind"
     """Nothing serves or delivers the kind."""
     SCOPE = "scope"
-    """A namespaced XR composes what has no namespace, or a namespaced object has none."""
+    """A namespaced XR composes a cluster-scoped object, or a namespace is missing."""
     NO_NAMESPACE = "no-namespace"
-    """The namespace does not exist, and nothing here makes it."""
+    """The namespace does not exist, and the order does not create it."""
     OWNER = "owner"
     """Owner references that the API server refuses, or that the garbage collector acts on."""
     RIGHTS = "rights"
     """Crossplane may not compose the kind."""
     NAME = "name"
-    """A name, label or annotation that Kubernetes does not take."""
+    """A name, label or annotation that Kubernetes refuses."""
     COLLISION = "collision"
-    """Two parts of the order, or of two orders, are the same object."""
+    """Two resources of the order, or of two orders, are the same object."""
     TAKEN = "taken"
     """The object exists, and something else controls it."""
     LIMIT = "limit"
-    """More than the team may have."""
+    """More than the team's limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known when an outcome is judged; None and empty: not asked."""
+class JudgingFacts:
+    """What is known when an outcome is judged; None or empty: not looked up."""
 
     schemas: SchemaSet = field(default_factory=SchemaSet)
     assembled: Collection[GroupKind] = ()
     """Kinds of XRs that are judged where they are assembled."""
     roles: Sequence[Manifest] = ()
-    """ClusterRoles, those of the pack and those of the cluster."""
+    """ClusterRoles of the pack and of the cluster."""
     unserved: Collection[Kind] = ()
-    """Kinds that the cluster was asked for and does not serve, and the pack does not deliver."""
+    """Kinds that the cluster does not serve and the pack does not deliver."""
     missing_namespaces: Collection[str] = ()
-    """Namespaces that the cluster was asked for and does not have."""
+    """Namespaces that the cluster does not have."""
     living: Mapping[ObjectKey, Manifest] = field(default_factory=dict)
-    """Objects of the cluster under names that the order would take."""
-    made: Collection[str] | None = None
-    """Paths of what the order has in the cluster; None: everything that it was to have before."""
-    others: Mapping[ObjectKey, str] = field(default_factory=dict)
-    """Names that other orders take, and which order."""
+    """Objects in the cluster under names that the order would use."""
+    existing_paths: Collection[str] | None = None
+    """Paths of the order's objects in the cluster; None: those of the outcome before."""
+    other_orders: Mapping[ObjectKey, str] = field(default_factory=dict)
+    """Names that other orders use, and which order."""

@@ -19,7 +19,7 @@ from orderkit.core.portal.render.render_errors import (
     UnsupportedError,
 )
 from orderkit.core.portal.render.tree import (
-    Outcome,
+    FileOutcome,
     SkeletonFile,
     Tree,
     TreeOptions,
@@ -35,8 +35,8 @@ __all__ = [
     "COOKIECUTTER",
     "UNDEFINED",
     "Delimiters",
+    "FileOutcome",
     "LimitError",
-    "Outcome",
     "Position",
     "RenderError",
     "Renderable",

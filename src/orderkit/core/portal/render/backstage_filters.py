@@ -17,7 +17,7 @@ from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.integrations import has_integration, hosts_known
 from orderkit.core.portal.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
 from orderkit.core.portal.render.operands import must_be_text, used
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 
 _ADDRESS = re.compile(
     r"(?P<name>[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?)(?P<port>:[1-9][0-9]{0,4})?(?:/[^?#\\]*)?"
@@ -34,43 +34,43 @@ _REQUIRED = {
 def parse_repo_url(value: Value) -> Value:
     """Split ``host?owner=o&repo=r``; the keys are Backstage's."""
     source = must_be_text(value, "parseRepoUrl")
-    found = _ADDRESS.match(source)
-    if found is None or found["name"].rpartition(".")[2].isdigit() is not _is_ip(found["name"]):
-        raise Fault(
+    match = _ADDRESS.match(source)
+    if match is None or match["name"].rpartition(".")[2].isdigit() is not _is_ip(match["name"]):
+        raise OperationFault(
             f"parseRepoUrl: '{source}' is no address of a repository",
             hint="the form is 'host?owner=team&repo=name', without https://",
         )
-    host = found["name"].lower() + (found["port"] or "").removesuffix(":443")
+    host = match["name"].lower() + (match["port"] or "").removesuffix(":443")
     if not has_integration(host):
-        raise Fault(
+        raise OperationFault(
             f"parseRepoUrl: the portal has no integration for host '{host}'",
             hint=f"hosts of this platform: {', '.join(sorted(hosts_known() or ()))}",
         )
-    given: dict[str, str] = {}
-    for key, text in parse_qsl(found["query"] or "", keep_blank_values=True):
-        given.setdefault(key, text)
+    parameters: dict[str, str] = {}
+    for key, text in parse_qsl(match["query"] or "", keep_blank_values=True):
+        parameters.setdefault(key, text)
     for name in ("repo", *_REQUIRED.get(host, ())):
-        if not given.get(name):
-            raise Fault(
+        if not parameters.get(name):
+            raise OperationFault(
                 f"parseRepoUrl: '{source}' has no {name}",
                 hint="the form is 'host?owner=team&repo=name'",
             )
-    parts = {name: given[name].strip("/") for name in _PARTS if name in given}
+    parts = {name: parameters[name].strip("/") for name in _PARTS if name in parameters}
     return js.Ragged({"host": host} | parts)
 
 
 def _is_ip(name: str) -> bool:
     parts = name.split(".")
     return len(parts) == 4 and all(  # noqa: PLR2004 - an IPv4 address
-        part.isdigit() and str(int(part)) == part and int(part) < 256  # noqa: PLR2004
-        for part in parts
+        octet.isdigit() and str(int(octet)) == octet and int(octet) < 256  # noqa: PLR2004
+        for octet in parts
     )
 
 
 def project_slug(value: Value) -> Value:
     """Return ``owner/repo``."""
-    found = parse_repo_url(value)
-    return f"{found.get('owner', 'undefined')}/{found['repo']}"
+    location = parse_repo_url(value)
+    return f"{location.get('owner', 'undefined')}/{location['repo']}"
 
 
 def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
@@ -87,16 +87,16 @@ def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
     elif isinstance(source, dict):
         kind, namespace, name = (source.get(key) for key in ("kind", "namespace", "name"))
     else:
-        raise Fault(f"parseEntityRef: {js.to_json(source)} is no entity reference")
+        raise OperationFault(f"parseEntityRef: {js.to_json(source)} is no entity reference")
     kind = defaults.get("defaultKind") if kind is None else kind
     if namespace is None:
         namespace = defaults.get("defaultNamespace") or "default"
-    for part, what in ((kind, "kind"), (namespace, "namespace"), (name, "name")):
-        if isinstance(part, Safe):
+    for text, title in ((kind, "kind"), (namespace, "namespace"), (name, "name")):
+        if isinstance(text, Safe):
             raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'parseEntityRef'")
-        if not isinstance(part, str) or not part:
-            raise Fault(
-                f"parseEntityRef: {js.to_json(source)} has no {what}",
+        if not isinstance(text, str) or not text:
+            raise OperationFault(
+                f"parseEntityRef: {js.to_json(source)} has no {title}",
                 hint="write kind:namespace/name, or pass {defaultKind: 'component'}",
             )
     return {"kind": kind, "namespace": namespace, "name": name}
@@ -109,7 +109,7 @@ def _reference(source: str) -> tuple[str | None, str | None, str]:
     namespace = source[colon + 1 : slash] if slash >= 0 else None
     name = source[max(colon, slash) + 1 :]
     if "" in {kind, namespace, name}:
-        raise Fault(
+        raise OperationFault(
             f"parseEntityRef: '{source}' is no entity reference",
             hint="write kind:namespace/name",
         )
@@ -122,8 +122,8 @@ _STEP = re.compile(r"""\["([^"]*)"\]|\['([^']*)'\]|\[([0-9]+)\]|(\w+)""")
 
 def pick(value: Value, path: Value) -> Value:
     """Return a copy of what stands at a path such as ``a.b[0]["c-d"]``; lodash's ``get``."""
-    found = _at(value, path)
-    return found if isinstance(found, Undefined) else _through_json(found)
+    picked = _at(value, path)
+    return picked if isinstance(picked, Undefined) else _through_json(picked)
 
 
 def _at(value: Value, path: Value) -> Value:
@@ -134,7 +134,7 @@ def _at(value: Value, path: Value) -> Value:
         return _own(value, key)
     if not _PATH.match(key):
         raise UnsupportedFault.of(unsupported.ARGUMENTS, "pick")
-    steps = ["".join(found.groups(default="")) for found in _STEP.finditer(key)]
+    steps = ["".join(match.groups(default="")) for match in _STEP.finditer(key)]
     return functools.reduce(_own, steps, value)
 
 

@@ -62,16 +62,18 @@ class Filter:
             raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, f"'{name}'")
         if not self.takes_safe and any(isinstance(a, Safe | Function) for a in arguments):
             raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"an argument of '{name}'")
-        given: Mapping[str, Value] = {}
+        keyword_values: Mapping[str, Value] = {}
         if arguments and isinstance(arguments[-1], Keywords):
-            given = arguments[-1]
+            keyword_values = arguments[-1]
             if not self.keywords:
-                arguments = (*arguments[:-1], {**given, "__keywords": True})
-                given = {}
+                arguments = (*arguments[:-1], {**keyword_values, "__keywords": True})
+                keyword_values = {}
             else:
                 arguments = arguments[:-1]
         names = self.keywords[len(arguments) :]
-        result = self.run(value, *arguments, **{k: v for k, v in given.items() if k in names})
+        result = self.run(
+            value, *arguments, **{k: v for k, v in keyword_values.items() if k in names}
+        )
         if self.keeps_safe and isinstance(value, Safe) and isinstance(result, str):
             return Safe(result)
         return result

@@ -15,33 +15,33 @@ from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Value
 from orderkit.core.portal.render.methods import Method, push, run_method, table_of
 from orderkit.core.portal.render.operands import used
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 
 CONSTANTS: Mapping[str, Value] = {"True": True, "False": False, "None": None}
 
 
 def _get(value: dict[str, Value], key: Value, fallback: Value = UNDEFINED) -> Value:
-    found = js.member(value, key)
-    return fallback if isinstance(found, Undefined) else found
+    member = js.member(value, key)
+    return fallback if isinstance(member, Undefined) else member
 
 
-def _count(value: list[Value], wanted: Value) -> int:
-    return sum(js.strictly_equal(item, wanted) for item in value)
+def _count(value: list[Value], target: Value) -> int:
+    return sum(js.strictly_equal(item, target) for item in value)
 
 
-def _index(value: list[Value], wanted: Value) -> int:
-    found = _find(value, wanted)
-    if found < 0:
+def _index(value: list[Value], target: Value) -> int:
+    index = _find(value, target)
+    if index < 0:
         raise UnsupportedFault.of(unsupported.COMPAT_FAILED, "index")
-    return found
+    return index
 
 
-def _find(value: list[Value], wanted: Value) -> int:
-    return next((at for at, item in enumerate(value) if js.strictly_equal(item, wanted)), -1)
+def _find(value: list[Value], target: Value) -> int:
+    return next((at for at, item in enumerate(value) if js.strictly_equal(item, target)), -1)
 
 
-def _remove(value: list[Value], wanted: Value) -> list[Value]:
-    at = _find(value, wanted)
+def _remove(value: list[Value], target: Value) -> list[Value]:
+    at = _find(value, target)
     if at < 0:
         raise UnsupportedFault.of(unsupported.COMPAT_FAILED, "remove")
     return [value.pop(at)]
@@ -82,7 +82,7 @@ def member(value: Value, key: Value) -> Value:
     if isinstance(value, list) and name in _LIST_NAMES:
         raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
     if value == "" and isinstance(value, str):
-        raise Fault("a member of an empty text", hint="ask first: `x and x.length`")
+        raise OperationFault("a member of an empty text", hint="ask first: `x and x.length`")
     return js.member(value, key)
 
 
@@ -98,5 +98,5 @@ def method(value: Value, name: str, *arguments: Value) -> Value:
         if name in value:
             raise UnsupportedFault.of(unsupported.COMPAT_MEMBER, name)
         return run_method(MAP_METHODS.get(name), value, name, arguments)
-    own = LIST_METHODS if isinstance(value, list) else {}
-    return run_method(own.get(name) or table_of(value).get(name), value, name, arguments)
+    methods = LIST_METHODS if isinstance(value, list) else {}
+    return run_method(methods.get(name) or table_of(value).get(name), value, name, arguments)

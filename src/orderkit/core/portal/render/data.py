@@ -33,8 +33,8 @@ def render_data(value: Value, context: Mapping[str, Value], *, name: str) -> Val
         items = [render_data(v, context, name=f"{name}[{at}]") for at, v in enumerate(value)]
         return [None if isinstance(item, Undefined) else item for item in items]
     if isinstance(value, dict):
-        found = {k: render_data(v, context, name=f"{name}.{k}") for k, v in value.items()}
-        return {k: v for k, v in found.items() if not isinstance(v, Undefined)}
+        rendered = {k: render_data(v, context, name=f"{name}.{k}") for k, v in value.items()}
+        return {k: v for k, v in rendered.items() if not isinstance(v, Undefined)}
     return _as_double(value)
 
 

@@ -6,7 +6,7 @@ has used either. An own front end (``lexer``, ``grammar``, ``parser``) emits Jin
 tree, Jinja2 compiles it, and ``operations`` do what it means. What is outside the common part
 is refused: before rendering where the syntax shows it, else at the operation, with line and
 column; ``refusals`` is the table. Bounded: source, nesting, loop rounds, calls, texts, lists,
-output; not time, which ``flows.confinement`` bounds for templates that nobody vouches for.
+output; not time, which ``adapters.processes`` bounds for templates that nobody vouches for.
 
 Compiled templates are kept: the 2,048 used last, up to 64 KB each. One environment serves all.
 """
@@ -30,7 +30,12 @@ from orderkit.core.portal.render.javascript import Closed, Value
 from orderkit.core.portal.render.lexer import BACKSTAGE, Delimiters
 from orderkit.core.portal.render.operations import OPERATIONS
 from orderkit.core.portal.render.parser import Statement, TemplateParser
-from orderkit.core.portal.render.render_errors import Fault, LimitError, LimitFault, RenderError
+from orderkit.core.portal.render.render_errors import (
+    LimitError,
+    LimitFault,
+    OperationFault,
+    RenderError,
+)
 from orderkit.core.portal.render.scopes import Budget, Frame
 
 OUTPUT_MAX = 1 << 22
@@ -47,12 +52,12 @@ class _Generator(CodeGenerator):
         self._choose(node, frame, "if not")
 
     def _choose(self, node: nodes.BinExpr, frame: CompilerFrame, condition: str) -> None:
-        left = self.temporary_identifier()
+        identifier = self.temporary_identifier()
         self.write("(")
         self.visit(node.right, frame)
-        self.write(f" {condition} environment.truthy({left} := ")
+        self.write(f" {condition} environment.truthy({identifier} := ")
         self.visit(node.left, frame)
-        self.write(f") else {left})")
+        self.write(f") else {identifier})")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -105,33 +110,33 @@ class Renderable:
         return self._run(context, strict=False)[1]
 
     def _run(self, context: Mapping[str, Value], *, strict: bool) -> tuple[str, Value]:
-        known = {**FUNCTIONS, **context}
+        variables = {**FUNCTIONS, **context}
         if self._changes_lists:
-            known = {name: _copied(value) for name, value in known.items()}
+            variables = {name: _copied(value) for name, value in variables.items()}
         budget = Budget(self._body)
-        outside = Frame(known, None, budget, strict=strict)
+        outside = Frame(variables, None, budget, strict=strict)
         scope = outside.inner(barrier=True)
-        scope.exports = known
+        scope.exports = variables
         try:
             return self._body(-1, scope), budget.captured
-        except Fault as fault:
+        except OperationFault as fault:
             raise self._located(fault, fault.__traceback__) from fault
         except RecursionError as error:
             raise LimitError("a value is nested too deeply") from error
 
     def _body(self, number: int, frame: Frame) -> str:
         template = self._bodies[number]
-        written: list[str] = []
+        pieces: list[str] = []
         size = 0
         scope = _ENVIRONMENT.context_class(_ENVIRONMENT, {"f0": frame}, None, {})
-        for part in template.root_render_func(scope):
-            written.append(part)
-            size += len(part)
+        for piece in template.root_render_func(scope):
+            pieces.append(piece)
+            size += len(piece)
             if size > OUTPUT_MAX:
                 raise LimitFault(f"more than {OUTPUT_MAX} characters of output")
-        return "".join(written)
+        return "".join(pieces)
 
-    def _located(self, fault: Fault, trace: TracebackType | None) -> RenderError:
+    def _located(self, fault: OperationFault, trace: TracebackType | None) -> RenderError:
         number = 0
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename

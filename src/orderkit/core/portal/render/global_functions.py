@@ -8,7 +8,7 @@ from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import UNDEFINED, Function, Undefined, Value
 from orderkit.core.portal.render.operands import LIST_MAX, used
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 
 class Builtin(Function):
@@ -16,8 +16,8 @@ class Builtin(Function):
 
     __slots__ = ("least", "most", "name")
 
-    def __init__(self, name: str, least: int, most: int) -> None:
-        self.name, self.least, self.most = name, least, most
+    def __init__(self, name: str, arguments_min: int, arguments_max: int) -> None:
+        self.name, self.least, self.most = name, arguments_min, arguments_max
 
     def call(self, arguments: tuple[Value, ...]) -> Value:
         """
@@ -27,7 +27,7 @@ class Builtin(Function):
             Fault: These arguments do not fit.
         """
         if not self.least <= len(arguments) <= self.most:
-            raise Fault(f"{self.name}() takes {self.least} to {self.most} arguments")
+            raise OperationFault(f"{self.name}() takes {self.least} to {self.most} arguments")
         return self.run(arguments)
 
     def run(self, arguments: tuple[Value, ...]) -> Value:
@@ -44,7 +44,7 @@ class _Range(Builtin):
             start, stop, step = 0, used(start), 1
         step = step if js.truthy(step) else 1
         if not all(js.is_number(bound) for bound in (start, stop, step)):
-            raise Fault("range takes numbers", hint="convert text with `| int`")
+            raise OperationFault("range takes numbers", hint="convert text with `| int`")
         return _counted(start, stop, step)
 
 
@@ -53,14 +53,14 @@ def _counted(start: float, stop: float, step: float) -> list[Value]:
         return []
     if (stop - start) / step > LIST_MAX:
         raise LimitFault(f"range of more than {LIST_MAX} entries")
-    found: list[Value] = []
+    numbers: list[Value] = []
     at = start
     while at < stop if step > 0 else at > stop:
-        found.append(at)
-        if len(found) > LIST_MAX:
+        numbers.append(at)
+        if len(numbers) > LIST_MAX:
             raise LimitFault(f"range of more than {LIST_MAX} entries")
         at = js.normal(at + step)
-    return found
+    return numbers
 
 
 class Cycler(Function):

@@ -25,15 +25,15 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
         raise UnsupportedError(
             f"the glob '{pattern}' is refused", hint="use * ** ? [abc] {a,b} only"
         )
-    out, at, depth = "", 0, 0
+    regex, at, depth = "", 0, 0
     pattern = pattern.removeprefix("./")
     while at < len(pattern):
         piece, step, depth = _piece(pattern, at, depth)
-        out += piece
+        regex += piece
         at += step
     if depth:
         raise UnsupportedError(f"the glob '{pattern}' has an open brace")
-    return re.compile(out, re.DOTALL)
+    return re.compile(regex, re.DOTALL)
 
 
 def _piece(pattern: str, at: int, depth: int) -> tuple[str, int, int]:  # noqa: PLR0911 - one per mark

@@ -18,7 +18,7 @@ from typing import TypeVar
 from jinja2 import nodes
 
 from orderkit.core.portal.render import builtins, cookiecutter, methods, unsupported
-from orderkit.core.portal.render.lexer import RESERVED, Tag, Token, TokenKind
+from orderkit.core.portal.render.lexer import RESERVED, Tag, TemplateToken, TokenKind
 from orderkit.core.portal.render.precedence import COMPARISONS, Item, call, constant, fold
 from orderkit.core.portal.render.render_errors import (
     LimitError,
@@ -26,7 +26,7 @@ from orderkit.core.portal.render.render_errors import (
     RenderError,
     UnsupportedError,
 )
-from orderkit.core.portal.render.unsupported import Refusal
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 DEPTH_MAX = 40
 """Deepest nesting of brackets, calls and conditions in one expression."""
@@ -66,7 +66,7 @@ class ExpressionParser:
         self._at = other._at
 
     @property
-    def _token(self) -> Token | None:
+    def _token(self) -> TemplateToken | None:
         return self._tag.tokens[self._at] if self._at < len(self._tag.tokens) else None
 
     def peek(self, *texts: str) -> bool:
@@ -80,9 +80,9 @@ class ExpressionParser:
 
     def take(self, *texts: str) -> bool:
         """Step over the next token if it is one of these."""
-        found = self.peek(*texts)
-        self._at += found
-        return found
+        is_next = self.peek(*texts)
+        self._at += is_next
+        return is_next
 
     def expect(self, text: str) -> None:
         """Step over `text`; raises RenderError if it is not there."""
@@ -105,7 +105,7 @@ class ExpressionParser:
     def error(self, problem: str, *, hint: str = "") -> RenderError:
         return RenderError(f"{problem} in `{self._tag.source}`", self._position(), hint=hint)
 
-    def refused(self, refusal: Refusal, name: str = "") -> UnsupportedError:
+    def refused(self, refusal: UnsupportedConstruct, name: str = "") -> UnsupportedError:
         """Return the error of an entry of the table of refusals, at the next token."""
         return UnsupportedError(
             f"{refusal.problem(name)} in `{self._tag.source}`",
@@ -241,30 +241,33 @@ class ExpressionParser:
             RenderError: There is no such filter, or the arguments do not fit.
             UnsupportedError: Backstage has the filter and we refuse it.
         """
-        written = self.name()
+        full_name = self.name()
         while self.take("."):
-            written += f".{self.name()}"
-        name = "dump" if written == "jsonify" and self._compat else written
+            full_name += f".{self.name()}"
+        name = "dump" if full_name == "jsonify" and self._compat else full_name
         if name not in builtins.FILTERS:
             raise self._unknown_filter(name)
         if self._compat and builtins.FILTERS[name].of_backstage:
             self._at -= 1
             raise self.refused(unsupported.COOKIECUTTER_FILTER, name)
-        own = builtins.FILTERS[name].of_backstage
-        arguments = self._arguments(keywords=not own) if self.take("(") else []
-        least, most = builtins.FILTERS[name].arguments
-        if not least <= len(arguments) <= most and not builtins.FILTERS[name].keywords:
-            raise self.error(f"filter '{name}' takes {least} to {most} arguments")
-        if len(arguments) > most:
-            raise self.error(f"filter '{name}' takes {least} to {most} arguments")
+        of_backstage = builtins.FILTERS[name].of_backstage
+        arguments = self._arguments(keywords=not of_backstage) if self.take("(") else []
+        arguments_min, arguments_max = builtins.FILTERS[name].arguments
+        if (
+            not arguments_min <= len(arguments) <= arguments_max
+            and not builtins.FILTERS[name].keywords
+        ):
+            raise self.error(f"filter '{name}' takes {arguments_min} to {arguments_max} arguments")
+        if len(arguments) > arguments_max:
+            raise self.error(f"filter '{name}' takes {arguments_min} to {arguments_max} arguments")
         return call(f"| {name}", value, *arguments)
 
     def _unknown_filter(self, name: str) -> RenderError:
         self._at -= 1
         if name in builtins.FILTERS_REFUSED:
             return self.refused(unsupported.FILTER, name)
-        known = f"filters: {', '.join(sorted(builtins.FILTERS))}"
-        return self.error(f"there is no filter '{name}'", hint=known)
+        filter_names = f"filters: {', '.join(sorted(builtins.FILTERS))}"
+        return self.error(f"there is no filter '{name}'", hint=filter_names)
 
     # --- primaries
 
@@ -298,22 +301,22 @@ class ExpressionParser:
         frame = nodes.Name(self._frame, "load")
         return call("call", value, frame, *self._arguments(keywords=True))
 
-    def _operation(self, function: str, first: nodes.Expr, *rest: nodes.Expr) -> nodes.Expr:
+    def _operation(self, function: str, first: nodes.Expr, *operands: nodes.Expr) -> nodes.Expr:
         """Return the node of an operation that ``cookiecutterCompat`` changes."""
-        return call(f"compat {function}" if self._compat else function, first, *rest)
+        return call(f"compat {function}" if self._compat else function, first, *operands)
 
     def _constant_key(self) -> str | None:
         """Step over ``.name`` or ``["name"]``, unless it is called or computed."""
-        rest = self._tag.tokens[self._at : self._at + 4]
-        texts = [token.text for token in rest]
-        named = len(rest) > 1 and texts[0] == "." and rest[1].kind is TokenKind.NAME
-        if named and texts[1] not in _LITERALS:
-            if texts[2:3] == ["("] and rest[2].kind is TokenKind.OPERATOR:
+        tokens = self._tag.tokens[self._at : self._at + 4]
+        texts = [token.text for token in tokens]
+        is_member = len(tokens) > 1 and texts[0] == "." and tokens[1].kind is TokenKind.NAME
+        if is_member and texts[1] not in _LITERALS:
+            if texts[2:3] == ["("] and tokens[2].kind is TokenKind.OPERATOR:
                 return None
             self._at += 2
             return texts[1]
-        if len(rest) > 2 and rest[1].kind is TokenKind.TEXT and texts[2] == "]":  # noqa: PLR2004
-            if texts[3:4] == ["("] and rest[3].kind is TokenKind.OPERATOR:
+        if len(tokens) > 2 and tokens[1].kind is TokenKind.TEXT and texts[2] == "]":  # noqa: PLR2004
+            if texts[3:4] == ["("] and tokens[3].kind is TokenKind.OPERATOR:
                 return None
             self._at += 3
             return texts[1]
@@ -367,10 +370,10 @@ class ExpressionParser:
 
     def _arguments(self, *, keywords: bool = False) -> list[nodes.Expr]:
         """Read what stands between parentheses, the opening one already taken."""
-        found: list[nodes.Expr] = []
+        arguments: list[nodes.Expr] = []
         pairs: list[nodes.Pair] = []
         while not self.take(")"):
-            if found or pairs:
+            if arguments or pairs:
                 self.expect(",")
             token = self._token
             if token and token.kind is TokenKind.NAME and self._follows("="):
@@ -379,8 +382,8 @@ class ExpressionParser:
                 self._at += 2
                 pairs.append(nodes.Pair(constant(token.text), self.expression()))
             else:
-                found.append(self.expression())
-        return [*found, call("keywords", nodes.Dict(pairs))] if pairs else found
+                arguments.append(self.expression())
+        return [*arguments, call("keywords", nodes.Dict(pairs))] if pairs else arguments
 
     def signature(self) -> tuple[list[str], list[tuple[str, nodes.Expr]]]:
         """
@@ -396,7 +399,7 @@ class ExpressionParser:
             if names or defaults:
                 self.expect(",")
             name = self.name()
-            if name in {"caller", *names, *(known for known, _ in defaults)}:
+            if name in {"caller", *names, *(default_name for default_name, _ in defaults)}:
                 raise self.refused(unsupported.PARAMETER, name)
             if self.take("="):
                 defaults.append((name, self.expression()))
@@ -420,12 +423,12 @@ class ExpressionParser:
         raise self.error(f"unexpected `{mark}`")
 
     def _series(self, end: str, read: Callable[[], NodeT]) -> list[NodeT]:
-        found: list[NodeT] = []
+        series: list[NodeT] = []
         while not self.take(end):
-            if found:
+            if series:
                 self.expect(",")
-            found.append(read())
-        return found
+            series.append(read())
+        return series
 
     def _pair(self) -> nodes.Pair:
         token = self._token

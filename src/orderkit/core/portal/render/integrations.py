@@ -44,5 +44,5 @@ def hosts_known() -> frozenset[str] | None:
 
 def has_integration(host: str) -> bool:
     """Say whether the portal knows this host, as far as anybody said."""
-    named = _hosts.get()
-    return named is None or host in named or host in BUILT_IN
+    hosts = _hosts.get()
+    return hosts is None or host in hosts or host in BUILT_IN

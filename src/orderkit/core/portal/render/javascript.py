@@ -18,9 +18,9 @@ from typing import Any
 
 from orderkit.core.portal.render import prototypes, unsupported
 from orderkit.core.portal.render.render_errors import (
-    Fault,
     LimitFault,
     MissingFault,
+    OperationFault,
     UnsupportedFault,
 )
 
@@ -83,11 +83,11 @@ class Closed(dict[str, Value]):
     """A map whose missing members are mistakes, not ``undefined``: ``values`` of a skeleton."""
 
     def missing(self, key: object) -> Undefined:
-        known = ", ".join(self) or "none"
+        names = ", ".join(self) or "none"
         return Undefined(
             f"values.{key} is used, but no value of that name was passed",
             f'pass it in the step\'s `values`, or write `values.{key} | default("…", true)`; '
-            f"known values: {known}",
+            f"known values: {names}",
         )
 
 
@@ -124,11 +124,11 @@ def number_text(number: float) -> str:
 def _digits(double: float) -> str:
     """Lay out the shortest digits of a positive double (ECMA-262, Number::toString)."""
     mantissa, _, exponent = f"{double!r}".partition("e")
-    whole, _, fraction = mantissa.partition(".")
+    integer_digits, _, fraction = mantissa.partition(".")
     fraction = "" if fraction == "0" else fraction
-    digits = (whole + fraction).lstrip("0")
-    leading = len(whole + fraction) - len(digits)
-    point = len(whole) + int(exponent or 0) - leading
+    digits = (integer_digits + fraction).lstrip("0")
+    leading = len(integer_digits + fraction) - len(digits)
+    point = len(integer_digits) + int(exponent or 0) - leading
     digits = digits.rstrip("0")
     size = len(digits)
     if size <= point <= 21:  # noqa: PLR2004 - the standard's own number
@@ -188,12 +188,12 @@ def truthy(value: Value) -> bool:
     return bool(value) and not isinstance(value, Undefined)
 
 
-def double(whole: int) -> float:
+def double(integer: int) -> float:
     """Return a whole number as JavaScript holds it."""
     try:
-        return float(whole)
+        return float(integer)
     except OverflowError:
-        return math.inf if whole > 0 else -math.inf
+        return math.inf if integer > 0 else -math.inf
 
 
 def number(value: Value) -> float:
@@ -308,19 +308,19 @@ def _power(a: float, b: float) -> float:
         return math.nan
     if a == 0 > b:
         return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
-    found = float(a**b)
-    if not _exact_power(a, b, found):
+    power = float(a**b)
+    if not _exact_power(a, b, power):
         raise UnsupportedFault.of(unsupported.ROUNDED_POWER)
-    return found
+    return power
 
 
-def _exact_power(a: float, b: float, found: float) -> bool:
+def _exact_power(a: float, b: float, power: float) -> bool:
     """Say whether no rounding took part; roots and long fractions are rounded."""
-    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(found)) or b in {0, 1}:
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(power)) or b in {0, 1}:
         return True
     if not float(b).is_integer() or abs(b) > EXPONENT_MAX:
         return a in {0, 1}
-    return found == 0 or Fraction(a) ** int(b) == Fraction(found)
+    return power == 0 or Fraction(a) ** int(b) == Fraction(power)
 
 
 _CALCULATIONS = {
@@ -345,7 +345,7 @@ def contains(needle: Value, haystack: Value) -> bool:
         return text(needle) in keyed(haystack)
     if isinstance(haystack, Undefined):
         haystack.use()
-    raise Fault(
+    raise OperationFault(
         "`in` needs a list, a text or a map on its right",
         hint="give it a default: `x in (values.list or [])`",
     )
@@ -484,8 +484,8 @@ def _in_order(value: Mapping[str, Value]) -> list[tuple[str, Value]]:
     indices = [key for key in value if key.isascii() and key.isdigit() and _is_index(key)]
     if not indices:
         return list(value.items())
-    rest = [item for item in value.items() if item[0] not in indices]
-    return [(key, value[key]) for key in sorted(indices, key=int)] + rest
+    named_items = [item for item in value.items() if item[0] not in indices]
+    return [(key, value[key]) for key in sorted(indices, key=int)] + named_items
 
 
 def _is_index(key: str) -> bool:

@@ -20,7 +20,7 @@ from orderkit.core.portal.render.render_errors import (
     RenderError,
     UnsupportedError,
 )
-from orderkit.core.portal.render.unsupported import Refusal
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 SOURCE_MAX = 1 << 20
 """Longest template, in characters."""
@@ -52,7 +52,7 @@ class TokenKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TemplateToken:
     """One token inside a tag; `offset` is where it starts in the template."""
 
     kind: TokenKind
@@ -73,7 +73,7 @@ class Tag:
     """A ``${{ … }}`` or ``{% … %}`` and its tokens; `end` is the offset behind it."""
 
     block: bool
-    tokens: tuple[Token, ...]
+    tokens: tuple[TemplateToken, ...]
     offset: int
     end: int
     source: str
@@ -114,37 +114,37 @@ class Lexer:
         raw = ""  # text since the last tag that is no raw block, if there was a raw block
         while self._at < len(self.source):
             start = self._at
-            found = self._starts.search(self.source, start)
-            literal = self.source[start : found.start()] if found else self.source[start:]
+            match = self._starts.search(self.source, start)
+            literal = self.source[start : match.start()] if match else self.source[start:]
             literal = literal.lstrip(SPACE) if drop_leading else literal
-            if found is None:
+            if match is None:
                 self._at = len(self.source)
                 yield from self._literal(literal, start)
                 return
             text = literal
-            literal = self._before(text, found)
-            self._check_dash(found, raw + text, raw + literal)
+            literal = self._before(text, match)
+            self._check_dash(match, raw + text, raw + literal)
             yield from self._literal(literal, start)
-            self._at = found.start()
-            if found[0] == "#}":
+            self._at = match.start()
+            if match[0] == "#}":
                 raise self._error("`#}` ends a comment that was never begun")
-            if found[0] == "{#":
+            if match[0] == "{#":
                 drop_leading, raw = self._comment(), ""
                 continue
-            tag, drop_leading = self._tag(found[0])
+            tag, drop_leading = self._tag(match[0])
             if tag.block and tag.tokens and tag.tokens[0].text in {"raw", "verbatim"}:
                 inside = list(self._raw(tag))
-                raw += literal + "".join(part.text for part in inside)
+                raw += literal + "".join(literal_.text for literal_ in inside)
                 yield from inside
                 continue
             raw = ""
             yield tag
 
-    def _check_dash(self, found: re.Match[str], text: str, trimmed: str) -> None:
+    def _check_dash(self, match: re.Match[str], text: str, trimmed: str) -> None:
         """Refuse a dash that Nunjitsu applies to a raw block before it."""
-        dashed = self.source[found.end() : found.end() + 1] == "-" and found[0] != "#}"
+        dashed = self.source[match.end() : match.end() + 1] == "-" and match[0] != "#}"
         if dashed and text.rstrip(SPACE) != trimmed:
-            self._at = found.start()
+            self._at = match.start()
             raise self._refused(unsupported.RAW_DASH)
 
     @staticmethod
@@ -152,11 +152,11 @@ class Lexer:
         if text:
             yield Literal(text, offset)
 
-    def _before(self, literal: str, found: re.Match[str]) -> str:
+    def _before(self, literal: str, match: re.Match[str]) -> str:
         """Trim the text before a tag: by ``-``, or by lstripBlocks."""
-        if self.source[found.end() : found.end() + 1] == "-" and found[0] != "#}":
+        if self.source[match.end() : match.end() + 1] == "-" and match[0] != "#}":
             return literal.rstrip(SPACE)
-        if self._delimiters.lstrip_blocks and found[0] == "{%":
+        if self._delimiters.lstrip_blocks and match[0] == "{%":
             head, newline, line = literal.rpartition("\n")
             starts_line = bool(newline) or self._at == 0 or self.source[self._at - 1] == "\n"
             if line and not line.strip(SPACE) and starts_line:
@@ -178,7 +178,7 @@ class Lexer:
             raise self._refused(unsupported.PLUS_TAG)
         if self.source.startswith("-", self._at):
             self._at += 1
-        tokens: list[Token] = []
+        tokens: list[TemplateToken] = []
         while True:
             end = self._tag_end(block=block, offset=offset)
             if end is not None:
@@ -199,32 +199,32 @@ class Lexer:
         if self._at >= len(self.source):
             self._at = offset
             raise self._error("the tag is not closed")
-        own, other = ("%}", self._delimiters.end) if block else (self._delimiters.end, "%}")
-        for mark in (own, "-" + own):
+        own_end, other_end = ("%}", self._delimiters.end) if block else (self._delimiters.end, "%}")
+        for mark in (own_end, "-" + own_end):
             if self.source.startswith(mark, self._at):
                 return mark
-        for mark in (other, "-" + other):
+        for mark in (other_end, "-" + other_end):
             if self.source.startswith(mark, self._at):
-                hint = "put a blank between two closing braces of maps" if mark == other else ""
-                raise self._error(f"`{mark}` inside a tag that ends with `{own}`", hint=hint)
+                hint = "put a blank between two closing braces of maps" if mark == other_end else ""
+                raise self._error(f"`{mark}` inside a tag that ends with `{own_end}`", hint=hint)
         return None
 
-    def _token(self) -> Token:
+    def _token(self) -> TemplateToken:
         offset, char = self._at, self.source[self._at]
         if char in "\"'":
-            return Token(TokenKind.TEXT, self._text(char), offset)
+            return TemplateToken(TokenKind.TEXT, self._text(char), offset)
         if self.source.startswith("r/", offset):
             raise self._refused(unsupported.REGEX)
         if char in _DELIMITERS:
             operator = next((o for o in _COMPLEX if self.source.startswith(o, offset)), char)
             self._at += len(operator)
-            return Token(TokenKind.OPERATOR, operator, offset)
+            return TemplateToken(TokenKind.OPERATOR, operator, offset)
         word = _WORD.match(self.source, offset)
         if word is None:  # pragma: no cover - every other character is matched above
             raise self._error("unreadable character")
         return self._word(word[0])
 
-    def _word(self, word: str) -> Token:
+    def _word(self, word: str) -> TemplateToken:
         offset = self._at
         self._at += len(word)
         if word.isascii() and word.isdigit():
@@ -236,29 +236,29 @@ class Lexer:
                 word += fraction[0]
             elif self.source.startswith(".", self._at):
                 raise self._refused(unsupported.NUMBER_DOT)
-            return Token(TokenKind.NUMBER, word, offset)
+            return TemplateToken(TokenKind.NUMBER, word, offset)
         if not _NAME.match(word):
             self._at = offset
             raise self._refused(unsupported.NAME, repr(word))
         if word in RESERVED:
             self._at = offset
             raise self._refused(unsupported.RESERVED, word)
-        return Token(TokenKind.NAME, word, offset)
+        return TemplateToken(TokenKind.NAME, word, offset)
 
     def _text(self, quote: str) -> str:
         start = self._at
-        out: list[str] = []
+        characters: list[str] = []
         self._at += 1
         while self._at < len(self.source):
             char = self.source[self._at]
             self._at += 1
             if char == quote:
-                return "".join(out)
+                return "".join(characters)
             if char == "\\" and self._at < len(self.source):
                 char = self.source[self._at]
                 self._at += 1
                 char = _ESCAPES.get(char, char)
-            out.append(char)
+            characters.append(char)
         self._at = start
         raise self._error("the text is not closed")
 
@@ -269,14 +269,14 @@ class Lexer:
             self._at = tag.offset
             raise self._error(f"words behind {name}", hint=f"write {{% {name} %}}")
         level = 1
-        for found in _RAW_END.finditer(self.source, self._at):
-            level += {name: 1, f"end{name}": -1}.get(found[1], 0)
+        for match in _RAW_END.finditer(self.source, self._at):
+            level += {name: 1, f"end{name}": -1}.get(match[1], 0)
             if level == 0:
-                if "\n" in found[0]:
-                    self._at = found.start()
+                if "\n" in match[0]:
+                    self._at = match.start()
                     raise self._refused(unsupported.EMPTY_RAW_BEHIND)
-                start, self._at = self._at, found.end()
-                yield from self._literal(self.source[start : found.start()], start)
+                start, self._at = self._at, match.end()
+                yield from self._literal(self.source[start : match.start()], start)
                 return
         self._at = tag.offset
         raise self._error(f"{{% {name} %}} without {{% end{name} %}}")
@@ -284,6 +284,6 @@ class Lexer:
     def _error(self, problem: str, *, hint: str = "") -> RenderError:
         return RenderError(problem, Position.at(self.source, self._at), hint=hint)
 
-    def _refused(self, refusal: Refusal, name: str = "") -> UnsupportedError:
+    def _refused(self, refusal: UnsupportedConstruct, name: str = "") -> UnsupportedError:
         position = Position.at(self.source, self._at)
         return UnsupportedError(refusal.problem(name), position, hint=refusal.way_out(name))

@@ -22,7 +22,7 @@ from orderkit.core.portal.render.operands import (
     used,
 )
 from orderkit.core.portal.render.predicates import TESTS, run_test
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 
 _Fold = Callable[[str], str]
 
@@ -65,7 +65,9 @@ def _edge(value: Value, name: str, index: int) -> Value:
     if isinstance(value, Safe):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"'{name}'")
     if value is None or isinstance(used(value), Undefined):
-        raise Fault(f"filter '{name}' needs a list or text", hint=f"write `(x or []) | {name}`")
+        raise OperationFault(
+            f"filter '{name}' needs a list or text", hint=f"write `(x or []) | {name}`"
+        )
     if isinstance(value, dict):
         if "length" in value:
             raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
@@ -128,7 +130,7 @@ def joined(items: list[Value], glue: str) -> str:
 def attribute_of(item: Value, key: Value, name: str) -> Value:
     """Return ``item[key]``; null and undefined have no members."""
     if item is None or isinstance(item, Undefined):
-        raise Fault(f"filter '{name}' cannot read an attribute of null or undefined")
+        raise OperationFault(f"filter '{name}' cannot read an attribute of null or undefined")
     return js.member(item, key)
 
 
@@ -157,22 +159,22 @@ def batch(value: Value, count: Value = UNDEFINED, fill: Value = UNDEFINED) -> Va
 def slices(value: Value, count: Value = UNDEFINED, fill: Value = UNDEFINED) -> Value:
     """Cut a list or text into `count` parts."""
     if isinstance(value, Safe) or not isinstance(used(value), list | str):
-        raise Fault("filter 'slice' needs a list or text")
+        raise OperationFault("filter 'slice' needs a list or text")
     parts = size(count, "slice", least=1)
     items = js.whole(value) if isinstance(value, str) else value
     base, extra = divmod(len(items), parts)
-    found: list[Value] = []
+    pieces: list[Value] = []
     at = 0
-    for part in range(parts):
-        step = base + (part < extra)
+    for number in range(parts):
+        step = base + (number < extra)
         piece: Value = items[at : at + step]
-        if js.truthy(fill) and part >= extra:
+        if js.truthy(fill) and number >= extra:
             if isinstance(piece, str):
-                raise Fault("filter 'slice' cannot fill up text")
+                raise OperationFault("filter 'slice' cannot fill up text")
             piece = [*piece, fill]
-        found.append(piece)
+        pieces.append(piece)
         at += step
-    return found
+    return pieces
 
 
 def chooser(*, keep: bool) -> Callable[..., Value]:
@@ -180,16 +182,16 @@ def chooser(*, keep: bool) -> Callable[..., Value]:
     name = "select" if keep else "reject"
 
     def choose(value: Value, test: Value = UNDEFINED, *arguments: Value) -> Value:
-        wanted = "truthy" if isinstance(test, Undefined) else test
-        if not isinstance(wanted, str) or wanted not in TESTS:
-            raise Fault(
-                f"filter '{name}': there is no test {js.text(wanted)!r}",
+        test_name = "truthy" if isinstance(test, Undefined) else test
+        if not isinstance(test_name, str) or test_name not in TESTS:
+            raise OperationFault(
+                f"filter '{name}': there is no test {js.text(test_name)!r}",
                 hint=f"tests: {', '.join(sorted(TESTS))}",
             )
         items = sequence(value, name)
-        if len(arguments) != TESTS[wanted].arguments:
+        if len(arguments) != TESTS[test_name].arguments:
             raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
-        return [item for item in items if run_test(wanted, item, *arguments) is keep]
+        return [item for item in items if run_test(test_name, item, *arguments) is keep]
 
     return choose
 
@@ -220,7 +222,7 @@ def _path_of(item: Value, attribute: Value, name: str) -> Value:
 def _own(item: Value, key: Value, name: str) -> Value:
     """Return an own member; texts have only those of their letters, which are refused."""
     if item is None or isinstance(item, Undefined):
-        raise Fault(f"filter '{name}' cannot read an attribute of null or undefined")
+        raise OperationFault(f"filter '{name}' cannot read an attribute of null or undefined")
     if isinstance(item, dict | list):
         return js.member(item, key)
     if isinstance(item, str) and (isinstance(item, Safe) or key == "length" or js.is_number(key)):
@@ -279,16 +281,16 @@ def _folded(keys: list[Value], name: str, fold: _Fold) -> list[Value]:
 def dictsort(value: Value, case_sensitive: Value = False, by: Value = UNDEFINED) -> Value:  # noqa: FBT002 - the template's own order
     """Make a list of [key, value], ordered by 'key' or 'value'."""
     if not isinstance(used(value), dict):
-        raise Fault("filter 'dictsort' needs a map")
+        raise OperationFault("filter 'dictsort' needs a map")
     if not isinstance(by, Undefined) and by not in {"key", "value"}:
-        raise Fault("filter 'dictsort' sorts by 'key' or 'value'")
+        raise OperationFault("filter 'dictsort' sorts by 'key' or 'value'")
     entries: list[Value] = [[key, item] for key, item in js.ordered(value)]
     keys = [entry[by == "value"] for entry in entries]
     fold = None if js.truthy(case_sensitive) else str.upper
     return _sorted(entries, keys, "dictsort", fold=fold, back=False)
 
 
-def concatenated(items: list[Value], *others: Value) -> list[Value]:
+def concatenated(items: list[Value], *lists: Value) -> list[Value]:
     """Return ``items.concat(...others)``."""
-    parts = [other if isinstance(other, list) else [other] for other in others]
-    return limited_list([*items, *(item for part in parts for item in part)], "concat")
+    parts = [other if isinstance(other, list) else [other] for other in lists]
+    return limited_list([*items, *(item for entries in parts for item in entries)], "concat")

@@ -17,7 +17,7 @@ from orderkit.core.portal.render.global_functions import Cycler
 from orderkit.core.portal.render.javascript import UNDEFINED, Safe, Undefined, Value
 from orderkit.core.portal.render.list_filters import concatenated, joined
 from orderkit.core.portal.render.operands import LIST_MAX, limited, used, whole_number
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _MANY = 1_000
 
@@ -27,8 +27,8 @@ class Method:
     """A method and how many arguments Nunjitsu lets it take."""
 
     run: Callable[..., Value]
-    least: int = 0
-    most: int = 0
+    arguments_min: int = 0
+    arguments_max: int = 0
     changes: bool = False
 
 
@@ -36,21 +36,21 @@ def _position(value: Value, size: int, absent: int) -> int:
     """Return an argument that counts from the start, within a text or list."""
     if isinstance(value, Undefined):
         return absent
-    found = js.number(used(value))
-    if math.isnan(found):
+    position = js.number(used(value))
+    if math.isnan(position):
         return 0
-    return int(min(max(found, 0), size))
+    return int(min(max(position, 0), size))
 
 
 def _place(value: Value, size: int, absent: int) -> int:
     """Return an argument that counts from the end if it is negative."""
     if isinstance(value, Undefined):
         return absent
-    found = js.number(value)
-    if math.isnan(found):
+    position = js.number(value)
+    if math.isnan(position):
         return 0
-    found = min(max(found, -size), size)
-    return int(found) + (size if found <= -1 else 0)
+    position = min(max(position, -size), size)
+    return int(position) + (size if position <= -1 else 0)
 
 
 # --- texts
@@ -78,46 +78,46 @@ def _code_at(value: str, index: Value = UNDEFINED) -> Value:
 
 
 def _index(value: str, index: Value) -> int | None:
-    found = 0 if isinstance(index, Undefined) else js.number(index)
-    at = 0 if math.isnan(found) else found
+    position = 0 if isinstance(index, Undefined) else js.number(index)
+    at = 0 if math.isnan(position) else position
     js.whole(value)
     return int(at) if -1 < at < len(value) else None
 
 
-def _starts(value: str, part: Value, begin: Value = UNDEFINED) -> bool:
+def _starts(value: str, prefix: Value, begin: Value = UNDEFINED) -> bool:
     if isinstance(begin, Undefined):
-        return value.startswith(js.text(part))
-    return value.startswith(js.text(part), _position(begin, len(js.whole(value)), 0))
+        return value.startswith(js.text(prefix))
+    return value.startswith(js.text(prefix), _position(begin, len(js.whole(value)), 0))
 
 
-def _ends(value: str, part: Value, end: Value = UNDEFINED) -> bool:
+def _ends(value: str, suffix: Value, end: Value = UNDEFINED) -> bool:
     if isinstance(end, Undefined):
-        return value.endswith(js.text(part))
-    return value[: _position(end, len(js.whole(value)), 0)].endswith(js.text(part))
+        return value.endswith(js.text(suffix))
+    return value[: _position(end, len(js.whole(value)), 0)].endswith(js.text(suffix))
 
 
-def _includes(value: str, part: Value, begin: Value = UNDEFINED) -> bool:
+def _includes(value: str, fragment: Value, begin: Value = UNDEFINED) -> bool:
     if isinstance(begin, Undefined):
-        return js.text(part) in value
-    return js.text(part) in value[_position(begin, len(js.whole(value)), 0) :]
+        return js.text(fragment) in value
+    return js.text(fragment) in value[_position(begin, len(js.whole(value)), 0) :]
 
 
-def _find(value: str, part: Value, begin: Value = UNDEFINED) -> int:
+def _find(value: str, fragment: Value, begin: Value = UNDEFINED) -> int:
     if isinstance(begin, Undefined):
-        return _offset(value, value.find(js.text(part)))
-    return value.find(js.text(part), _position(begin, len(js.whole(value)), 0))
+        return _offset(value, value.find(js.text(fragment)))
+    return value.find(js.text(fragment), _position(begin, len(js.whole(value)), 0))
 
 
-def _find_last(value: str, part: Value, begin: Value = UNDEFINED) -> int:
-    wanted = js.text(part)
+def _find_last(value: str, fragment: Value, begin: Value = UNDEFINED) -> int:
+    text = js.text(fragment)
     if isinstance(begin, Undefined) or math.isnan(js.number(begin)):
-        return _offset(value, value.rfind(wanted))
+        return _offset(value, value.rfind(text))
     size = len(js.whole(value))
-    return value.rfind(wanted, 0, _position(begin, size, size) + len(wanted))
+    return value.rfind(text, 0, _position(begin, size, size) + len(text))
 
 
-def _offset(value: str, found: int) -> int:
-    return found if found < 0 else js.utf16_length(value[:found])
+def _offset(value: str, index: int) -> int:
+    return index if index < 0 else js.utf16_length(value[:index])
 
 
 def _replace(value: str, old: Value, new: Value) -> str:
@@ -128,20 +128,20 @@ def _replace(value: str, old: Value, new: Value) -> str:
 
 
 def _split(value: str, separator: Value = UNDEFINED, limit: Value = UNDEFINED) -> list[Value]:
-    most = LIST_MAX + 1 if isinstance(limit, Undefined) else whole_number(limit, "split")
-    if most < 0:
+    parts_max = LIST_MAX + 1 if isinstance(limit, Undefined) else whole_number(limit, "split")
+    if parts_max < 0:
         raise UnsupportedFault.of(unsupported.ARGUMENTS, "split")
     if isinstance(separator, Undefined):
-        return [value][:most]
+        return [value][:parts_max]
     glue = js.text(separator)
     parts: list[Value] = [*js.whole(value)] if not glue else [*value.split(glue)]
     if len(parts) > LIST_MAX:
         raise LimitFault(f".split() into more than {LIST_MAX} parts")
-    return parts[:most]
+    return parts[:parts_max]
 
 
-def _concat_text(value: str, *others: Value) -> str:
-    return limited(value + "".join(js.text(other) for other in others), "concat")
+def _concat_text(value: str, *texts: Value) -> str:
+    return limited(value + "".join(js.text(other) for other in texts), "concat")
 
 
 TEXT_METHODS: Mapping[str, Method] = {
@@ -169,30 +169,36 @@ TEXT_METHODS: Mapping[str, Method] = {
 
 
 def _at(value: list[Value], index: Value) -> Value:
-    found = js.number(index)
-    at = 0 if math.isnan(found) else math.trunc(found) if math.isfinite(found) else len(value)
+    position = js.number(index)
+    at = (
+        0
+        if math.isnan(position)
+        else math.trunc(position)
+        if math.isfinite(position)
+        else len(value)
+    )
     return value[at] if -len(value) <= at < len(value) else UNDEFINED
 
 
-def _index_of(value: list[Value], wanted: Value, begin: Value = UNDEFINED) -> int:
+def _index_of(value: list[Value], target: Value, begin: Value = UNDEFINED) -> int:
     start = _place(begin, len(value), 0)
-    found = (at for at in range(start, len(value)) if js.strictly_equal(value[at], wanted))
-    return next(found, -1)
+    indexes = (at for at in range(start, len(value)) if js.strictly_equal(value[at], target))
+    return next(indexes, -1)
 
 
-def _last_index_of(value: list[Value], wanted: Value, begin: Value = UNDEFINED) -> int:
+def _last_index_of(value: list[Value], target: Value, begin: Value = UNDEFINED) -> int:
     last = len(value) - 1
     if not isinstance(begin, Undefined):
         start = whole_number(begin, "lastIndexOf")
         last = min(start, last) if start >= 0 else len(value) + start
-    found = (at for at in range(last, -1, -1) if js.strictly_equal(value[at], wanted))
-    return next(found, -1)
+    indexes = (at for at in range(last, -1, -1) if js.strictly_equal(value[at], target))
+    return next(indexes, -1)
 
 
-def _has(value: list[Value], wanted: Value, begin: Value = UNDEFINED) -> bool:
-    if isinstance(wanted, float) and math.isnan(wanted):
+def _has(value: list[Value], target: Value, begin: Value = UNDEFINED) -> bool:
+    if isinstance(target, float) and math.isnan(target):
         return any(isinstance(item, float) and math.isnan(item) for item in value)
-    return _index_of(value, wanted, begin) >= 0
+    return _index_of(value, target, begin) >= 0
 
 
 def _flat(value: list[Value], depth: Value = 1) -> list[Value]:
@@ -201,12 +207,12 @@ def _flat(value: list[Value], depth: Value = 1) -> list[Value]:
 
 
 def _flattened(value: list[Value], levels: float) -> list[Value]:
-    found: list[Value] = []
+    items: list[Value] = []
     for item in value:
-        found += _flattened(item, levels - 1) if levels >= 1 and isinstance(item, list) else [item]
-        if len(found) > LIST_MAX:
+        items += _flattened(item, levels - 1) if levels >= 1 and isinstance(item, list) else [item]
+        if len(items) > LIST_MAX:
             raise LimitFault(f".flat() of more than {LIST_MAX} entries")
-    return found
+    return items
 
 
 def _join(value: list[Value], glue: Value = UNDEFINED) -> str:
@@ -226,14 +232,14 @@ def _grown(value: list[Value], items: tuple[Value, ...]) -> None:
     if len(value) + len(items) > LIST_MAX:
         raise LimitFault(f"a list of more than {LIST_MAX} entries")
     if any(_holds(item, value) for item in items):
-        raise Fault("a list cannot be put into itself")
+        raise OperationFault("a list cannot be put into itself")
 
 
-def _holds(item: Value, wanted: list[Value]) -> bool:
+def _holds(item: Value, targets: list[Value]) -> bool:
     if isinstance(item, dict):
-        return any(_holds(inner, wanted) for inner in item.values())
+        return any(_holds(inner, targets) for inner in item.values())
     return isinstance(item, list) and (
-        item is wanted or any(_holds(inner, wanted) for inner in item)
+        item is targets or any(_holds(inner, targets) for inner in item)
     )
 
 
@@ -318,8 +324,8 @@ LIST_METHODS: Mapping[str, Method] = {
 
 def _digits(run: Callable[[float, int], str], *, absent: int) -> Callable[..., str]:
     def method(value: float, argument: Value = UNDEFINED) -> str:
-        given = not isinstance(argument, Undefined)
-        return run(value, whole_number(argument, "digits") if given else absent)
+        has_digits = not isinstance(argument, Undefined)
+        return run(value, whole_number(argument, "digits") if has_digits else absent)
 
     return method
 
@@ -348,7 +354,7 @@ CYCLER_METHODS: Mapping[str, Method] = {"next": Method(Cycler.next), "reset": Me
 
 
 METHODS = frozenset().union(TEXT_METHODS, LIST_METHODS, NUMBER_METHODS, CYCLER_METHODS)
-CHANGING = frozenset(name for name, found in LIST_METHODS.items() if found.changes)
+CHANGING = frozenset(name for name, method_ in LIST_METHODS.items() if method_.changes)
 
 
 def table_of(value: Value) -> Mapping[str, Method]:
@@ -374,7 +380,7 @@ def method(value: Value, name: str, *arguments: Value) -> Value:
 
 
 def run_method(
-    found: Method | None, value: Value, name: str, arguments: tuple[Value, ...]
+    method_: Method | None, value: Value, name: str, arguments: tuple[Value, ...]
 ) -> Value:
     """
     Call a method that was looked up.
@@ -382,12 +388,12 @@ def run_method(
     Raises:
         Fault: There is none. UnsupportedFault: These arguments.
     """
-    if found is None or (isinstance(value, dict) and name in value):
-        raise Fault(f"the value has no method '{name}'")
-    if not found.least <= len(arguments) <= found.most:
+    if method_ is None or (isinstance(value, dict) and name in value):
+        raise OperationFault(f"the value has no method '{name}'")
+    if not method_.arguments_min <= len(arguments) <= method_.arguments_max:
         raise UnsupportedFault.of(unsupported.METHOD_ARGUMENTS, name)
     if any(isinstance(argument, js.Function | Safe) for argument in arguments):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"`.{name}()`")
     if isinstance(value, Safe):
         value = str(value)
-    return found.run(js.number(value) if js.is_number(value) else value, *arguments)
+    return method_.run(js.number(value) if js.is_number(value) else value, *arguments)

@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _FLOAT = re.compile(r"[+-]?(?:Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -22,12 +22,12 @@ _LONGEST = 10_000
 
 def parse_float(text: str) -> float:
     """Return ``parseFloat(text)``."""
-    found = _FLOAT.match(text.lstrip(js.SPACE))
-    if found is None:
+    match = _FLOAT.match(text.lstrip(js.SPACE))
+    if match is None:
         return math.nan
-    if len(found[0]) > _LONGEST:
+    if len(match[0]) > _LONGEST:
         raise LimitFault(f"a number of more than {_LONGEST} digits")
-    return float(found[0].replace("Infinity", "inf"))
+    return float(match[0].replace("Infinity", "inf"))
 
 
 def parse_int(text: str, radix: int) -> float:
@@ -37,26 +37,26 @@ def parse_int(text: str, radix: int) -> float:
     Raises:
         UnsupportedFault: The number is beyond 2^53 and the base not ten.
     """
-    rest = text.lstrip(js.SPACE)
-    sign = -1 if rest.startswith("-") else 1
-    rest = rest[1:] if rest[:1] in {"+", "-"} else rest
-    if radix in {0, 16} and rest[:2] in {"0x", "0X"}:
-        rest, radix = rest[2:], 16
+    digits_text = text.lstrip(js.SPACE)
+    sign = -1 if digits_text.startswith("-") else 1
+    digits_text = digits_text[1:] if digits_text[:1] in {"+", "-"} else digits_text
+    if radix in {0, 16} and digits_text[:2] in {"0x", "0X"}:
+        digits_text, radix = digits_text[2:], 16
     radix = radix or 10
     if not 2 <= radix <= 36:  # noqa: PLR2004 - JavaScript's bounds
         return math.nan
-    allowed = _DIGITS[:radix] + _DIGITS[10:radix].upper()
-    digits = rest[: len(rest) - len(rest.lstrip(allowed))]
+    digits_allowed = _DIGITS[:radix] + _DIGITS[10:radix].upper()
+    digits = digits_text[: len(digits_text) - len(digits_text.lstrip(digits_allowed))]
     if not digits:
         return math.nan
     if len(digits) > _LONGEST // 10:
         raise LimitFault(f"a number of more than {_LONGEST // 10} digits")
-    found = int(digits, radix)
-    if found > js.SAFE_INTEGER and radix != 10:  # noqa: PLR2004
+    number = int(digits, radix)
+    if number > js.SAFE_INTEGER and radix != 10:  # noqa: PLR2004
         raise UnsupportedFault.of(unsupported.BIG_INTEGER)
-    if found == 0 and sign < 0:
+    if number == 0 and sign < 0:
         return -0.0
-    return js.normal(js.double(sign * found))
+    return js.normal(js.double(sign * number))
 
 
 def rounded(number: float, method: object) -> float:
@@ -140,13 +140,13 @@ def to_radix(number: float, radix: int) -> str:
         raise UnsupportedFault.of(unsupported.FRACTION_RADIX)
     if abs(number) > js.SAFE_INTEGER:
         raise UnsupportedFault.of(unsupported.BIG_INTEGER)
-    rest, out = abs(int(number)), ""
-    while rest:
-        rest, digit = divmod(rest, radix)
-        out = _DIGITS[digit] + out
-    return ("-" if number < 0 else "") + (out or "0")
+    remaining, digits = abs(int(number)), ""
+    while remaining:
+        remaining, digit = divmod(remaining, radix)
+        digits = _DIGITS[digit] + digits
+    return ("-" if number < 0 else "") + (digits or "0")
 
 
-def _bounded(value: int, least: int, most: int, name: str) -> None:
-    if not least <= value <= most:
-        raise Fault(f".{name}() takes {least} to {most}")
+def _bounded(value: int, smallest: int, largest: int, name: str) -> None:
+    if not smallest <= value <= largest:
+        raise OperationFault(f".{name}() takes {smallest} to {largest}")

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import Safe, Undefined, Value
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 LIST_MAX = 100_000
 """Most entries of a list that a template builds; Backstage has the same limit."""
@@ -28,20 +28,20 @@ def used(value: Value) -> Value:
 
 def whole_number(value: Value, name: str) -> int:
     """Return a finite whole number."""
-    found = js.number(value)
-    if not math.isfinite(found) or not float(found).is_integer():
-        raise Fault(f"'{name}' takes a whole number")
-    return int(found)
+    number = js.number(value)
+    if not math.isfinite(number) or not float(number).is_integer():
+        raise OperationFault(f"'{name}' takes a whole number")
+    return int(number)
 
 
 def size(value: Value, name: str, *, least: int = 0) -> int:
     """Return a count of at least `least` and at most what a list may hold."""
-    found = whole_number(value, name)
-    if found < least:
+    number = whole_number(value, name)
+    if number < least:
         raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
-    if found > LIST_MAX:
-        raise LimitFault(f"'{name}' with {found}; at most {LIST_MAX}")
-    return found
+    if number > LIST_MAX:
+        raise LimitFault(f"'{name}' with {number}; at most {LIST_MAX}")
+    return number
 
 
 def plain_text(value: Value, name: str) -> str:
@@ -58,7 +58,7 @@ def must_be_text(value: Value, name: str) -> str:
     """Return a text; nothing else is taken."""
     if isinstance(used(value), str):
         return str(value)
-    raise Fault(
+    raise OperationFault(
         f"filter '{name}' needs text",
         hint=f"write `x | string | {name}`, or `x | default('') | {name}`",
     )
@@ -68,7 +68,7 @@ def must_be_list(value: Value, name: str) -> list[Value]:
     """Return a list; nothing else is taken."""
     if isinstance(used(value), list):
         return list(value)
-    raise Fault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
+    raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
 
 
 def sequence(value: Value, name: str) -> list[Value]:
@@ -83,7 +83,7 @@ def sequence(value: Value, name: str) -> list[Value]:
         raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
     if value is None or isinstance(value, Undefined):
         used(value)
-        raise Fault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
+        raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
     return []
 
 
@@ -96,10 +96,10 @@ def limited(text: str, name: str) -> str:
 
 def limited_list(items: Iterable[Value], name: str) -> list[Value]:
     """Return a list that is not longer than any list may be."""
-    found = list(items)
-    if len(found) > LIST_MAX:
+    entries = list(items)
+    if len(entries) > LIST_MAX:
         raise LimitFault(f"`{name}` builds a list of more than {LIST_MAX} entries")
-    return found
+    return entries
 
 
 def in_order(values: list[Value], name: str, *, alike: bool = False) -> list[Value]:

@@ -18,7 +18,7 @@ from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render.global_functions import Builtin, Cycler
 from orderkit.core.portal.render.javascript import Safe, Undefined, Value
 from orderkit.core.portal.render.predicates import TESTS
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 from orderkit.core.portal.render.scopes import (
     Frame,
     Keywords,
@@ -37,8 +37,8 @@ Operation = Callable[..., Any]
 def _lookup(frame: Frame, name: str, *keys: str) -> Value:
     value = frame.find(name)
     for key in keys:
-        known = isinstance(value, dict) and key in value
-        value = value[key] if known else _member(value, key)
+        has_key = isinstance(value, dict) and key in value
+        value = value[key] if has_key else _member(value, key)
     return value
 
 
@@ -88,8 +88,8 @@ def _loop(frame: Frame, sequence: Value, *targets: str) -> Iterator[Frame]:
         if len(targets) == 1:
             bound[targets[0]] = item
         else:
-            for place, target in enumerate(targets):
-                bound[target] = item[place] if place < len(item) else js.UNDEFINED
+            for index, target in enumerate(targets):
+                bound[target] = item[index] if index < len(item) else js.UNDEFINED
         scope.variables["loop"] = {
             "index": at + 1,
             "index0": at,
@@ -136,7 +136,7 @@ def _entries(sequence: dict[str, Value], targets: int) -> list[Value]:
 def _parts(item: Value, count: int) -> list[Value]:
     """Take an item of a loop with several names apart."""
     if item is None or isinstance(item, Undefined):
-        raise Fault("a loop with several names over null or undefined")
+        raise OperationFault("a loop with several names over null or undefined")
     if isinstance(item, list):
         return item
     return [js.member(item, at) for at in range(count)]
@@ -151,9 +151,9 @@ def _macro(
     context = frame.parent
     if context is None or frame.exports is None:
         raise RuntimeError(name)
-    made = Macro(Signature(names, defaults), body, context, around=False)
-    frame.bound[name] = made
-    frame.exports[name] = made
+    macro = Macro(Signature(names, defaults), body, context, around=False)
+    frame.bound[name] = macro
+    frame.exports[name] = macro
 
 
 def _caller(frame: Frame, body: int, names: tuple[str, ...], defaults: tuple[str, ...]) -> Macro:
@@ -174,7 +174,7 @@ def _call(function: Value, frame: Frame, *arguments: Value) -> Value:
         return function()  # always() and failure(), which the interpreter of steps supplies
     if isinstance(function, Undefined):
         function.use()
-    raise Fault(
+    raise OperationFault(
         "what is called here is no function",
         hint=f"functions: {', '.join(builtins.FUNCTIONS)}, and macros of this file",
     )
@@ -202,11 +202,11 @@ def _text(frame: Frame, body: int) -> str:
 # --- operators and output
 
 
-def _chain(first: Value, *rest: Value) -> Value:
+def _chain(first: Value, *operations: Value) -> Value:
     """Apply operators of one precedence from left to right."""
     result = first
-    for at in range(0, len(rest), 2):
-        operator, operand = rest[at], rest[at + 1]
+    for at in range(0, len(operations), 2):
+        operator, operand = operations[at], operations[at + 1]
         if operator == "+":
             result = js.add(result, operand)
         else:
@@ -226,8 +226,8 @@ def _capture(context: jinja2.runtime.Context, value: Value) -> str:
 
 
 def _negative(value: Value) -> Value:
-    found = js.number(value)
-    return found if math.isnan(found) else js.normal(-float(found))
+    number = js.number(value)
+    return number if math.isnan(number) else js.normal(-float(number))
 
 
 def _last(*values: Value) -> Value:
@@ -274,6 +274,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "truthy": js.truthy,
     "unequal": lambda a, b: not js.loosely_equal(a, b),
     "untrue": lambda a: not js.truthy(a),
-    **{f"| {name}": found.bound(name) for name, found in builtins.FILTERS.items()},
-    **{f"is {name}": found.checked(name) for name, found in TESTS.items()},
+    **{f"| {name}": filter_.bound(name) for name, filter_ in builtins.FILTERS.items()},
+    **{f"is {name}": test.checked(name) for name, test in TESTS.items()},
 }

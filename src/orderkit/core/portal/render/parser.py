@@ -27,7 +27,7 @@ from orderkit.core.portal.render.render_errors import (
     RenderError,
     UnsupportedError,
 )
-from orderkit.core.portal.render.unsupported import Refusal
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 BLOCKS_MAX, LOOPS_MAX = 40, 12
 """Deepest nesting of blocks, and of loops among them (CPython compiles at most 20)."""
@@ -133,17 +133,17 @@ class TemplateParser:
             raise LimitError(f"blocks nested deeper than {BLOCKS_MAX} levels")
         body: list[nodes.Node] = []
         self._stop = None
-        for part in self._parts:
-            if isinstance(part, Literal):
-                number = self._statement(part)
-                body.append(nodes.Output([nodes.TemplateData(part.text)], lineno=number))
-            elif not part.block:
-                body.append(self._output(part))
-            elif part.tokens and part.tokens[0].text in ends:
-                self._stop = part
+        for piece in self._parts:
+            if isinstance(piece, Literal):
+                number = self._statement(piece)
+                body.append(nodes.Output([nodes.TemplateData(piece.text)], lineno=number))
+            elif not piece.block:
+                body.append(self._output(piece))
+            elif piece.tokens and piece.tokens[0].text in ends:
+                self._stop = piece
                 break
             else:
-                body.append(self._tag(part))
+                body.append(self._tag(piece))
         else:
             self._stop = None
         self._blocks -= 1
@@ -188,17 +188,17 @@ class TemplateParser:
             closer.end()
         return self._stop
 
-    def _refused(self, tag: Tag, refusal: Refusal, name: str) -> UnsupportedError:
+    def _refused(self, tag: Tag, refusal: UnsupportedConstruct, name: str) -> UnsupportedError:
         return UnsupportedError(
             f"{refusal.problem(name)} in `{tag.source}`",
             Position.at(self._source, tag.offset),
             hint=refusal.way_out(name),
         )
 
-    def _inside(self, end: str, tag: Tag, **place: str | frozenset[str]) -> list[nodes.Node]:
+    def _inside(self, end: str, tag: Tag, **restrictions: str | frozenset[str]) -> list[nodes.Node]:
         """Read a body with its own refusals up to its closing tag."""
         before = self._place
-        self._place = replace(before, **place)  # type: ignore[arg-type]  # fields of _Place
+        self._place = replace(before, **restrictions)  # type: ignore[arg-type]  # fields of _Place
         body = self._body((end,))
         self._place = before
         self._closing(tag, end)
@@ -210,19 +210,19 @@ class TemplateParser:
         number = self._statement(tag)
         test = call("truthy", reader.expression())
         reader.end()
-        found = nodes.If(test, self._body(_BRANCHES), [], [], lineno=number)
+        node = nodes.If(test, self._body(_BRANCHES), [], [], lineno=number)
         while (stop := self._closing(tag, "endif")).tokens[0].text != "endif":
             branch = self._expressions(stop)
             if branch.take("else"):
                 branch.end()
-                found.else_ = self._body(("endif",))
+                node.else_ = self._body(("endif",))
             else:
                 branch.take("elif", "elseif")
                 at = self._statement(stop)
                 other = call("truthy", branch.expression())
                 branch.end()
-                found.elif_.append(nodes.If(other, self._body(_BRANCHES), [], [], lineno=at))
-        return found
+                node.elif_.append(nodes.If(other, self._body(_BRANCHES), [], [], lineno=at))
+        return node
 
     def _switch(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
         number = self._statement(tag)
@@ -230,8 +230,8 @@ class TemplateParser:
         subject = f"s{self._switches}"
         kept = nodes.Assign(nodes.Name(subject, "store"), reader.expression(), lineno=number)
         reader.end()
-        place = self._place
-        self._place = replace(place, blocks="inside a switch")
+        place_before = self._place
+        self._place = replace(place_before, blocks="inside a switch")
         gap = self._body(_CASES)
         first = self._closing(tag, "endswitch")
         if gap:
@@ -239,7 +239,7 @@ class TemplateParser:
         if first.tokens[0].text != "case":
             raise self._refused(first, unsupported.SWITCH_CASES, "")
         branches, otherwise = self._cases(tag, subject)
-        self._place = place
+        self._place = place_before
         chain = branches[0]
         chain.elif_, chain.else_ = branches[1:], otherwise
         return nodes.Scope([kept, chain], lineno=number)
@@ -292,12 +292,12 @@ class TemplateParser:
                 Position.at(self._source, tag.offset),
             )
         steps = call("loop", self._frame, sequence, *map(constant, names))
-        place = self._place
+        place_before = self._place
         self._place = replace(
-            place,
+            place_before,
             macros="inside a loop",
-            blocks=place.blocks or ("inside a loop with several names" if names[1:] else ""),
-            sets=place.sets or ("in a loop inside a block" if place.in_block else ""),
+            blocks=place_before.blocks or ("inside a loop with several names" if names[1:] else ""),
+            sets=place_before.sets or ("in a loop inside a block" if place_before.in_block else ""),
         )
         self._loops += 1
         target = nodes.Name(f"f{self._loops}", "store")
@@ -313,9 +313,9 @@ class TemplateParser:
                 tag,
                 sets="in the else part of a loop",
                 blocks="in a loop's else part",
-                stale=place.stale | frozenset(names),
+                stale=place_before.stale | frozenset(names),
             )
-        self._place = place
+        self._place = place_before
         return nodes.For(target, steps, body, otherwise, None, False, lineno=number)  # noqa: FBT003 - a node's fields
 
     # --- variables
@@ -340,10 +340,10 @@ class TemplateParser:
         )
         return self._done(tag, call("assign_text", frame, body, *keys))
 
-    def _separate(self, end: str, tag: Tag, **place: str) -> nodes.Expr:
+    def _separate(self, end: str, tag: Tag, **restrictions: str) -> nodes.Expr:
         """Read a body that is run on its own; return its number as a node."""
         loops, self._loops = self._loops, 0
-        body = self._inside(end, tag, **place)
+        body = self._inside(end, tag, **restrictions)
         self._loops = loops
         return self._keep(body)
 
@@ -351,8 +351,8 @@ class TemplateParser:
         body = nodes.Const(0)
         value = reader.filter_of(call("text", self._frame, body))
         reader.end()
-        where = "inside a filter block"
-        number = self._separate("endfilter", tag, macros=where, blocks=where, sets=where)
+        context = "inside a filter block"
+        number = self._separate("endfilter", tag, macros=context, blocks=context, sets=context)
         body.value = number.as_const()
         return self._printed(tag, call("print", value))
 
@@ -365,10 +365,12 @@ class TemplateParser:
         reader.expect("(")
         names, defaults, preamble = self._parameters(tag, reader)
         reader.end()
-        where = "inside a macro"
-        body = self._separate_after(preamble, "endmacro", tag, macros=where, blocks=where, sets="")
-        made = call("macro", self._frame, constant(name), body, _texts(names), _texts(defaults))
-        return self._done(tag, made)
+        context = "inside a macro"
+        body = self._separate_after(
+            preamble, "endmacro", tag, macros=context, blocks=context, sets=""
+        )
+        node = call("macro", self._frame, constant(name), body, _texts(names), _texts(defaults))
+        return self._done(tag, node)
 
     def _parameters(
         self, tag: Tag, reader: ExpressionParser
@@ -389,9 +391,9 @@ class TemplateParser:
         return names, [name for name, _ in defaults], preamble
 
     def _separate_after(
-        self, preamble: list[nodes.Node], end: str, tag: Tag, **place: str
+        self, preamble: list[nodes.Node], end: str, tag: Tag, **restrictions: str
     ) -> nodes.Expr:
-        number = self._separate(end, tag, **place)
+        number = self._separate(end, tag, **restrictions)
         body = self._bodies[number.as_const()]
         body.body = [*preamble, *body.body]
         return number
@@ -402,16 +404,16 @@ class TemplateParser:
         preamble: list[nodes.Node] = []
         if reader.take("("):
             names, defaults, preamble = self._parameters(tag, reader)
-        called = reader.expression()
+        callee = reader.expression()
         reader.end()
-        if not isinstance(called, nodes.Filter) or called.name != "call" or called.node is None:
+        if not isinstance(callee, nodes.Filter) or callee.name != "call" or callee.node is None:
             raise self._refused(tag, unsupported.CALL_TARGET, "an expression")
-        where = "inside a call block"
+        context = "inside a call block"
         body = self._separate_after(
-            preamble, "endcall", tag, macros=where, blocks=where, sets=where
+            preamble, "endcall", tag, macros=context, blocks=context, sets=context
         )
         content = call("caller", self._frame, body, _texts(names), _texts(defaults))
-        wrapped = call("call_with", called.node, *called.args[:1], content, *called.args[1:])
+        wrapped = call("call_with", callee.node, *callee.args[:1], content, *callee.args[1:])
         return self._printed(tag, call("print", wrapped))
 
     def _block(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
@@ -424,11 +426,11 @@ class TemplateParser:
                 f"the block `{name}` is there twice", Position.at(self._source, tag.offset)
             )
         self._names.add(name)
-        place, loops = self._place, self._loops
-        self._place = replace(place, macros="inside a block", in_block=True)
+        place_before, loops_before = self._place, self._loops
+        self._place = replace(place_before, macros="inside a block", in_block=True)
         self._loops = 0
         body = self._body(("endblock",))
-        self._place, self._loops = place, loops
+        self._place, self._loops = place_before, loops_before
         if self._stop is not None and len(self._stop.tokens) == 2:  # noqa: PLR2004 - endblock name
             closer = self._expressions(self._stop)
             closer.take("endblock")
@@ -449,10 +451,10 @@ _CASES = ("case", "default", "endswitch")
 
 
 def _any(tests: list[nodes.Expr]) -> nodes.Expr:
-    found = tests[-1]
+    test_node = tests[-1]
     for test in reversed(tests[:-1]):
-        found = nodes.Or(test, found)
-    return found
+        test_node = nodes.Or(test, test_node)
+    return test_node
 
 
 def _texts(names: list[str]) -> nodes.Expr:

@@ -27,9 +27,9 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
-def call(function: str, first: nodes.Expr, *rest: nodes.Expr) -> nodes.Expr:
+def call(function: str, first: nodes.Expr, *arguments: nodes.Expr) -> nodes.Expr:
     """Return the node that calls one of the engine's functions."""
-    return nodes.Filter(first, function, list(rest), [], None, None)
+    return nodes.Filter(first, function, list(arguments), [], None, None)
 
 
 def constant(value: object) -> nodes.Expr:
@@ -82,8 +82,8 @@ def _join(operands: list[nodes.Expr], operators: list[str]) -> nodes.Expr:
     """Combine operands of one level of precedence."""
     if operators[0] in {"+", "-", "*", "/", "%"}:
         pairs = zip(operators, operands[1:], strict=True)
-        rest = [node for operator, operand in pairs for node in (constant(operator), operand)]
-        return call("chain", operands[0], *rest)
+        pairs_flat = [node for operator, operand in pairs for node in (constant(operator), operand)]
+        return call("chain", operands[0], *pairs_flat)
     if operators[0] in {"||", "&&"}:
         # Both are associative, so the tree may lean to the right and stay shallow on the left.
         kind = nodes.Or if operators[0] == "||" else nodes.And

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import Function, Safe, Undefined, Value
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class Test:
         return judge
 
 
-def _remainder_is(value: Value, divisor: Value, rest: int) -> bool:
-    return bool(js.calculate("%", value, divisor) == rest)
+def _remainder_is(value: Value, divisor: Value, remainder: int) -> bool:
+    return bool(js.calculate("%", value, divisor) == remainder)
 
 
 def _iterable(value: Value) -> bool:
     if value is None or isinstance(value, Undefined):
-        raise Fault("test 'iterable' needs a value", hint="write `x and x is iterable`")
+        raise OperationFault("test 'iterable' needs a value", hint="write `x and x is iterable`")
     return isinstance(value, str | list)
 
 
@@ -45,7 +45,9 @@ def _cased(value: Value, name: str, changed: Callable[[str], str]) -> bool:
     if isinstance(value, Undefined):
         value.use()
     if not isinstance(value, str):
-        raise Fault(f"test '{name}' needs text", hint=f"write `x is string and x is {name}`")
+        raise OperationFault(
+            f"test '{name}' needs text", hint=f"write `x is string and x is {name}`"
+        )
     return not isinstance(value, Safe) and changed(value) == value
 
 

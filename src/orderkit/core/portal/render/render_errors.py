@@ -6,7 +6,7 @@ Errors of rendering: each says where in which template, what is wrong, and the w
       UnsupportedError     exit 2    the construct differs between engines, or is not ours yet
       LimitError           exit 2    the template is too large, too deep or runs too long
 
-``Fault`` is what an operation on values raises; the engine adds the position.
+``OperationFault`` is what an operation on values raises; the engine adds the position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from orderkit.core.errors import UsageError
-from orderkit.core.portal.render.unsupported import Refusal
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class RenderError(UsageError):
     def __init__(
         self, problem: str, position: Position | None = None, *, name: str = "", hint: str = ""
     ) -> None:
-        place = f"{name or 'template'}:{position.line}:{position.column}" if position else name
-        super().__init__(f"{place}: {problem}" if place else problem, hint=hint)
+        location = f"{name or 'template'}:{position.line}:{position.column}" if position else name
+        super().__init__(f"{location}: {problem}" if location else problem, hint=hint)
         self.problem, self.position, self.name = problem, position, name
 
     def named(self, name: str) -> Self:
@@ -59,7 +59,7 @@ class LimitError(RenderError):
     """Refused: larger, deeper or longer than the limits allow."""
 
 
-class Fault(Exception):  # noqa: N818 - the error is RenderError; this is its cause without a place
+class OperationFault(Exception):  # noqa: N818 - the error is RenderError; this is its cause without a place
     """An operation failed on these values."""
 
     error: type[RenderError] = RenderError
@@ -69,22 +69,22 @@ class Fault(Exception):  # noqa: N818 - the error is RenderError; this is its ca
         self.problem, self.hint = problem, hint
 
 
-class MissingFault(Fault):
+class MissingFault(OperationFault):
     """A value that was never passed is used as text or number."""
 
     error = UndefinedValueError
 
 
-class UnsupportedFault(Fault):
+class UnsupportedFault(OperationFault):
     """These values are what the engines read differently."""
 
     error = UnsupportedError
 
     @classmethod
-    def of(cls, refusal: Refusal, name: str = "") -> Self:
+    def of(cls, refusal: UnsupportedConstruct, name: str = "") -> Self:
         """Return the fault that an entry of the table of refusals stands for."""
         return cls(refusal.problem(name), hint=refusal.way_out(name))
 
 
-class LimitFault(Fault):
+class LimitFault(OperationFault):
     error = LimitError

@@ -112,8 +112,8 @@ class Frame:
         outermost = self
         while outermost.parent is not None:
             outermost = outermost.parent
-        known = ", ".join(k for k, v in outermost.variables.items() if not isinstance(v, Function))
-        return Undefined(f"'{name}' is used, but there is no such name here", f"names: {known}")
+        names = ", ".join(k for k, v in outermost.variables.items() if not isinstance(v, Function))
+        return Undefined(f"'{name}' is used, but there is no such name here", f"names: {names}")
 
     def assign(self, name: str, value: Value) -> None:
         """Write where the name is already set in a loop or above, else here."""
@@ -134,14 +134,14 @@ class Frame:
     def _assign_variable(self, name: str, value: Value) -> None:
         frame: Frame | None = self
         while frame is not None:
-            known = frame.variables if frame.hidden or name not in frame.bound else frame.bound
-            if name in known and frame is not self:
-                if isinstance(known[name], Undefined) or isinstance(value, Undefined):
+            variables = frame.variables if frame.hidden or name not in frame.bound else frame.bound
+            if name in variables and frame is not self:
+                if isinstance(variables[name], Undefined) or isinstance(value, Undefined):
                     raise UnsupportedFault.of(unsupported.UNDEFINED_VARIABLE, name)
-                known[name] = value
+                variables[name] = value
                 return
-            if name in known and not isinstance(known[name], Undefined):
-                known[name] = value
+            if name in variables and not isinstance(variables[name], Undefined):
+                variables[name] = value
                 return
             if frame.barrier:
                 break
@@ -168,10 +168,10 @@ class Signature:
     defaults: tuple[str, ...]
 
     def bind(
-        self, arguments: tuple[Value, ...], given: Mapping[str, Value]
+        self, arguments: tuple[Value, ...], keyword_values: Mapping[str, Value]
     ) -> tuple[dict[str, Value], dict[str, Value]]:
         """Return the values of the names, and those of the names with defaults that were given."""
-        keywords = dict(given)
+        keywords = dict(keyword_values)
         bound = dict(zip(self.names, arguments, strict=False))
         for name in self.names[len(arguments) :]:
             bound[name] = keywords.pop(name, UNDEFINED)
@@ -190,7 +190,9 @@ class Macro(Function):
         self._home, self._around = home, around
         """What the body sees: the context, or (`around`) what stands around a call block."""
 
-    def call(self, frame: Frame, arguments: tuple[Value, ...], given: Mapping[str, Value]) -> Safe:
+    def call(
+        self, frame: Frame, arguments: tuple[Value, ...], keyword_values: Mapping[str, Value]
+    ) -> Safe:
         """
         Return the text for these arguments.
 
@@ -201,7 +203,7 @@ class Macro(Function):
         scope = self._home.inner(barrier=True)
         if self._around:
             scope.dynamic = frame
-        scope.bound, keywords = self._signature.bind(arguments, given)
+        scope.bound, keywords = self._signature.bind(arguments, keyword_values)
         scope.variables[GIVEN] = keywords
         if "caller" in keywords:
             scope.variables["caller"] = keywords["caller"]

@@ -22,7 +22,7 @@ from orderkit.core.portal.render.operands import (
     used,
     whole_number,
 )
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _SPACES = f"[{re.escape(js.SPACE)}]+"
 _TAG = re.compile(r"</?([a-z][a-z0-9]*)\b[^>]*>|<!--[\s\S]*?-->", re.IGNORECASE | re.ASCII)
@@ -67,7 +67,9 @@ def string(value: Value) -> Value:
     """Make text of a value."""
     if value is None or isinstance(value, Undefined):
         used(value)
-        raise Fault("filter 'string' needs a value", hint='write `x | default("", true) | string`')
+        raise OperationFault(
+            "filter 'string' needs a value", hint='write `x | default("", true) | string`'
+        )
     return js.text(value)
 
 
@@ -76,7 +78,7 @@ def indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # no
     text = plain_text(value, "indent")
     columns = whole_number(width, "indent") if js.truthy(width) else 4
     if not 0 <= columns <= 1000:  # noqa: PLR2004
-        raise Fault("filter 'indent' takes 0 to 1000 columns")
+        raise OperationFault("filter 'indent' takes 0 to 1000 columns")
     if text == "" and not isinstance(value, js.Safe):
         return ""
     pad = " " * columns
@@ -113,8 +115,8 @@ def _length(value: Value, name: str) -> int:
     return len(value) if isinstance(value, list) else 0
 
 
-def replace(value: Value, old: Value, new: Value, most: Value = -1) -> Value:
-    """Replace a text, at most `most` times."""
+def replace(value: Value, old: Value, new: Value, count: Value = -1) -> Value:
+    """Replace a text, at most `count` times."""
     used(value)
     if js.is_number(old):
         old = js.text(old)
@@ -126,7 +128,7 @@ def replace(value: Value, old: Value, new: Value, most: Value = -1) -> Value:
         return value
     if isinstance(new, Undefined) and old == "":
         raise UnsupportedFault.of(unsupported.ARGUMENTS, "replace")
-    count = -1 if isinstance(most, Undefined) else whole_number(most, "replace")
+    count = -1 if isinstance(count, Undefined) else whole_number(count, "replace")
     replacement = js.text(new)
     if len(replacement) * (value.count(old) if old else len(value) + 1) > js.TEXT_MAX:
         raise LimitFault(f"`replace` builds a text of more than {js.TEXT_MAX} characters")
@@ -142,16 +144,16 @@ def truncate(
     end: Value = UNDEFINED,
 ) -> Value:
     """Cut to `length` characters, at a blank unless the third argument is true."""
-    most = size(length, "truncate") if js.truthy(length) else 255
-    if isinstance(value, list) and len(value) <= most:
+    length_max = size(length, "truncate") if js.truthy(length) else 255
+    if isinstance(value, list) and len(value) <= length_max:
         return value
     text = plain_text(value, "truncate")
-    if js.utf16_length(text) <= most:
+    if js.utf16_length(text) <= length_max:
         return text
     js.whole(text)
-    cut = most if js.truthy(whole_words) else text.rfind(" ", 0, most + 1)
+    cut = length_max if js.truthy(whole_words) else text.rfind(" ", 0, length_max + 1)
     tail = "..." if end is None or isinstance(end, Undefined) else js.text(end)
-    return text[: most if cut < 0 else cut] + tail
+    return text[: length_max if cut < 0 else cut] + tail
 
 
 def wordcount(value: Value) -> Value:
@@ -215,7 +217,7 @@ def urlencode(value: Value) -> Value:
 
 def _pair(item: Value) -> tuple[Value, Value]:
     if item is None or isinstance(item, Undefined):
-        raise Fault("filter 'urlencode' on a list with null in it")
+        raise OperationFault("filter 'urlencode' on a list with null in it")
     return js.member(item, 0), js.member(item, 1)
 
 
@@ -223,7 +225,7 @@ def _encoded(text: str) -> str:
     try:
         return quote(text, safe="-_.!~*'()")
     except UnicodeEncodeError as error:
-        raise Fault("filter 'urlencode' on half a character") from error
+        raise OperationFault("filter 'urlencode' on half a character") from error
 
 
 _PUNCTUATED = re.compile(r"(?:\(|<|&lt;)?(.*?)(?:\.|,|\)|\n|&gt;)?\Z", re.DOTALL)
@@ -236,16 +238,16 @@ _DOMAIN = re.compile(r"\.(?:org|net|com)(?::|/|\Z)")
 def urlize(value: Value, length: Value = UNDEFINED, nofollow: Value = False) -> Value:  # noqa: FBT002 - the template's own order
     """Make links of addresses in text."""
     text = must_be_text(value, "urlize")
-    most = len(text) if isinstance(length, Undefined) else size(length, "urlize")
+    length_max = len(text) if isinstance(length, Undefined) else size(length, "urlize")
     attribute = ' rel="nofollow"' if nofollow is True else ""
     words = (word for word in re.split(f"({_SPACES})", text) if word)
-    return limited("".join(_linked(word, most, attribute) for word in words), "urlize")
+    return limited("".join(_linked(word, length_max, attribute) for word in words), "urlize")
 
 
-def _linked(word: str, most: int, attribute: str) -> str:
-    found = _PUNCTUATED.match(word)
-    address = found[1] if found else word
-    short = (address if address.isascii() else js.whole(address))[:most]
+def _linked(word: str, length_max: int, attribute: str) -> str:
+    match = _PUNCTUATED.match(word)
+    address = match[1] if match else word
+    short = (address if address.isascii() else js.whole(address))[:length_max]
     if address.startswith(("http://", "https://")):
         return f'<a href="{address}"{attribute}>{short}</a>'
     if address.startswith("www."):
@@ -267,15 +269,15 @@ def absolute(value: Value) -> Value:
 
 def to_float(value: Value, fallback: Value = UNDEFINED) -> Value:
     """Read the number at the start of a text, else the argument."""
-    found = parse_float(js.text(value))
-    return fallback if math.isnan(found) else js.normal(found)
+    number = parse_float(js.text(value))
+    return fallback if math.isnan(number) else js.normal(number)
 
 
 def to_int(value: Value, default: Value = UNDEFINED, base: Value = UNDEFINED) -> Value:
     """Read the whole number at the start of a text, else the argument."""
     radix = 10 if isinstance(base, Undefined) else whole_number(base, "int")
-    found = parse_int(js.text(value), radix)
-    return default if math.isnan(found) else found
+    number = parse_int(js.text(value), radix)
+    return default if math.isnan(number) else number
 
 
 def to_round(value: Value, precision: Value = 0, method: Value = UNDEFINED) -> Value:

@@ -71,7 +71,7 @@ class TreeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FileOutcome:
     """What became of one file of a skeleton: `file` is set if it is written, `error` if refused."""
 
     path: PurePosixPath
@@ -111,7 +111,7 @@ def render_tree(
 
 def judge_tree(
     files: Tree, values: Mapping[str, Value], options: TreeOptions = _DEFAULTS
-) -> list[Outcome]:
+) -> list[FileOutcome]:
     """
     Render what can be rendered; say of each file what became of it.
 
@@ -121,7 +121,7 @@ def judge_tree(
     return list(_outcomes(files, values, options))
 
 
-def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[Outcome]:
+def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[FileOutcome]:
     """
     Compile every file and path without values; the outcomes have no files.
 
@@ -133,18 +133,20 @@ def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[Outcome]:
     return [plan.lint(path) for path in sorted(files)]
 
 
-def _outcomes(files: Tree, values: Mapping[str, Value], options: TreeOptions) -> Iterator[Outcome]:
+def _outcomes(
+    files: Tree, values: Mapping[str, Value], options: TreeOptions
+) -> Iterator[FileOutcome]:
     _check_sizes(files)
     plan = _Plan(files, options)
     context = {options.root: Closed(values)}
-    taken = _Taken()
+    claimed = _Taken()
     size = 0
     for path in sorted(files):
         outcome = plan.outcome(path, context)
         if outcome.file is not None and outcome.target is not None:
-            clash = taken.claim(outcome.target, path)
+            clash = claimed.claim(outcome.target, path)
             if clash is not None:
-                yield Outcome(path, "refused", outcome.target, error=clash)
+                yield FileOutcome(path, "refused", outcome.target, error=clash)
                 continue
             size += len(outcome.file.data)
             if size > TREE_BYTES_MAX:
@@ -165,20 +167,20 @@ class _Plan:
             compile_glob(glob) for glob in _with_folders(options.copy_without_templating, files)
         ]
 
-    def outcome(self, path: PurePosixPath, context: Mapping[str, Value]) -> Outcome:
+    def outcome(self, path: PurePosixPath, context: Mapping[str, Value]) -> FileOutcome:
         try:
             target = self._target(path, context)
             if target is None:
-                return Outcome(path, "skipped: its name becomes empty")
+                return FileOutcome(path, "skipped: its name becomes empty")
             how = self._treatment(path)
             file = self._files[path]
             if how == "rendered":
                 file = SkeletonFile(self._rendered(path, file.data, context), file.mode)
-            return Outcome(path, how, target, file)
+            return FileOutcome(path, how, target, file)
         except (RenderError, RefusedError) as error:
-            return Outcome(path, "refused", error=error)
+            return FileOutcome(path, "refused", error=error)
 
-    def lint(self, path: PurePosixPath) -> Outcome:
+    def lint(self, path: PurePosixPath) -> FileOutcome:
         try:
             source = str(path)
             if _MARKS.search(source):
@@ -189,10 +191,10 @@ class _Plan:
             if how == "rendered":
                 self._compile(self._files[path].data.decode(), source)
         except UnicodeDecodeError as error:
-            return Outcome(path, "refused", error=_no_text(path, error))
+            return FileOutcome(path, "refused", error=_no_text(path, error))
         except (RenderError, RefusedError) as error:
-            return Outcome(path, "refused", error=error)
-        return Outcome(path, "fits" if how == "rendered" else how)
+            return FileOutcome(path, "refused", error=error)
+        return FileOutcome(path, "fits" if how == "rendered" else how)
 
     def _compile(self, source: str, name: str) -> None:
         try:
@@ -222,7 +224,7 @@ class _Plan:
                 f"{path}: is a symbolic link to {link!r}, which leaves the tree",
                 hint="link to a file of the skeleton, by a relative path",
             )
-        if any(part.casefold() == ".git" for part in inside.split("/")):
+        if any(segment.casefold() == ".git" for segment in inside.split("/")):
             raise RefusedError(f"{path}: is a symbolic link into git's own folder")
 
     def _target(self, path: PurePosixPath, context: Mapping[str, Value]) -> PurePosixPath | None:
@@ -248,12 +250,12 @@ class _Plan:
             raise _no_text(path, error) from error
         except RenderError as error:
             raise error.named(str(path)) from error
-        found = _encode(text)
-        if len(found) > FILE_BYTES_MAX:
-            raise LimitError(f"renders to {len(found)} bytes; at most {FILE_BYTES_MAX}").named(
+        encoded = _encode(text)
+        if len(encoded) > FILE_BYTES_MAX:
+            raise LimitError(f"renders to {len(encoded)} bytes; at most {FILE_BYTES_MAX}").named(
                 str(path)
             )
-        return found
+        return encoded
 
 
 def _with_folders(globs: Sequence[str], files: Tree) -> Iterator[str]:
@@ -366,13 +368,14 @@ def check_path(path: str, *, origin: str) -> PurePosixPath:
     Raises:
         RefusedError: It is absolute, climbs, or has a part that some system cannot hold.
     """
-    reason, found = _checked(path)
+    reason, relative_path = _checked(path)
     if reason:
-        shown = path if len(path) <= 80 else f"{path[:79]}…"  # noqa: PLR2004 - a line of a terminal
+        path_text = path if len(path) <= 80 else f"{path[:79]}…"  # noqa: PLR2004 - a line of a terminal
         raise RefusedError(
-            f"{origin}: the path {shown!r} {reason}", hint="change the value that is in the name"
+            f"{origin}: the path {path_text!r} {reason}",
+            hint="change the value that is in the name",
         )
-    return found
+    return relative_path
 
 
 @functools.lru_cache(maxsize=4096)
@@ -385,14 +388,14 @@ def _path_problems(path: str) -> Iterator[str]:
         yield "is absolute or empty"
     if len(path.encode("utf-8", "replace")) > PATH_BYTES_MAX:
         yield f"is longer than {PATH_BYTES_MAX} bytes"
-    for part in path.split("/"):
-        if part == "..":
+    for segment in path.split("/"):
+        if segment == "..":
             yield "leaves its folder"
-        if part.casefold() in {".git", "git~1"}:
+        if segment.casefold() in {".git", "git~1"}:
             yield "would write into git's own folder"
-        if "\\" in part or any(unicodedata.category(c) in {"Cc", "Cf", "Cs"} for c in part):
+        if "\\" in segment or any(unicodedata.category(c) in {"Cc", "Cf", "Cs"} for c in segment):
             yield "has a control, format or backslash character"
-        if len(part.encode("utf-8", "replace")) > NAME_BYTES_MAX:
+        if len(segment.encode("utf-8", "replace")) > NAME_BYTES_MAX:
             yield f"has a name longer than {NAME_BYTES_MAX} bytes"
-        if part.partition(".")[0].casefold() in _DEVICES:
+        if segment.partition(".")[0].casefold() in _DEVICES:
             yield "has the name of a device"

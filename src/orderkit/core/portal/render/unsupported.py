@@ -17,10 +17,10 @@ _ONLY_NUNJUCKS = "Nunjitsu (Backstage >= 4.0.3) has none"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class UnsupportedConstruct:
     """A construct that is refused. `what` may hold one ``{}`` for a name."""
 
-    what: str
+    construct: str
     why: str
     instead: str
     early: bool = True
@@ -28,7 +28,7 @@ class Refusal:
 
     def problem(self, name: str = "") -> str:
         """Return the sentence that an error shows."""
-        return f"{self.what.replace('{}', name)} is refused: {self.why}"
+        return f"{self.construct.replace('{}', name)} is refused: {self.why}"
 
     def way_out(self, name: str = "") -> str:
         """Return what to write instead."""
@@ -37,47 +37,53 @@ class Refusal:
 
 # --- syntax
 
-SLICE = Refusal(
+SLICE = UnsupportedConstruct(
     "a slice `x[1:3]`",
     "Nunjucks has none, Nunjitsu returns a list, also for text",
     "use `first`, `last` or `.slice(1, 3)`, which both have",
 )
-REGEX = Refusal(
+REGEX = UnsupportedConstruct(
     "a regular expression `r/…/`",
     "JavaScript and Python match differently, and a hostile one never ends",
     "use `| replace(a, b)` with texts, or compute the value before rendering",
 )
-NAME = Refusal(
+NAME = UnsupportedConstruct(
     "the name {}",
     f"for numbers such as 1e3 or 0x10 and letters beyond ASCII {_DIFFER}",
     "use ASCII letters, digits and '_' in names, and decimal numbers; "
     'reach other keys by `values["the-key"]`',
 )
-LITERAL_MEMBER = Refusal(
+LITERAL_MEMBER = UnsupportedConstruct(
     "the member '{}'", "Nunjucks reads it as a literal and fails", 'write ["{}"]'
 )
-NUMBER_DOT = Refusal(
+NUMBER_DOT = UnsupportedConstruct(
     "a number that ends with a dot", f"with what may stand behind it {_DIFFER}", "write 1 or 1.0"
 )
-TWO_SIGNS = Refusal(
+TWO_SIGNS = UnsupportedConstruct(
     "two signs in a row", "`--x` is a decrement in the code Nunjucks writes", "write one"
 )
-NUMBER_KEY = Refusal("a number as a map's key", "Nunjucks fails", "quote it")
-LITERAL_KEY = Refusal("true, false or none as a map's key", _DIFFER, "quote it")
-LIST_IN_TAG = Refusal("a list of expressions in one tag", "both engines fail", "write one tag each")
-METHOD = Refusal(
+NUMBER_KEY = UnsupportedConstruct("a number as a map's key", "Nunjucks fails", "quote it")
+LITERAL_KEY = UnsupportedConstruct("true, false or none as a map's key", _DIFFER, "quote it")
+LIST_IN_TAG = UnsupportedConstruct(
+    "a list of expressions in one tag", "both engines fail", "write one tag each"
+)
+METHOD = UnsupportedConstruct(
     "the method '{}'",
     f"one of JavaScript's; {_ONLY_NUNJUCKS}",
     "use a filter, for example `| replace(a, b)`; the table of methods shows what both have",
 )
-KEYWORD_IN_CALL = Refusal(
+KEYWORD_IN_CALL = UnsupportedConstruct(
     "a keyword argument here",
     "Nunjitsu takes keywords in macros and built-in filters only",
     "pass it by position",
 )
-TEST = Refusal("the test '{}'", "neither engine has it", "the table of tests shows what both have")
-FILTER = Refusal("the filter '{}'", "its result is random", "compute the value before rendering")
-COOKIECUTTER_FILTER = Refusal(
+TEST = UnsupportedConstruct(
+    "the test '{}'", "neither engine has it", "the table of tests shows what both have"
+)
+FILTER = UnsupportedConstruct(
+    "the filter '{}'", "its result is random", "compute the value before rendering"
+)
+COOKIECUTTER_FILTER = UnsupportedConstruct(
     "the filter '{}' with cookiecutterCompat",
     "old releases of Backstage have it only without",
     "compute the value before rendering",
@@ -85,194 +91,194 @@ COOKIECUTTER_FILTER = Refusal(
 
 # --- tags
 
-EMPTY_RAW_BEHIND = Refusal(
+EMPTY_RAW_BEHIND = UnsupportedConstruct(
     "a line break inside the closing tag of raw", "Nunjitsu fails", "write {% endraw %} in one line"
 )
-SWITCH_HEAD = Refusal(
+SWITCH_HEAD = UnsupportedConstruct(
     "anything between `switch` and the first `case`",
     "Nunjucks drops it, Nunjitsu fails",
     "close the gap with dashes: {% switch x -%} … {%- case 1 %}",
 )
-SWITCH_CASES = Refusal(
+SWITCH_CASES = UnsupportedConstruct(
     "a switch whose first part is no `case`", _DIFFER, "begin with a case, or use if"
 )
-SWITCH_GAP = Refusal(
+SWITCH_GAP = UnsupportedConstruct(
     "a case with nothing in it but blanks that are trimmed",
     "Nunjucks ends there, Nunjitsu falls through",
     "write the two tags side by side, or something between them",
 )
-SET_DASH = Refusal(
+SET_DASH = UnsupportedConstruct(
     "`-%}` at the opening tag of a set block",
     "Nunjucks keeps the blanks behind it, Nunjitsu trims them",
     "put the dash at the other tags, or use `| trim`",
 )
-SET_HERE = Refusal(
+SET_HERE = UnsupportedConstruct(
     "`set` {}",
     f"where the variable ends up, {_DIFFER}",
     "set it before, or use another name",
 )
-MACRO_HERE = Refusal(
+MACRO_HERE = UnsupportedConstruct(
     "a macro {}", f"who sees it, {_DIFFER}", "define macros at the top of the file"
 )
-BLOCK_HERE = Refusal(
+BLOCK_HERE = UnsupportedConstruct(
     "a block {}", "Nunjucks compiles it to code that fails or sees other names", "drop the block"
 )
-LOOP_NAME = Refusal(
+LOOP_NAME = UnsupportedConstruct(
     "a loop variable called `loop`", "Nunjitsu fails", "give the variable another name"
 )
-PARAMETER = Refusal(
+PARAMETER = UnsupportedConstruct(
     "the parameter '{}' of a macro",
     "a second parameter of that name, or one called `caller`, is bound differently",
     "give it another name",
 )
-LOOP_NAME_TWICE = Refusal(
+LOOP_NAME_TWICE = UnsupportedConstruct(
     "a loop with two variables called '{}'",
     "which of the two values it holds depends on what the loop goes through",
     "give each variable a name of its own",
 )
-CALL_TARGET = Refusal(
+CALL_TARGET = UnsupportedConstruct(
     "a call block for '{}'",
     "Nunjitsu calls macros only",
     "call a macro by its name",
     early=False,
 )
-ELSE_NAME = Refusal(
+ELSE_NAME = UnsupportedConstruct(
     "the loop's variable '{}' in its else part",
     "it holds what an earlier run of the loop has left",
     "use another name",
 )
-RESERVED = Refusal(
+RESERVED = UnsupportedConstruct(
     "the name '{}'",
     "Nunjitsu rejects it, because every JavaScript object has it",
     "give the key another name",
 )
-RAW_DASH = Refusal(
+RAW_DASH = UnsupportedConstruct(
     "a tag with `-` behind a raw block that ends with blanks",
     "Nunjitsu trims them too, Nunjucks does not",
     "drop the dash, or end the raw block without blanks",
 )
-PLUS_TAG = Refusal("`{%+`", "it is Jinja's; both engines fail", "write `{%`")
+PLUS_TAG = UnsupportedConstruct("`{%+`", "it is Jinja's; both engines fail", "write `{%`")
 
 # --- values
 
-LENGTH_LOOP = Refusal(
+LENGTH_LOOP = UnsupportedConstruct(
     "a loop with one name over a map that has a key 'length'",
     "JavaScript takes the map for a list of that length",
     "write `for key, value in map`",
     early=False,
 )
-PAIRS_LOOP = Refusal(
+PAIRS_LOOP = UnsupportedConstruct(
     "a loop with three names or more over a map",
     f"for the third name {_DIFFER}",
     "write `for key, value in map`",
     early=False,
 )
-RAGGED_MAP = Refusal(
+RAGGED_MAP = UnsupportedConstruct(
     "counting or listing the keys of what parseRepoUrl returns",
     "newer releases have all keys, with undefined, older ones those that are given",
     "use its members: `.owner`, `.repo`",
     early=False,
 )
-HALF_CHARACTER = Refusal(
+HALF_CHARACTER = UnsupportedConstruct(
     "taking text with characters above U+FFFF apart",
     "JavaScript cuts such a character into two halves",
     "pass the parts as a list",
     early=False,
 )
-SAFE_VALUE = Refusal(
+SAFE_VALUE = UnsupportedConstruct(
     "the result of a macro, of `safe` or of `escape` in {}",
     "it is an object in JavaScript, and the engines differ about its parts",
     "join it with a text first: `x ~ ''`",
     early=False,
 )
-FUNCTION_VALUE = Refusal(
+FUNCTION_VALUE = UnsupportedConstruct(
     "a function as a value in {}",
     "Nunjucks prints its source, Nunjitsu fails",
     "call it: add parentheses",
     early=False,
 )
-OBJECT_MEMBER = Refusal(
+OBJECT_MEMBER = UnsupportedConstruct(
     "the member '{}'",
     "every JavaScript object of that kind has one; Nunjucks finds it, Nunjitsu does not",
     "give the key another name",
     early=False,
 )
-MIXED_ORDER = Refusal(
+MIXED_ORDER = UnsupportedConstruct(
     "sorting values of different kinds in '{}'",
     "JavaScript's order of them depends on the engine and on where they stand",
     "sort texts or numbers only",
     early=False,
 )
-NOT_JSON = Refusal(
+NOT_JSON = UnsupportedConstruct(
     "a value of '{}' that JSON has not: NaN, Infinity or minus zero",
     "older releases of Backstage make null or 0 of it, newer ones keep it",
     "compute the number behind the filter, or read the member by `.name`",
     early=False,
 )
-NESTED_TAGS = Refusal(
+NESTED_TAGS = UnsupportedConstruct(
     "`striptags` of tags inside tags",
     "Nunjitsu strips them again, Nunjucks does not",
     "clean the text before rendering",
     early=False,
 )
-DYNAMIC_NAME = Refusal(
+DYNAMIC_NAME = UnsupportedConstruct(
     "the name '{}' inside a call block",
     "Nunjucks finds the macro's own variable of that name, Nunjitsu the one around the block",
     "give one of them another name",
     early=False,
 )
-UNDEFINED_DEFAULT = Refusal(
+UNDEFINED_DEFAULT = UnsupportedConstruct(
     "an undefined argument for the parameter '{}'",
     "Nunjucks looks further outside for a variable of that name",
     "give the argument a default",
     early=False,
 )
-UNDEFINED_VARIABLE = Refusal(
+UNDEFINED_VARIABLE = UnsupportedConstruct(
     "`set` of the variable '{}', which is undefined here or outside,",
     "Nunjucks looks past an undefined variable, Nunjitsu does not",
     "give the value a default",
     early=False,
 )
-ROUNDED_POWER = Refusal(
+ROUNDED_POWER = UnsupportedConstruct(
     "a power with a rounded result",
     "JavaScript leaves its last digits to the engine",
     "compute it before rendering",
     early=False,
 )
-BIG_INTEGER = Refusal(
+BIG_INTEGER = UnsupportedConstruct(
     "a whole number beyond 2^53 in another base than ten",
     "JavaScript leaves the digits to the engine",
     "pass it as text",
     early=False,
 )
-FRACTION_RADIX = Refusal(
+FRACTION_RADIX = UnsupportedConstruct(
     "a fraction in another base than ten",
     "JavaScript leaves the digits to the engine",
     "round it first",
     early=False,
 )
-ARGUMENTS = Refusal(
+ARGUMENTS = UnsupportedConstruct(
     "this argument of '{}'",
     f"with it {_DIFFER}",
     "pass whole numbers, texts or lists as the table says",
     early=False,
 )
-METHOD_ARGUMENTS = Refusal(
+METHOD_ARGUMENTS = UnsupportedConstruct(
     "`.{}()` with so many arguments", "Nunjitsu fails", "pass fewer", early=False
 )
-COMPAT_MEMBER = Refusal(
+COMPAT_MEMBER = UnsupportedConstruct(
     "the key '{}' with cookiecutterCompat",
     "old releases find Python's method of that name, newer ones the data",
     "give the key another name",
     early=False,
 )
-COMPAT_FAILED = Refusal(
+COMPAT_FAILED = UnsupportedConstruct(
     "`.{}()` of something that is not in the list",
     "Nunjucks fails, Nunjitsu returns -1 or nothing",
     "ask with `in` first",
     early=False,
 )
-DOLLAR = Refusal(
+DOLLAR = UnsupportedConstruct(
     "`$` in the replacement of .replace()",
     "it has a meaning of its own in JavaScript",
     "use `| replace(a, b)`",
@@ -337,6 +343,8 @@ CASES: Mapping[str, str] = {
 """A template for each entry that is refused for it."""
 
 
-def table() -> dict[str, Refusal]:
+def table() -> dict[str, UnsupportedConstruct]:
     """Return every entry by its name, in the order of the file."""
-    return {name: value for name, value in globals().items() if isinstance(value, Refusal)}
+    return {
+        name: value for name, value in globals().items() if isinstance(value, UnsupportedConstruct)
+    }

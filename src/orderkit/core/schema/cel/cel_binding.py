@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from orderkit.core.schema.cel.type_shapes import Shape
+from orderkit.core.schema.cel.type_shapes import CelType
 
 INT64 = range(-(2**63), 2**63)
 _TIME = re.compile(
@@ -47,7 +47,7 @@ class Unbound(ValueError):  # noqa: N818 - no error of the caller: the value sta
     """A value cannot be given to the library without changing it."""
 
 
-def bind(shape: Shape, value: Any, *, canonical: bool = False) -> Any:
+def bind(shape: CelType, value: Any, *, canonical: bool = False) -> Any:
     """
     Return the value as a rule sees it.
 
@@ -73,7 +73,7 @@ def bind(shape: Shape, value: Any, *, canonical: bool = False) -> Any:
     return _scalar(shape.kind, value)
 
 
-def _collection(shape: Shape, items: Shape, value: Any, *, canonical: bool) -> Any:
+def _collection(shape: CelType, items: CelType, value: Any, *, canonical: bool) -> Any:
     if shape.kind == "map":
         return {key: bind(items, entry, canonical=canonical) for key, entry in value.items()}
     if canonical and shape.list_type != "atomic":
@@ -81,7 +81,7 @@ def _collection(shape: Shape, items: Shape, value: Any, *, canonical: bool) -> A
     return [bind(items, entry, canonical=canonical) for entry in value]
 
 
-def _identity(shape: Shape, entry: Any) -> Any:
+def _identity(shape: CelType, entry: Any) -> Any:
     if shape.list_type == "map" and isinstance(entry, dict):
         return [entry.get(key) for key in shape.keys]
     return entry
@@ -120,10 +120,10 @@ def timestamp(text: str) -> Any:
     """
     from google.protobuf.timestamp_pb2 import Timestamp
 
-    found = _TIME.match(text)
-    if not found:
+    match = _TIME.match(text)
+    if not match:
         raise Unbound(f"{text!r} is no usual time")
-    day, clock, fraction, zone = found.groups()
+    day, clock, fraction, zone = match.groups()
     iso = f"{day}T{clock or '00:00:00'}{(zone or 'Z').upper().replace('Z', '+00:00')}"
     try:
         read = datetime.fromisoformat(iso)
@@ -145,9 +145,11 @@ def duration(text: str) -> Any:
     from google.protobuf.duration_pb2 import Duration
 
     sign = -1 if text.startswith("-") else 1
-    rest = text.lstrip("+-")
-    parts = _PART.findall(rest)
-    if rest != "0" and (not parts or "".join(m.group() for m in _PART.finditer(rest)) != rest):
+    unsigned = text.lstrip("+-")
+    parts = _PART.findall(unsigned)
+    if unsigned != "0" and (
+        not parts or "".join(m.group() for m in _PART.finditer(unsigned)) != unsigned
+    ):
         raise Unbound(f"{text!r} is no usual duration")
     total = sum(Decimal(amount) * _NANOSECONDS[unit] for amount, unit in parts)
     if total != int(total) or total > INT64[-1]:

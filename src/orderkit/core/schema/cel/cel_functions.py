@@ -45,11 +45,11 @@ def implementations(messages: Mapping[str, Callable[..., Any]]) -> dict[str, Fun
     Args:
         messages: Makes the opaque types, by name; each has one field ``text``.
     """
-    found = {**_lists(), **_regex()}
-    found |= _quantities(messages["Quantity"])
-    found |= _urls(messages["URL"]) | _addresses(messages["IP"])
-    found |= _networks(messages["CIDR"], messages["IP"])
-    return {signature: _guarded(function) for signature, function in found.items()}
+    functions = {**_lists(), **_regex()}
+    functions |= _quantities(messages["Quantity"])
+    functions |= _urls(messages["URL"]) | _addresses(messages["IP"])
+    functions |= _networks(messages["CIDR"], messages["IP"])
+    return {signature: _guarded(function) for signature, function in functions.items()}
 
 
 def _guarded(function: Function) -> Function:
@@ -67,7 +67,7 @@ def _guarded(function: Function) -> Function:
 def _refuse_times(arguments: tuple[Any, ...]) -> None:
     """The library hands times over without their nanoseconds and takes none back."""
     lists = [argument for argument in arguments if isinstance(argument, list)]
-    if any(isinstance(value, datetime | timedelta) for found in lists for value in found):
+    if any(isinstance(value, datetime | timedelta) for values in lists for value in values):
         raise Unsure("a function of lists is called on times")
 
 
@@ -76,40 +76,40 @@ def _refuse_times(arguments: tuple[Any, ...]) -> None:
 
 def _lists() -> dict[str, Function]:
     return {
-        "list(A).isSorted() bool": lambda found: all(
-            not later < earlier for earlier, later in itertools.pairwise(found)
+        "list(A).isSorted() bool": lambda entries: all(
+            not later < earlier for earlier, later in itertools.pairwise(entries)
         ),
         "list(A).sum() dyn": _sum,
-        "list(A).min() dyn": lambda found: _extreme(min, found),
-        "list(A).max() dyn": lambda found: _extreme(max, found),
+        "list(A).min() dyn": lambda entries: _extreme(min, entries),
+        "list(A).max() dyn": lambda entries: _extreme(max, entries),
         **{text: _last_position if "last" in text else _position for text in positions()},
     }
 
 
-def _sum(found: list[Any]) -> Any:
-    if not found:
+def _sum(entries: list[Any]) -> Any:
+    if not entries:
         return 0
-    total = found[0]
-    for value in found[1:]:
+    total = entries[0]
+    for value in entries[1:]:
         total += value
     if isinstance(total, int) and total not in INT64:
         raise ValueError("integer overflow")
     return total
 
 
-def _extreme(best: Callable[[list[Any]], Any], found: list[Any]) -> Any:
-    if not found:
+def _extreme(best: Callable[[list[Any]], Any], entries: list[Any]) -> Any:
+    if not entries:
         raise ValueError(f"{best.__name__} called on empty list")
-    return best(found)
+    return best(entries)
 
 
-def _position(found: list[Any], wanted: Any) -> int:
-    return next((index for index, value in enumerate(found) if value == wanted), -1)
+def _position(entries: list[Any], target: Any) -> int:
+    return next((index for index, value in enumerate(entries) if value == target), -1)
 
 
-def _last_position(found: list[Any], wanted: Any) -> int:
-    back = _position(found[::-1], wanted)
-    return -1 if back < 0 else len(found) - 1 - back
+def _last_position(entries: list[Any], target: Any) -> int:
+    back = _position(entries[::-1], target)
+    return -1 if back < 0 else len(entries) - 1 - back
 
 
 # -- regular expressions
@@ -118,7 +118,7 @@ def _last_position(found: list[Any], wanted: Any) -> int:
 def _regex() -> dict[str, Function]:
     return {
         "string.find(string) string": lambda text, pattern: (
-            found.group() if (found := _compiled(pattern).search(text)) else ""
+            match.group() if (match := _compiled(pattern).search(text)) else ""
         ),
         "string.findAll(string) list(string)": lambda text, pattern: _find_all(text, pattern, -1),
         "string.findAll(string,int) list(string)": _find_all,
@@ -127,10 +127,10 @@ def _regex() -> dict[str, Function]:
 
 def _find_all(text: str, pattern: str, limit: int) -> list[str]:
     compiled = _compiled(pattern)
-    if compiled.search("") or any(not found.group() for found in compiled.finditer(text)):
+    if compiled.search("") or any(not match.group() for match in compiled.finditer(text)):
         raise Unsure(f"{pattern!r} matches nothing at all, too")
-    found = [match.group() for match in compiled.finditer(text)]
-    return found if limit < 0 else found[:limit]
+    matches = [match.group() for match in compiled.finditer(text)]
+    return matches if limit < 0 else matches[:limit]
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -143,26 +143,26 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 # -- quantities
 
 
-def _quantities(made: Callable[..., Any]) -> dict[str, Function]:
+def _quantities(construct: Callable[..., Any]) -> dict[str, Function]:
     def quantity(value: Decimal) -> Any:
-        return made(text=f"{quantities.checked(value).normalize():f}")
+        return construct(text=f"{quantities.checked(value).normalize():f}")
 
-    def number(found: Any) -> Decimal:
-        return Decimal(found.text)
+    def number(value: Any) -> Decimal:
+        return Decimal(value.text)
 
     def sign(value: Decimal) -> int:
         return (value > 0) - (value < 0)
 
-    def compared(one: Any, other: Any) -> int:
-        return sign(number(one) - number(other))
+    def compared(first: Any, second: Any) -> int:
+        return sign(number(first) - number(second))
 
     return {
         "isQuantity(string) bool": _is_quantity,
         "quantity(string) Quantity": lambda text: quantity(quantities.parse(text)),
-        "sign(Quantity) int": lambda one: sign(number(one)),
-        "Quantity.isInteger() bool": lambda one: number(one) % 1 == 0,
-        "Quantity.asInteger() int": lambda one: _integer(number(one)),
-        "Quantity.asApproximateFloat() double": lambda one: float(number(one)),
+        "sign(Quantity) int": lambda value: sign(number(value)),
+        "Quantity.isInteger() bool": lambda value: number(value) % 1 == 0,
+        "Quantity.asInteger() int": lambda value: _integer(number(value)),
+        "Quantity.asApproximateFloat() double": lambda value: float(number(value)),
         "Quantity.add(Quantity) Quantity": lambda a, b: quantity(number(a) + number(b)),
         "Quantity.add(int) Quantity": lambda a, b: quantity(number(a) + b),
         "Quantity.sub(Quantity) Quantity": lambda a, b: quantity(number(a) - number(b)),
@@ -190,25 +190,25 @@ def _integer(value: Decimal) -> int:
 # -- URLs
 
 
-def _urls(made: Callable[..., Any]) -> dict[str, Function]:
+def _urls(construct: Callable[..., Any]) -> dict[str, Function]:
     def url(text: str) -> Any:
         if not _is_url(text):
             raise ValueError(
                 f'URL parse error during conversion from string: parse "{text}": invalid URI for '
                 "request"
             )
-        return made(text=text)
+        return construct(text=text)
 
     return {
         "isURL(string) bool": _is_url,
         "url(string) URL": url,
-        "URL.getScheme() string": lambda one: urlsplit(one.text).scheme,
-        "URL.getHost() string": lambda one: urlsplit(one.text).netloc,
-        "URL.getHostname() string": lambda one: urlsplit(one.text).netloc.partition(":")[0],
-        "URL.getPort() string": lambda one: urlsplit(one.text).netloc.partition(":")[2],
-        "URL.getEscapedPath() string": lambda one: urlsplit(one.text).path,
-        "URL.getQuery() map(string,list(string))": lambda one: parse_qs(
-            urlsplit(one.text).query, keep_blank_values=True
+        "URL.getScheme() string": lambda value: urlsplit(value.text).scheme,
+        "URL.getHost() string": lambda value: urlsplit(value.text).netloc,
+        "URL.getHostname() string": lambda value: urlsplit(value.text).netloc.partition(":")[0],
+        "URL.getPort() string": lambda value: urlsplit(value.text).netloc.partition(":")[2],
+        "URL.getEscapedPath() string": lambda value: urlsplit(value.text).path,
+        "URL.getQuery() map(string,list(string))": lambda value: parse_qs(
+            urlsplit(value.text).query, keep_blank_values=True
         ),
     }
 
@@ -224,15 +224,15 @@ def _is_url(text: str) -> bool:
 # -- addresses
 
 
-def _addresses(made: Callable[..., Any]) -> dict[str, Function]:
+def _addresses(construct: Callable[..., Any]) -> dict[str, Function]:
     def question(ask: Callable[[Address], bool]) -> Function:
-        return lambda one: ask(ipaddress.ip_address(one.text))
+        return lambda value: ask(ipaddress.ip_address(value.text))
 
     return {
         "isIP(string) bool": lambda text: _parsed(_address, text) is not None,
-        "ip(string) IP": lambda text: made(text=str(_address(text))),
+        "ip(string) IP": lambda text: construct(text=str(_address(text))),
         "ip.isCanonical(string) bool": lambda text: str(_address(text)) == text,
-        "IP.family() int": lambda one: ipaddress.ip_address(one.text).version,
+        "IP.family() int": lambda value: ipaddress.ip_address(value.text).version,
         "IP.isUnspecified() bool": question(lambda ip: ip.is_unspecified),
         "IP.isLoopback() bool": question(lambda ip: ip.is_loopback),
         "IP.isLinkLocalMulticast() bool": question(_is_link_local_multicast),
@@ -252,21 +252,21 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any | None:
 
 def _address(text: str) -> Address:
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError as error:
         raise ValueError(
             f'IP Address "{text}" parse error during conversion from string: '
             f'ParseAddr("{text}"): unable to parse IP'
         ) from error
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped:
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
             raise ValueError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
-        if found.scope_id:
+        if address.scope_id:
             raise ValueError(f'IP address "{text}" with zone value is not allowed')
-    return found
+    return address
 
 
-def _told_apart(text: str) -> Address:
+def _address_argument(text: str) -> Address:
     """``containsIP`` with what is no address: the server says that it has no such function."""
     try:
         return _address(text)
@@ -287,28 +287,30 @@ def _is_global_unicast(ip: Address) -> bool:
 # -- networks
 
 
-def _networks(made: Callable[..., Any], made_ip: Callable[..., Any]) -> dict[str, Function]:
-    def network(one: Any) -> Network:
-        return ipaddress.ip_interface(one.text)
+def _networks(
+    construct: Callable[..., Any], construct_ip: Callable[..., Any]
+) -> dict[str, Function]:
+    def network(value: Any) -> Network:
+        return ipaddress.ip_interface(value.text)
 
-    def holds_address(one: Any, address: Address) -> bool:
-        return address in network(one).network
+    def holds_address(value: Any, address: Address) -> bool:
+        return address in network(value).network
 
-    def holds_network(one: Any, other: Network) -> bool:
-        outer, inner = network(one).network, other.network
-        same = outer.version == inner.version
-        return same and outer.prefixlen <= inner.prefixlen and other.ip in outer
+    def holds_network(value: Any, other: Network) -> bool:
+        outer, inner = network(value).network, other.network
+        same_version = outer.version == inner.version
+        return same_version and outer.prefixlen <= inner.prefixlen and other.ip in outer
 
     return {
         "isCIDR(string) bool": lambda text: _parsed(_network, text) is not None,
-        "cidr(string) CIDR": lambda text: made(text=str(_network(text))),
-        "CIDR.containsIP(string) bool": lambda a, text: holds_address(a, _told_apart(text)),
+        "cidr(string) CIDR": lambda text: construct(text=str(_network(text))),
+        "CIDR.containsIP(string) bool": lambda a, text: holds_address(a, _address_argument(text)),
         "CIDR.containsIP(IP) bool": lambda a, b: holds_address(a, ipaddress.ip_address(b.text)),
         "CIDR.containsCIDR(string) bool": lambda a, text: holds_network(a, _network(text)),
         "CIDR.containsCIDR(CIDR) bool": lambda a, b: holds_network(a, network(b)),
-        "CIDR.ip() IP": lambda one: made_ip(text=str(network(one).ip)),
-        "CIDR.masked() CIDR": lambda one: made(text=str(network(one).network)),
-        "CIDR.prefixLength() int": lambda one: network(one).network.prefixlen,
+        "CIDR.ip() IP": lambda value: construct_ip(text=str(network(value).ip)),
+        "CIDR.masked() CIDR": lambda value: construct(text=str(network(value).network)),
+        "CIDR.prefixLength() int": lambda value: network(value).network.prefixlen,
     }
 
 

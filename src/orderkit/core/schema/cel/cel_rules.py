@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.schema.cel.environments import Judge, Verdict, run_source, runner
+from orderkit.core.schema.cel.environments import Judge, RuleVerdict, run_source, runner
 from orderkit.core.schema.cel.equality import Comparing, comparing
-from orderkit.core.schema.cel.syntax_tree import Node, read_tree
-from orderkit.core.schema.cel.type_shapes import Shape
+from orderkit.core.schema.cel.syntax_tree import ExpressionNode, read_tree
+from orderkit.core.schema.cel.type_shapes import CelType
 
 RULES = "x-kubernetes-validations"
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -25,7 +25,7 @@ _UNDECLARED_OLD = "undeclared reference to 'oldSelf"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class CelRule:
     """A sound rule."""
 
     source: str
@@ -49,7 +49,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RuleFault:
     """Why the server would refuse a rule: which of its fields, and the sentence."""
 
     field: str
@@ -61,19 +61,19 @@ class Context:
     """Where rules stand: the schema, what rules see of it, whether old values can be found."""
 
     schema: Mapping[str, Any]
-    shape: Shape
+    shape: CelType
     judge: Judge
     correlatable: bool
     """False inside a list whose elements have no identity."""
     uncorrelatable_at: str = ""
 
 
-def compile_rule(entry: Mapping[str, Any], context: Context) -> Rule | list[Fault]:
+def compile_rule(entry: Mapping[str, Any], context: Context) -> CelRule | list[RuleFault]:
     """Return the rule, or why the server would refuse it."""
     source = str(entry.get("rule") or "")
     faults = _plain_faults(entry, source, context)
     if not source.strip():
-        return [Fault("rule", "Required value: rule is not specified"), *faults]
+        return [RuleFault("rule", "Required value: rule is not specified"), *faults]
     verdict = context.judge.judge(source)
     uses_old = _UNDECLARED_OLD in verdict.fault
     optional = bool(entry.get("optionalOldSelf"))
@@ -86,41 +86,45 @@ def compile_rule(entry: Mapping[str, Any], context: Context) -> Rule | list[Faul
     return _rule(entry, verdict, context, uses_old=uses_old)
 
 
-def _plain_faults(entry: Mapping[str, Any], source: str, context: Context) -> list[Fault]:
-    found = []
+def _plain_faults(entry: Mapping[str, Any], source: str, context: Context) -> list[RuleFault]:
+    faults = []
     message = entry.get("message")
     if message is not None and not message.strip() and message:
-        found.append(
-            Fault("message", f"Invalid value: {_quoted(message)}: must be non-empty if specified")
+        faults.append(
+            RuleFault(
+                "message", f"Invalid value: {_quoted(message)}: must be non-empty if specified"
+            )
         )
     elif "\n" in (message or "").strip():
-        found.append(
-            Fault("message", f"Invalid value: {_quoted(message)}: must not contain line breaks")
+        faults.append(
+            RuleFault("message", f"Invalid value: {_quoted(message)}: must not contain line breaks")
         )
     elif "\n" in source.strip() and not message:
-        told = "Required value: message must be specified if rule contains line breaks"
-        found.append(Fault("message", told))
+        sentence = "Required value: message must be specified if rule contains line breaks"
+        faults.append(RuleFault("message", sentence))
     reason = entry.get("reason")
     if reason is not None and reason not in _REASONS:
-        allowed = ", ".join(_quoted(name) for name in _REASONS)
-        told = f"Unsupported value: {_quoted(reason)}: supported values: {allowed}"
-        found.append(Fault("reason", told))
+        reasons = ", ".join(_quoted(name) for name in _REASONS)
+        sentence = f"Unsupported value: {_quoted(reason)}: supported values: {reasons}"
+        faults.append(RuleFault("reason", sentence))
     path = entry.get("fieldPath")
     if path and field_steps(path, context.schema) is None:
-        found.append(Fault("fieldPath", f"Invalid value: {_quoted(path)}: must be a valid path"))
-    return found
+        faults.append(
+            RuleFault("fieldPath", f"Invalid value: {_quoted(path)}: must be a valid path")
+        )
+    return faults
 
 
 def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
     """Return the steps of a ``fieldPath`` such as ``.a['b-c']``; None if it leads nowhere."""
     steps: list[str] = []
-    rest = path
-    while rest:
-        if rest.startswith("['"):
-            name, end, rest = rest[2:].partition("']")
-        elif rest.startswith("."):
-            cut = next((i for i, c in enumerate(rest[1:], 1) if c in ".["), len(rest))
-            name, end, rest = rest[1:cut], "]", rest[cut:]
+    remaining = path
+    while remaining:
+        if remaining.startswith("['"):
+            name, end, remaining = remaining[2:].partition("']")
+        elif remaining.startswith("."):
+            cut = next((i for i, c in enumerate(remaining[1:], 1) if c in ".["), len(remaining))
+            name, end, remaining = remaining[1:cut], "]", remaining[cut:]
         else:
             return None
         properties = schema.get("properties") or {}
@@ -134,63 +138,69 @@ def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
 
 
 def _rule_faults(
-    entry: Mapping[str, Any], verdict: Verdict, context: Context, *, uses_old: bool
-) -> list[Fault]:
-    shown = f"Invalid value: {_shown(entry)}"
+    entry: Mapping[str, Any], verdict: RuleVerdict, context: Context, *, uses_old: bool
+) -> list[RuleFault]:
+    lead = f"Invalid value: {_shown(entry)}"
     if verdict.fault:
-        told = f"{shown}: compilation failed: {verdict.fault}"
-        return [Fault("rule", told), *_idle_option(entry)]
+        message = f"{lead}: compilation failed: {verdict.fault}"
+        return [RuleFault("rule", message), *_idle_option(entry)]
     if not uses_old and (idle := _idle_option(entry)):
         return idle
     if verdict.result not in {"", "bool", "dyn", "BOOL", "DYN"}:
-        return [Fault("rule", f"{shown}: cel expression must evaluate to a bool")]
+        return [RuleFault("rule", f"{lead}: cel expression must evaluate to a bool")]
     if uses_old and not context.correlatable:
-        told = f"Invalid value: {_quoted(entry['rule'])}: oldSelf cannot be used on the "
-        where = f"{HERE}{context.uncorrelatable_at}"
-        told += f"uncorrelatable portion of the schema within {where}"
-        return [Fault("rule", told)]
+        message = f"Invalid value: {_quoted(entry['rule'])}: oldSelf cannot be used on the "
+        path = f"{HERE}{context.uncorrelatable_at}"
+        message += f"uncorrelatable portion of the schema within {path}"
+        return [RuleFault("rule", message)]
     tree = read_tree(verdict.serialised) if verdict.serialised else None
     fault = _literal_fault(tree) if tree else ""
-    return [Fault("rule", f"{shown}: compilation failed: {fault}")] if fault else []
+    return [RuleFault("rule", f"{lead}: compilation failed: {fault}")] if fault else []
 
 
-def _idle_option(entry: Mapping[str, Any]) -> list[Fault]:
+def _idle_option(entry: Mapping[str, Any]) -> list[RuleFault]:
     """A rule that does not compile uses no ``oldSelf`` either, says the server."""
     if entry.get("optionalOldSelf") is None:
         return []
-    told = f"Invalid value: {json.dumps(entry['optionalOldSelf'])}: may not be set if oldSelf is "
-    return [Fault("optionalOldSelf", f"{told}not used in rule")]
+    message = (
+        f"Invalid value: {json.dumps(entry['optionalOldSelf'])}: may not be set if oldSelf is "
+    )
+    return [RuleFault("optionalOldSelf", f"{message}not used in rule")]
 
 
-def _message_faults(entry: Mapping[str, Any], context: Context, *, optional: bool) -> list[Fault]:
+def _message_faults(
+    entry: Mapping[str, Any], context: Context, *, optional: bool
+) -> list[RuleFault]:
     expression = entry.get("messageExpression")
     if not expression:
         return []
     verdict = context.judge.judge(expression, old="optional" if optional else "plain")
-    shown = f"Invalid value: {_shown(entry)}"
+    lead = f"Invalid value: {_shown(entry)}"
     if verdict.fault:
-        told = f"{shown}: messageExpression compilation failed: {verdict.fault}"
-        return [Fault("messageExpression", told)]
+        message = f"{lead}: messageExpression compilation failed: {verdict.fault}"
+        return [RuleFault("messageExpression", message)]
     if verdict.result not in {"", "string", "STRING"}:
-        return [Fault("messageExpression", f"{shown}: messageExpression must evaluate to a string")]
+        return [
+            RuleFault("messageExpression", f"{lead}: messageExpression must evaluate to a string")
+        ]
     return []
 
 
-def _literal_fault(tree: Node) -> str:
+def _literal_fault(tree: ExpressionNode) -> str:
     """Find a constant that the server tries out while it compiles."""
     for node in tree.walk():
         if node.kind != "call" or not node.children or node.children[-1].kind != "constant":
             continue
         constant = node.children[-1].name
         quoted = json.dumps(constant)
-        tried = {
+        parsers = {
             "matches": f"''.matches({quoted})",
             "find": f"''.matches({quoted})",
             "findAll": f"''.matches({quoted})",
             "duration": f"duration({quoted})",
             "timestamp": f"timestamp({quoted})",
         }.get(node.name)
-        if tried and node.children[-1].type and constant and _fails(tried):
+        if parsers and node.children[-1].type and constant and _fails(parsers):
             return f"ERROR: <input>:1:1: invalid {node.name} argument"
     return _mixed_list(tree)
 
@@ -200,7 +210,7 @@ def _fails(expression: str) -> bool:
     return bool(value.type().name() == "*error*" or value.type().name() == "ERROR")
 
 
-def _mixed_list(tree: Node) -> str:
+def _mixed_list(tree: ExpressionNode) -> str:
     """The server refuses list literals of several types, except as arguments of format."""
     if tree.kind == "call" and tree.name == "format":
         return _mixed_list(tree.children[0])
@@ -211,7 +221,9 @@ def _mixed_list(tree: Node) -> str:
     return next((fault for child in tree.children if (fault := _mixed_list(child))), "")
 
 
-def _rule(entry: Mapping[str, Any], verdict: Verdict, context: Context, *, uses_old: bool) -> Rule:
+def _rule(
+    entry: Mapping[str, Any], verdict: RuleVerdict, context: Context, *, uses_old: bool
+) -> CelRule:
     source, optional = entry["rule"], bool(entry.get("optionalOldSelf"))
     program, on_lists, gap = _programs(run_source(source, optional_old=optional))
     how = Comparing(canonical=False, gap="")
@@ -221,7 +233,7 @@ def _rule(entry: Mapping[str, Any], verdict: Verdict, context: Context, *, uses_
     message_program = None
     if expression:
         message_program, _, _ = _programs(run_source(expression, optional_old=optional))
-    return Rule(
+    return CelRule(
         source=source,
         label=(entry.get("message") or "").strip() or source.strip(),
         message=(entry.get("message") or "").strip() or f"failed rule: {source.strip()}",
@@ -239,14 +251,14 @@ def _rule(entry: Mapping[str, Any], verdict: Verdict, context: Context, *, uses_
 
 def _programs(source: str) -> tuple[Any, Any, str]:
     """Compile for running; return the program, the one for positions in lists, or why none."""
-    made, why = [], ""
+    programs, why = [], ""
     for positions in (False, True) if "ndexOf" in source else (False,):
         try:
-            made.append(runner(positions=positions).compile(source))
+            programs.append(runner(positions=positions).compile(source))
         except RuntimeError as error:
             why = why or str(error)
-    if made:
-        return made[0], made[1] if len(made) > 1 else None, ""
+    if programs:
+        return programs[0], programs[1] if len(programs) > 1 else None, ""
     first = why.partition("ERROR: ")[2].partition("\n")[0].partition(": ")[2]
     return None, None, f"uses what Orderkit's CEL library does not offer: {first or why}"
 
@@ -257,15 +269,15 @@ def _quoted(text: object) -> str:
 
 def _shown(entry: Mapping[str, Any]) -> str:
     """Write the rule as the server's messages show it."""
-    shown = {
-        "Rule": entry.get("rule") or "",
+    fields = {
+        "CelRule": entry.get("rule") or "",
         "Message": entry.get("message") or "",
         "MessageExpression": entry.get("messageExpression") or "",
         "Reason": entry.get("reason"),
         "FieldPath": entry.get("fieldPath") or "",
         "OptionalOldSelf": entry.get("optionalOldSelf"),
     }
-    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     for char in "&<>":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text

@@ -17,7 +17,7 @@ from typing import Any
 from orderkit.core.schema.cel import kubernetes_library
 from orderkit.core.schema.cel.cel_functions import implementations
 from orderkit.core.schema.cel.rule_messages import OPAQUE, PACKAGE, Declarations
-from orderkit.core.schema.cel.type_shapes import Shape
+from orderkit.core.schema.cel.type_shapes import CelType
 
 _UNPLANNED = "No overload found in reference resolve step"
 """The library says so of an expression whose types are sound and whose functions it lacks."""
@@ -30,7 +30,7 @@ class UnavailableError(ImportError):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """What the judge says: the fault (empty if sound), and the tree if it can be read."""
 
     fault: str
@@ -58,13 +58,13 @@ def load() -> Any:
 class Judge:
     """Says whether rules on one schema would be accepted by the server."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: CelType) -> None:
         self._declarations = Declarations()
         self._type = self._declarations.declare(shape)
         self._pool: Any = None
         self._made: dict[str, Any] = {}
 
-    def judge(self, expression: str, *, old: str = "") -> Verdict:
+    def judge(self, expression: str, *, old: str = "") -> RuleVerdict:
         """
         Check an expression over ``self``.
 
@@ -76,9 +76,9 @@ class Judge:
         except RuntimeError as error:
             text = str(error)
             return self._run_types(expression, old) if _UNPLANNED in text else _faulty(text)
-        return Verdict("", compiled.return_type().name(), compiled.serialize())
+        return RuleVerdict("", compiled.return_type().name(), compiled.serialize())
 
-    def _run_types(self, expression: str, old: str) -> Verdict:
+    def _run_types(self, expression: str, old: str) -> RuleVerdict:
         """Read tree and result of a sound expression whose functions only the runner has."""
         key = f"running {old}"
         if key not in self._made:
@@ -86,8 +86,8 @@ class Judge:
         try:
             compiled = self._made[key].compile(expression)
         except RuntimeError:
-            return Verdict("", "", None)
-        return Verdict("", compiled.return_type().name(), compiled.serialize())
+            return RuleVerdict("", "", None)
+        return RuleVerdict("", compiled.return_type().name(), compiled.serialize())
 
     def _environment(self, old: str) -> Any:
         if old not in self._made:
@@ -174,7 +174,7 @@ def run_source(expression: str, *, optional_old: bool) -> str:
     return f"cel.bind(oldSelf, {bound}, (\n{expression}\n))"
 
 
-def _faulty(text: str) -> Verdict:
+def _faulty(text: str) -> RuleVerdict:
     """Cut what only the library says; the server begins each fault with ERROR too."""
-    told = re.sub(r" \[[A-Z_]+\]\Z", "", text.removeprefix("INVALID_ARGUMENT: "))
-    return Verdict(told, "", None)
+    message = re.sub(r" \[[A-Z_]+\]\Z", "", text.removeprefix("INVALID_ARGUMENT: "))
+    return RuleVerdict(message, "", None)

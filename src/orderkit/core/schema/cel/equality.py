@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orderkit.core.schema.cel.syntax_tree import Node, element_type, message_name
-from orderkit.core.schema.cel.type_shapes import Shape
+from orderkit.core.schema.cel.syntax_tree import ExpressionNode, element_type, message_name
+from orderkit.core.schema.cel.type_shapes import CelType
 
 _EQUALITY = frozenset({"_==_", "_!=_"})
 _HARMLESS = _EQUALITY | frozenset(
@@ -35,7 +35,7 @@ class Comparing:
     gap: str
 
 
-def comparing(tree: Node, shape: Shape) -> Comparing:
+def comparing(tree: ExpressionNode, shape: CelType) -> Comparing:
     """Return how a rule over a shape with unordered lists is to be evaluated."""
     calls = [node for node in tree.walk() if node.kind == "call"]
     compared = [call for call in calls if call.name in _EQUALITY and _any_collection(call)]
@@ -44,30 +44,32 @@ def comparing(tree: Node, shape: Shape) -> Comparing:
     if not compared:
         return Comparing(canonical=False, gap="")
     ordered = any(_needs_order(call) for call in calls)
-    own = any(child.kind not in {"select", "ident"} for call in compared for child in call.children)
-    if ordered or own or _mixes(shape):
+    has_computed_side = any(
+        child.kind not in {"select", "ident"} for call in compared for child in call.children
+    )
+    if ordered or has_computed_side or _mixes(shape):
         return Comparing(canonical=False, gap="compares a list without order with another list")
     return Comparing(canonical=True, gap="")
 
 
-def _any_collection(call: Node) -> bool:
+def _any_collection(call: ExpressionNode) -> bool:
     return any(_holds_list(child) for child in call.children)
 
 
-def _holds_list(node: Node) -> bool:
+def _holds_list(node: ExpressionNode) -> bool:
     """A list, an object that may hold one, or something whose type is not known."""
     return node.is_dynamic or element_type(node.type) is not None or _is_object(node)
 
 
-def _is_object(node: Node) -> bool:
+def _is_object(node: ExpressionNode) -> bool:
     return message_name(node.type) is not None
 
 
-def _joins(call: Node, shape: Shape) -> bool:
+def _joins(call: ExpressionNode, shape: CelType) -> bool:
     """Say whether a call joins lists to one, or compares elements that are lists or objects."""
     if call.name in _OF_ELEMENTS:
         inner = element_type(call.children[0].type)
-        return inner is None or _holds_list(Node("", "", inner, ()))
+        return inner is None or _holds_list(ExpressionNode("", "", inner, ()))
     if call.name == "_+_":
         lists = [child for child in call.children if element_type(child.type) is not None]
         dynamic = any(child.is_dynamic for child in call.children)
@@ -75,12 +77,12 @@ def _joins(call: Node, shape: Shape) -> bool:
     return call.name == "@in" and _holds_list(call.children[0])
 
 
-def _is_given(node: Node) -> bool:
+def _is_given(node: ExpressionNode) -> bool:
     """The accumulator of ``map`` and ``filter`` is a list too, but none of the object's."""
     return node.kind == "select" or (node.kind == "ident" and not node.name.startswith("@"))
 
 
-def _needs_order(call: Node) -> bool:
+def _needs_order(call: ExpressionNode) -> bool:
     """Say whether a call may tell lists of another order apart: positions, joining, sorting."""
     lists = [child for child in call.children if element_type(child.type) is not None]
     if call.name == "_[_]":
@@ -89,13 +91,13 @@ def _needs_order(call: Node) -> bool:
     return call.name not in _HARMLESS and bool(lists or dynamic)
 
 
-def _mixes(shape: Shape) -> bool:
+def _mixes(shape: CelType) -> bool:
     """Say whether there are lists with order beside those without: they compare differently."""
-    found = {listed.list_type == "atomic" for listed in _lists(shape)}
-    return len(found) > 1
+    are_atomic = {shape_.list_type == "atomic" for shape_ in _lists(shape)}
+    return len(are_atomic) > 1
 
 
-def _lists(shape: Shape) -> Iterator[Shape]:
+def _lists(shape: CelType) -> Iterator[CelType]:
     if shape.kind == "list":
         yield shape
     inner = [child for _, child in shape.fields.values()]

@@ -42,7 +42,7 @@ _BEYOND = "object or parameter holds a number beyond 64 bits"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EvaluationOutcome:
     """A value; or an error, as the server has one too; or why it was not evaluated."""
 
     value: Any = None
@@ -76,10 +76,10 @@ class Expression:
             return "" if harmless else text.removeprefix("INVALID_ARGUMENT: ").split("\n")[0], ""
         return "", str(compiled.return_type().name()).lower()
 
-    def evaluate(self, data: Mapping[str, Any]) -> Outcome:
+    def evaluate(self, data: Mapping[str, Any]) -> EvaluationOutcome:
         """Evaluate over objects that `bound` made."""
         self._compile()
-        outcome = Outcome(gap=self._gap)
+        outcome = EvaluationOutcome(gap=self._gap)
         for program in self._programs:
             outcome = _evaluated(program, data)
             if not outcome.gap:
@@ -99,32 +99,34 @@ class Expression:
             try:
                 self._programs.append(admission_runner(positions=positions).compile(self._text))
             except RuntimeError as error:
-                told = str(error).partition("ERROR: ")[2].partition("\n")[0]
-                self._gap = self._gap or f"Orderkit's CEL library cannot read it: {told or error}"
+                message = str(error).partition("ERROR: ")[2].partition("\n")[0]
+                self._gap = (
+                    self._gap or f"Orderkit's CEL library cannot read it: {message or error}"
+                )
 
 
-def _evaluated(program: Any, data: Mapping[str, Any]) -> Outcome:
+def _evaluated(program: Any, data: Mapping[str, Any]) -> EvaluationOutcome:
     try:
         result = program.eval(data=data)
     except RuntimeError as error:
-        return Outcome(gap=f"the CEL library: {error}")
+        return EvaluationOutcome(gap=f"the CEL library: {error}")
     if result.type().name() in {"*error*", "ERROR"}:
         text = str(result.value())
-        return Outcome(gap=gap_in(text), error=text)
-    return Outcome(result.value())
+        return EvaluationOutcome(gap=gap_in(text), error=text)
+    return EvaluationOutcome(result.value())
 
 
-def bound(**given: Any) -> dict[str, Any]:
+def bound(**values: Any) -> dict[str, Any]:
     """
     Return what expressions are evaluated over; what is not given is null.
 
     Raises:
         OverflowError: A number cannot be given to the CEL library without changing it.
     """
-    for value in given.values():
-        if any(type(each) is int and each not in INT64 for each in _leaves(value)):
+    for value in values.values():
+        if any(type(leaf) is int and leaf not in INT64 for leaf in _leaves(value)):
             raise OverflowError(_BEYOND)
-    return {name: given.get(name) for name in ADMISSION}
+    return {name: values.get(name) for name in ADMISSION}
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -140,23 +142,23 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def _with_variables(source: str, variables: Variables) -> str:
     """Bind what the expression needs around it, the first variable outermost."""
-    needed = _needed(source, variables)
+    used_names = _needed(source, variables)
     text = _renamed(source)
-    for name in reversed([name for name in variables if name in needed]):
+    for name in reversed([name for name in variables if name in used_names]):
         text = f"cel.bind({_BOUND}{name}, (\n{_renamed(variables[name].strip())}\n), (\n{text}\n))"
     return text
 
 
 def _needed(source: str, variables: Variables) -> set[str]:
-    found: set[str] = set()
+    used_names: set[str] = set()
     waiting = [source]
     while waiting:
         for match in _TOKEN.finditer(waiting.pop()):
             name = match[1]
-            if name in variables and name not in found:
-                found.add(name)
+            if name in variables and name not in used_names:
+                used_names.add(name)
                 waiting.append(variables[name])
-    return found
+    return used_names
 
 
 def _renamed(source: str) -> str:

@@ -137,7 +137,7 @@ def configuration(
     document: dict[str, Any] = {
         "name": "orderkit",
         "extensions": [_extension(name) for name in (*_EXTENSIONS, *extensions)],
-        "functions": [{"name": n, "overloads": found} for n, found in functions.items()],
+        "functions": [{"name": n, "overloads": overloads} for n, overloads in functions.items()],
         "variables": [{"name": name, **type_} for name, type_ in variables.items()],
     }
     if server:
@@ -187,9 +187,14 @@ def _of_texts() -> Iterator[str]:
 
 def _of_orders() -> Iterator[str]:
     pairs = [(type_, type_) for type_ in _COMPARABLE]
-    pairs += [(one, other) for one in _NUMBERS for other in _NUMBERS if one != other]
+    pairs += [
+        (left_type, right_type)
+        for left_type in _NUMBERS
+        for right_type in _NUMBERS
+        if left_type != right_type
+    ]
     for sign in ("<", "<=", ">", ">="):
-        yield from (f"_{sign}_({one},{other}) bool" for one, other in pairs)
+        yield from (f"_{sign}_({left_type},{right_type}) bool" for left_type, right_type in pairs)
 
 
 def _extension(name: str) -> dict[str, Any]:
@@ -218,8 +223,8 @@ def _overload(signature: str) -> tuple[str, Overload]:
 
 def _member(head: str) -> tuple[str, str, str]:
     """Split ``list(A).indexOf(A)`` behind the name, not behind ``list``."""
-    type_, _, rest = head.partition(").")
-    name, bracket, arguments = rest.partition("(")
+    type_, _, signature = head.partition(").")
+    name, bracket, arguments = signature.partition("(")
     return f"{type_}).{name}", bracket, arguments
 
 
@@ -236,4 +241,4 @@ def _type(text: str) -> dict[str, Any]:
     name, bracket, inner = text.partition("(")
     if not bracket:
         return {"type_name": name}
-    return {"type_name": name, "params": [_type(part) for part in _split(inner[:-1])]}
+    return {"type_name": name, "params": [_type(parameter) for parameter in _split(inner[:-1])]}

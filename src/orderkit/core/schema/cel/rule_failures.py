@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.schema.cel.cel_rules import Rule, field_steps
-from orderkit.core.schema.structural.api_messages import Problem, go_value
+from orderkit.core.schema.cel.cel_rules import CelRule, field_steps
+from orderkit.core.schema.structural.api_messages import SchemaProblem, go_value
 
 _REQUIRED, _FORBIDDEN = "FieldValueRequired", "FieldValueForbidden"
 _DUPLICATE, _INVALID = "FieldValueDuplicate", "FieldValueInvalid"
@@ -40,35 +40,37 @@ _NO_OVERLOAD = "No matching overloads found"
 _STATUS = re.compile(r"\A[A-Z_]+: ")
 
 
-def failure(rule: Rule, schema: Mapping[str, Any], value: Any, path: str, message: str) -> Problem:
+def failure(
+    rule: CelRule, schema: Mapping[str, Any], value: Any, path: str, message: str
+) -> SchemaProblem:
     """Return what the server says of a rule that is false."""
-    where = path
+    field_path = path
     steps = field_steps(rule.field_path, schema) or []
     if steps:
-        where = ".".join([*([path] if path else []), *steps])
+        field_path = ".".join([*([path] if path else []), *steps])
     plain = steps or isinstance(value, dict | list)
     if rule.reason == _DUPLICATE:
-        shown = "" if plain else go_value(value)
-        return Problem(where, rule.reason, f"Duplicate value: {shown or message}")
+        value_text = "" if plain else go_value(value)
+        return SchemaProblem(field_path, rule.reason, f"Duplicate value: {value_text or message}")
     lead = {_REQUIRED: "Required value", _FORBIDDEN: "Forbidden"}.get(rule.reason)
     if lead is None:
         lead = "Invalid value" if plain else f"Invalid value: {go_value(value)}"
-    return Problem(where, rule.reason, f"{lead}: {message}")
+    return SchemaProblem(field_path, rule.reason, f"{lead}: {message}")
 
 
-def error_text(rule: Rule, schema: Mapping[str, Any], path: str, error: str) -> Problem:
+def error_text(rule: CelRule, schema: Mapping[str, Any], path: str, error: str) -> SchemaProblem:
     """Return what the server says of a rule that ended in an error."""
     kind = schema.get("type") or ""
     if _NO_OVERLOAD in error:
-        told = (
+        message = (
             f"Invalid value: \"{kind}\": 'no such overload': call arguments did not match a "
             f"supported operator, function or macro signature for rule: {rule.label}"
         )
-        return Problem(path, _INVALID, told)
+        return SchemaProblem(path, _INVALID, message)
     text = _STATUS.sub("", error)
     for pattern, words in _WORDS:
         if pattern.fullmatch(text):
             text = pattern.sub(words, text)
             break
-    told = f'Invalid value: "{kind}": {text} evaluating rule: {rule.label}'
-    return Problem(path, _INVALID, told)
+    message = f'Invalid value: "{kind}": {text} evaluating rule: {rule.label}'
+    return SchemaProblem(path, _INVALID, message)

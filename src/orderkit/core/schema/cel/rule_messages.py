@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.schema.cel.type_shapes import Shape
+from orderkit.core.schema.cel.type_shapes import CelType
 
 _FILE = "orderkit/self.proto"
 _WELL_KNOWN = {
@@ -37,9 +37,9 @@ class Declarations:
         )
         self._file.dependency.extend(f"google/protobuf/{n}.proto" for n in _imports())
         for name in OPAQUE:
-            self._add(self._file.message_type.add(name=name), "text", Shape("string"))
+            self._add(self._file.message_type.add(name=name), "text", CelType("string"))
 
-    def declare(self, shape: Shape) -> dict[str, Any]:
+    def declare(self, shape: CelType) -> dict[str, Any]:
         """Return the type of a shape as the environment's configuration writes it."""
         if shape.kind == "object":
             return {"type_name": f"{PACKAGE}.{self._message(shape)}"}
@@ -61,14 +61,14 @@ class Declarations:
         pool.Add(self._file)
         return pool
 
-    def _message(self, shape: Shape) -> str:
+    def _message(self, shape: CelType) -> str:
         name = f"Self{len(self._file.message_type)}"
         message = self._file.message_type.add(name=name)
         for escaped, child in shape.fields.values():
             self._add(message, escaped, child)
         return name
 
-    def _add(self, message: Any, name: str, shape: Shape) -> None:
+    def _add(self, message: Any, name: str, shape: CelType) -> None:
         number = len(message.field) + 1
         added = message.field.add(name=name, number=number, json_name=f"f{number}")
         added.label = self._field.LABEL_OPTIONAL
@@ -81,17 +81,17 @@ class Declarations:
         else:
             self._type(added, shape)
 
-    def _entry(self, message: Any, name: str, items: Shape) -> str:
+    def _entry(self, message: Any, name: str, items: CelType) -> str:
         """Protobuf writes a map as a list of entries, whose message has a prescribed name."""
         words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
         entry = message.nested_type.add(name=f"{words}Entry")
         entry.options.map_entry = True
-        self._add(entry, "key", Shape("string"))
+        self._add(entry, "key", CelType("string"))
         value = entry.field.add(name="value", number=2, label=self._field.LABEL_OPTIONAL)
         self._type(value, items)
         return str(entry.name)
 
-    def _type(self, added: Any, shape: Shape) -> None:
+    def _type(self, added: Any, shape: CelType) -> None:
         scalars = {
             "bool": self._field.TYPE_BOOL,
             "int": self._field.TYPE_INT64,

@@ -28,7 +28,7 @@ Fields = Mapping[int, list[int | bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ExpressionNode:
     """One part of an expression."""
 
     kind: str
@@ -37,10 +37,10 @@ class Node:
     """Function, field or identifier; the text of a text constant."""
     type: bytes
     """The checked type, serialised; equal types are equal bytes. Empty if it is not known."""
-    children: tuple[Node, ...]
+    children: tuple[ExpressionNode, ...]
     """Of a call the target, if there is one, and the arguments."""
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[ExpressionNode]:
         """Yield this node and all below it."""
         yield self
         for child in self.children:
@@ -51,7 +51,7 @@ class Node:
         return self.type in {b"", _DYN}
 
 
-def read_tree(serialised: bytes) -> Node:
+def read_tree(serialised: bytes) -> ExpressionNode:
     """Return the tree of ``Expression.serialize()``."""
     checked = _fields(_bytes(_fields(serialised)[2]))
     types = {}
@@ -63,25 +63,25 @@ def read_tree(serialised: bytes) -> Node:
 
 def element_type(type_: bytes) -> bytes | None:
     """Return the element type of a list type; None if it is no list."""
-    found = _fields(type_)
+    fields = _fields(type_)
     return (
-        _bytes(_fields(_bytes(found[_LIST_TYPE])).get(1, [_DYN])) if _LIST_TYPE in found else None
+        _bytes(_fields(_bytes(fields[_LIST_TYPE])).get(1, [_DYN])) if _LIST_TYPE in fields else None
     )
 
 
 def message_name(type_: bytes) -> str | None:
     """Return the name of a message type; None if it is none."""
-    found = _fields(type_)
-    return _bytes(found[_MESSAGE_TYPE]).decode() if _MESSAGE_TYPE in found else None
+    fields = _fields(type_)
+    return _bytes(fields[_MESSAGE_TYPE]).decode() if _MESSAGE_TYPE in fields else None
 
 
-def _node(data: bytes, types: Mapping[int, bytes]) -> Node:
+def _node(data: bytes, types: Mapping[int, bytes]) -> ExpressionNode:
     parts = _fields(data)
     type_ = types.get(_int(parts.get(_ID, [0])), b"")
 
-    def made(kind: str, name: str, *children: int | bytes) -> Node:
+    def made(kind: str, name: str, *children: int | bytes) -> ExpressionNode:
         below = tuple(_node(_bytes([child]), types) for child in children)
-        return Node(kind, name, type_, below)
+        return ExpressionNode(kind, name, type_, below)
 
     for number, (kind, name_field, children) in _FORMS.items():
         if number in parts:
@@ -95,7 +95,7 @@ def _node(data: bytes, types: Mapping[int, bytes]) -> Node:
 
 
 def _fields(data: bytes) -> Fields:
-    found: dict[int, list[int | bytes]] = {}
+    fields: dict[int, list[int | bytes]] = {}
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -108,8 +108,8 @@ def _fields(data: bytes) -> Fields:
             if wire == _BYTES:
                 size, at = _varint(data, at)
             value, at = data[at : at + size], at + size
-        found.setdefault(tag >> 3, []).append(value)
-    return found
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

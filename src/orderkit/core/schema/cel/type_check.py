@@ -15,12 +15,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.schema.cel.cel_binding import Unbound, bind
-from orderkit.core.schema.cel.cel_rules import HERE, RULES, Context, Fault, Rule, compile_rule
+from orderkit.core.schema.cel.cel_rules import (
+    HERE,
+    RULES,
+    CelRule,
+    Context,
+    RuleFault,
+    compile_rule,
+)
 from orderkit.core.schema.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
 from orderkit.core.schema.cel.evaluation import gap_in, run
 from orderkit.core.schema.cel.rule_failures import error_text, failure
-from orderkit.core.schema.cel.type_shapes import Shape, shape_of
-from orderkit.core.schema.structural import Problem
+from orderkit.core.schema.cel.type_shapes import CelType, shape_of
+from orderkit.core.schema.structural import SchemaProblem
 from orderkit.core.schema.structural.pruning import Schema
 from orderkit.core.schema.structural.validators import LIST_MAP_KEYS, LIST_TYPE
 
@@ -54,7 +61,7 @@ class Gap:
 class Broken:
     """A rule that does not hold, in the server's words."""
 
-    problem: Problem
+    problem: SchemaProblem
     rule: str
     is_transition: bool
     """It compares with the object before the change."""
@@ -68,7 +75,7 @@ class Verdicts:
     gaps: tuple[Gap, ...] = ()
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[SchemaProblem, ...]:
         return tuple(broken.problem for broken in self.broken)
 
 
@@ -77,8 +84,8 @@ class _Node:
     """One level of a schema that has rules, or has some below."""
 
     schema: Schema
-    shape: Shape | None
-    rules: list[Rule] = field(default_factory=list)
+    shape: CelType | None
+    rules: list[CelRule] = field(default_factory=list)
     properties: dict[str, _Node] = field(default_factory=dict)
     values: _Node | None = None
     items: _Node | None = None
@@ -113,7 +120,7 @@ class RuleSet:
             resource: The schema is of a whole Kubernetes object, not of a part.
         """
         self._schema, self._resource = schema, resource
-        self._faults: list[tuple[str, Fault]] = []
+        self._faults: list[tuple[str, RuleFault]] = []
         self._root: _Node | None = None
         self._unavailable = ""
         self._compiled = not has_rules(schema)
@@ -144,9 +151,9 @@ class RuleSet:
             return Verdicts(gaps=tuple(self._all_gaps()))
         if self._root is None:
             return Verdicts()
-        found = _Walk()
-        found.visit(self._root, new, old, ())
-        return Verdicts(tuple(sorted(found.broken)), tuple(sorted(found.gaps)))
+        walk = _Walk()
+        walk.visit(self._root, new, old, ())
+        return Verdicts(tuple(sorted(walk.broken)), tuple(sorted(walk.gaps)))
 
     def _all_gaps(self) -> Iterator[Gap]:
         for path, entry in _entries(self._schema, ""):
@@ -189,36 +196,36 @@ class RuleSet:
         """The server judges a default by the rules that would judge it in an object."""
         if node.schema.get("default") is None:
             return
-        found = _Walk()
-        found.visit(node, node.schema["default"], None, ())
-        for broken in found.broken:
+        walk = _Walk()
+        walk.visit(node, node.schema["default"], None, ())
+        for broken in walk.broken:
             problem = broken.problem
             field_path = f"default.{problem.path}" if problem.path else "default"
-            self._faults.append((level.path, Fault(field_path, problem.message)))
+            self._faults.append((level.path, RuleFault(field_path, problem.message)))
 
     def _child(self, schema: Schema, level: _Level, step: str) -> _Node | None:
         path = level.path + step
         return self._node(schema, _Level(path, level.correlatable, level.uncorrelatable_at))
 
     def _items(self, schema: Schema, level: _Level) -> _Node | None:
-        here = level
+        item_level = level
         if schema.get(LIST_TYPE) != "map" and level.correlatable:
-            here = _Level(level.path, correlatable=False, uncorrelatable_at=level.path)
-        return self._child(schema["items"], here, ".items")
+            item_level = _Level(level.path, correlatable=False, uncorrelatable_at=level.path)
+        return self._child(schema["items"], item_level, ".items")
 
     def _rules(self, node: _Node, level: _Level) -> None:
         if node.shape is None:
-            self._faults.append((level.path, Fault(RULES, _UNTYPED)))
+            self._faults.append((level.path, RuleFault(RULES, _UNTYPED)))
             return
         context = Context(
             node.schema, node.shape, Judge(node.shape), level.correlatable, level.uncorrelatable_at
         )
         for index, entry in enumerate(node.schema[RULES]):
-            made = compile_rule(entry, context)
-            if isinstance(made, Rule):
-                node.rules.append(made)
+            compiled = compile_rule(entry, context)
+            if isinstance(compiled, CelRule):
+                node.rules.append(compiled)
             else:
-                self._faults += [(f"{level.path}.{RULES}[{index}]", fault) for fault in made]
+                self._faults += [(f"{level.path}.{RULES}[{index}]", fault) for fault in compiled]
 
 
 def _entries(schema: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -266,43 +273,43 @@ class _Walk:
             for name, entry in new.items():
                 self.visit(node.values, entry, old.get(name), (*path, f"[{name}]"))
 
-    def _judge(self, node: _Node, shape: Shape, new: Any, old: Any, path: Path) -> None:
+    def _judge(self, node: _Node, shape: CelType, new: Any, old: Any, path: Path) -> None:
         bound = _Bound(shape, new, old)
         for rule in node.rules:
             if rule.uses_old and old is None and not rule.optional_old:
                 continue
-            where = "".join(path).removeprefix(".")
+            field_path = "".join(path).removeprefix(".")
             if rule.gap:
-                self.gaps.add(Gap(where, rule.source, rule.gap))
+                self.gaps.add(Gap(field_path, rule.source, rule.gap))
                 continue
             try:
                 data = bound.data(canonical=rule.canonical)
             except Unbound as error:
-                self.gaps.add(Gap(where, rule.source, f"a value is not exact here: {error}"))
+                self.gaps.add(Gap(field_path, rule.source, f"a value is not exact here: {error}"))
                 continue
-            self._evaluate(node, rule, data, new, where)
+            self._evaluate(node, rule, data, new, field_path)
 
     def _evaluate(
-        self, node: _Node, rule: Rule, data: Mapping[str, Any], new: Any, where: str
+        self, node: _Node, rule: CelRule, data: Mapping[str, Any], new: Any, field_path: str
     ) -> None:
         verdict, text = run(rule.program, data)
         if rule.on_lists is not None and _ON_LISTS.search(text):
             verdict, text = run(rule.on_lists, data)
         if verdict is False:
-            self._break(rule, failure(rule, node.schema, new, where, _message(rule, data)))
+            self._break(rule, failure(rule, node.schema, new, field_path, _message(rule, data)))
         elif verdict is None and (gap := gap_in(text)):
-            self.gaps.add(Gap(where, rule.source, gap))
+            self.gaps.add(Gap(field_path, rule.source, gap))
         elif verdict is None:
-            self._break(rule, error_text(rule, node.schema, where, text))
+            self._break(rule, error_text(rule, node.schema, field_path, text))
 
-    def _break(self, rule: Rule, problem: Problem) -> None:
+    def _break(self, rule: CelRule, problem: SchemaProblem) -> None:
         self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old))
 
 
 class _Bound:
     """The values of one place, given to its rules; bound when first needed."""
 
-    def __init__(self, shape: Shape, new: Any, old: Any) -> None:
+    def __init__(self, shape: CelType, new: Any, old: Any) -> None:
         self._shape, self._new, self._old = shape, new, old
         self._made: dict[bool, Mapping[str, Any]] = {}
 
@@ -319,7 +326,7 @@ class _Bound:
         return self._made[canonical]
 
 
-def _message(rule: Rule, data: Mapping[str, Any]) -> str:
+def _message(rule: CelRule, data: Mapping[str, Any]) -> str:
     """Return the message; one that cannot be computed gives way to the plain one."""
     if rule.message_program is not None:
         result = rule.message_program.eval(data=data)

@@ -39,13 +39,13 @@ _META: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class CelType:
     """The CEL type of one schema: a scalar's name, ``dyn``, ``list``, ``map`` or ``object``."""
 
     kind: str
-    items: Shape | None = None
+    items: CelType | None = None
     """Of a list's elements or a map's values."""
-    fields: Mapping[str, tuple[str, Shape]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, CelType]] = field(default_factory=dict)
     """Of an object: property -> escaped name and shape."""
     list_type: str = "atomic"
     keys: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ def escape(name: str) -> str | None:
     return name
 
 
-def shape_of(schema: Schema, *, resource: bool = False) -> Shape | None:
+def shape_of(schema: Schema, *, resource: bool = False) -> CelType | None:
     """
     Return what rules see of a schema; None if they see nothing of it.
 
@@ -77,25 +77,25 @@ def shape_of(schema: Schema, *, resource: bool = False) -> Shape | None:
         resource: The schema is of a whole Kubernetes object.
     """
     if schema.get(INT_OR_STRING):
-        return Shape("dyn")
+        return CelType("dyn")
     kind = schema.get("type")
     if kind == "array":
         items = shape_of(schema.get("items") or {})
-        listed = str(schema.get(LIST_TYPE) or "atomic")
+        list_type = str(schema.get(LIST_TYPE) or "atomic")
         keys = tuple(schema.get(LIST_MAP_KEYS) or ())
-        return Shape("list", items, list_type=listed, keys=keys) if items else None
+        return CelType("list", items, list_type=list_type, keys=keys) if items else None
     if kind == "object":
         return _object(schema, resource=resource or bool(schema.get(EMBEDDED)))
     if kind == "string":
-        return Shape(_STRINGS.get(str(schema.get("format", "")), "string"))
-    return Shape(_SCALARS[kind]) if kind in _SCALARS else None
+        return CelType(_STRINGS.get(str(schema.get("format", "")), "string"))
+    return CelType(_SCALARS[kind]) if kind in _SCALARS else None
 
 
-def _object(schema: Schema, *, resource: bool) -> Shape | None:
+def _object(schema: Schema, *, resource: bool) -> CelType | None:
     values = schema.get("additionalProperties")
     if isinstance(values, Mapping):
         items = shape_of(values)
-        return Shape("map", items) if items else None
+        return CelType("map", items) if items else None
     properties: dict[str, Schema] = dict(schema.get("properties") or {})
     if resource:
         properties |= {"apiVersion": _STRING, "kind": _STRING, "metadata": _META}
@@ -104,4 +104,4 @@ def _object(schema: Schema, *, resource: bool) -> Shape | None:
         escaped, shape = escape(name), shape_of(child)
         if escaped is not None and shape is not None:
             fields[name] = (escaped, shape)
-    return Shape("object", fields=fields)
+    return CelType("object", fields=fields)

@@ -23,7 +23,7 @@ from orderkit.core.schema.known.known_kinds import (
 )
 from orderkit.core.schema.known.openapi_kinds import is_openapi, openapi_kind, openapi_layer
 from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import Limits, ManifestError, parse_manifests
+from orderkit.core.yaml.manifests import ManifestError, ManifestLimits, parse_manifests
 
 __all__ = [
     "METADATA",
@@ -39,7 +39,7 @@ __all__ = [
     "read_layer",
 ]
 
-_LIMITS = Limits(size_bytes=20_000_000, events=4_000_000)
+_LIMITS = ManifestLimits(size_bytes=20_000_000, events=4_000_000)
 _SUFFIXES = {".yaml", ".yml", ".json"}
 
 
@@ -51,13 +51,13 @@ def read_layer(files: Files) -> Layer:
         InvalidInputError: A file is neither.
     """
     manifests: list[Manifest] = []
-    found: dict[GroupKind, KnownKind] = {}
+    layer: dict[GroupKind, KnownKind] = {}
     for path, data in sorted(files.items()):
         if path.suffix not in _SUFFIXES:
             continue
         document = _document(path, data)
         if is_openapi(document):
-            found |= openapi_layer(document)
+            layer |= openapi_layer(document)
             continue
         try:
             manifests += parse_manifests(str(path), data, limits=_LIMITS)
@@ -66,14 +66,14 @@ def read_layer(files: Files) -> Layer:
                 str(path), None, f"cannot be read: {error.reason}",
                 hint="schemas are CRDs, XRDs or OpenAPI v3 documents of an API server",
             ) from error  # fmt: skip
-    return {**found, **layer_of(manifests)}
+    return {**layer, **layer_of(manifests)}
 
 
 def _document(path: PurePath, data: bytes) -> dict[str, object]:
     if path.suffix != ".json":
         return {}
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

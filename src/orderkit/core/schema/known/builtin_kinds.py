@@ -39,8 +39,8 @@ def _list(items: Schema) -> Schema:
 def _object(*required: str, **properties: Schema) -> Schema:
     """Return a closed object; a name that is Python's ends in ``_``."""
     fields = {name.rstrip("_"): schema for name, schema in properties.items()}
-    found: Schema = {"type": "object", "properties": fields}
-    return {**found, "required": list(required)} if required else found
+    object_schema: Schema = {"type": "object", "properties": fields}
+    return {**object_schema, "required": list(required)} if required else object_schema
 
 
 def _enum(*values: str) -> Schema:
@@ -351,17 +351,17 @@ METADATA: Schema = _object(
 @functools.cache
 def built_in() -> Layer:
     """Return Kubernetes' own kinds, in the one version that compositions should use."""
-    found = {}
+    kinds = {}
     for (api_version, name), schema in _KINDS.items():
         kind = Kind.parse(api_version, name)
         version = {
             "name": kind.version, "served": True, "schema": {"openAPIV3Schema": schema},
         }  # fmt: skip
         spec = {"group": kind.group, "names": {"kind": name}, "versions": [version]}
-        found[kind.group, name] = KnownKind(
+        kinds[kind.group, name] = KnownKind(
             Validator({"kind": CRD.kind, "spec": spec}),
             is_namespaced(kind),
             _PLURALS.get(name, f"{name.lower()}s"),
             partial=True,
         )
-    return found
+    return kinds

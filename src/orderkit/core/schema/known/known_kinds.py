@@ -49,46 +49,50 @@ class SchemaSet:
     def find(self, kind: Kind) -> KnownKind | None:
         """Return what is known of a kind, whatever version; None if nothing is."""
         for layer in self.layers:
-            found = layer.get((kind.group, kind.kind))
-            if found and not (found.partial and kind.version not in found.validator.versions):
-                return found
+            known_kind = layer.get((kind.group, kind.kind))
+            if known_kind and not (
+                known_kind.partial and kind.version not in known_kind.validator.versions
+            ):
+                return known_kind
         return None
 
     def namespaced(self, kind: Kind) -> bool | None:
         """Say whether objects of a kind live in namespaces; None if that is not known."""
-        found = self.find(kind)
-        if found is not None:
-            return found.namespaced
+        known_kind = self.find(kind)
+        if known_kind is not None:
+            return known_kind.namespaced
         return is_namespaced(kind) if is_servers_own(kind) else None
 
 
 def is_servers_own(kind: Kind) -> bool:
     """Say whether Kubernetes or Crossplane bring the kind, so that its scope is in our table."""
     group = kind.group
-    head, _, rest = group.partition(".")
-    plain = group in _SERVERS_GROUPS or (rest == "k8s.io" and head != "gateway")
+    head, _, parent_domain = group.partition(".")
+    plain = group in _SERVERS_GROUPS or (parent_domain == "k8s.io" and head != "gateway")
     return (
         plain
         or group.endswith(".authorization.k8s.io")
-        or (rest == "crossplane.io" and head in _CROSSPLANES_GROUPS)
+        or (parent_domain == "crossplane.io" and head in _CROSSPLANES_GROUPS)
     )
 
 
 def layer_of(manifests: Iterable[Manifest]) -> Layer:
     """Return what CRDs and XRDs among some objects define; broken XRDs are left out."""
-    found: dict[GroupKind, KnownKind] = {}
+    layer: dict[GroupKind, KnownKind] = {}
     for manifest in manifests:
         for crd in _definitions(manifest):
-            known = known_kind(crd)
-            if known is not None:
+            definition = known_kind(crd)
+            if definition is not None:
                 names = crd["spec"]["names"]
-                granted = known.granted or Kind.of(manifest).kind == XRD.kind
-                found[crd["spec"]["group"], names["kind"]] = (
-                    KnownKind(known.validator, known.namespaced, known.plural, granted=True)
+                granted = definition.granted or Kind.of(manifest).kind == XRD.kind
+                layer[crd["spec"]["group"], names["kind"]] = (
+                    KnownKind(
+                        definition.validator, definition.namespaced, definition.plural, granted=True
+                    )
                     if granted
-                    else known
+                    else definition
                 )
-    return found
+    return layer
 
 
 def _definitions(manifest: Manifest) -> list[Manifest]:

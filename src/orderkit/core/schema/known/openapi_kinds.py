@@ -39,35 +39,35 @@ def is_openapi(document: object) -> bool:
 
 def openapi_layer(document: Document) -> Layer:
     """Return every kind that a document serves objects of."""
-    found = {}
-    for kind in _placed(document):
-        known = openapi_kind(document, kind)
-        if known is not None:
-            found[kind.group, kind.kind] = known
-    return found
+    layer = {}
+    for kind in _scopes_and_plurals(document):
+        known_kind = openapi_kind(document, kind)
+        if known_kind is not None:
+            layer[kind.group, kind.kind] = known_kind
+    return layer
 
 
 def openapi_kind(document: Document, kind: Kind) -> KnownKind | None:
     """Return one kind of a document, in that version; None if it is not in it."""
-    place = _placed(document).get(kind)
+    scope_and_plural = _scopes_and_plurals(document).get(kind)
     schemas = (document.get("components") or {}).get("schemas") or {}
     for name, schema in schemas.items():
-        if place is None or kind not in _tags(schema):
+        if scope_and_plural is None or kind not in _tags(schema):
             continue
-        made = _structural(schema, schemas, frozenset({name}))
-        properties = made.get("properties") or {}
-        made["properties"] = {k: v for k, v in properties.items() if k not in META_FIELDS}
-        version = {"name": kind.version, "served": True, "schema": {"openAPIV3Schema": made}}
+        structural = _structural(schema, schemas, frozenset({name}))
+        properties = structural.get("properties") or {}
+        structural["properties"] = {k: v for k, v in properties.items() if k not in META_FIELDS}
+        version = {"name": kind.version, "served": True, "schema": {"openAPIV3Schema": structural}}
         spec = {"group": kind.group, "names": {"kind": kind.kind}, "versions": [version]}
         validator = Validator({"kind": CRD.kind, "spec": spec})
-        namespaced, plural = place
+        namespaced, plural = scope_and_plural
         return KnownKind(validator, namespaced, plural, partial=True)
     return None
 
 
-def _placed(document: Document) -> dict[Kind, tuple[bool, str]]:
+def _scopes_and_plurals(document: Document) -> dict[Kind, tuple[bool, str]]:
     """Return scope and plural of every kind that has a path of its own."""
-    found: dict[Kind, tuple[bool, str]] = {}
+    scope_and_plural: dict[Kind, tuple[bool, str]] = {}
     for path, item in (document.get("paths") or {}).items():
         if not path.endswith("/{name}"):
             continue
@@ -75,8 +75,10 @@ def _placed(document: Document) -> dict[Kind, tuple[bool, str]]:
             tag = operation.get(_TAG) if isinstance(operation, dict) else None
             if tag:
                 plural = path.split("/")[-2]
-                found.setdefault(_kind(tag), ("/namespaces/{namespace}/" in path, plural))
-    return found
+                scope_and_plural.setdefault(
+                    _kind(tag), ("/namespaces/{namespace}/" in path, plural)
+                )
+    return scope_and_plural
 
 
 def _tags(schema: Mapping[str, Any]) -> Iterator[Kind]:
@@ -90,25 +92,26 @@ def _kind(tag: Mapping[str, str]) -> Kind:
 def _structural(
     schema: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
 ) -> Schema:
-    made = {key: value for key, value in schema.items() if key not in _DROPPED}
-    for part in (schema, *(schema.get("allOf") or ())):
-        made = {**_referred(part, schemas, inside), **made}
-    if made.get("format") == "int-or-string":
+    structural = {key: value for key, value in schema.items() if key not in _DROPPED}
+    for source in (schema, *(schema.get("allOf") or ())):
+        structural = {**_referenced_schema(source, schemas, inside), **structural}
+    if structural.get("format") == "int-or-string":
         return {INT_OR_STRING: True}
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), Mapping):
-            made[name] = _structural(schema[name], schemas, inside)
+            structural[name] = _structural(schema[name], schemas, inside)
     if isinstance(schema.get("properties"), Mapping):
-        made["properties"] = {
-            name: _structural(part, schemas, inside) for name, part in schema["properties"].items()
+        structural["properties"] = {
+            name: _structural(property_schema, schemas, inside)
+            for name, property_schema in schema["properties"].items()
         }
-    return _opened(made)
+    return _with_unknown_fields(structural)
 
 
-def _referred(
-    part: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
+def _referenced_schema(
+    schema: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
 ) -> Schema:
-    name = str(part.get("$ref") or "").rpartition("/")[2]
+    name = str(schema.get("$ref") or "").rpartition("/")[2]
     if not name:
         return {}
     if name in inside or name not in schemas:
@@ -116,8 +119,10 @@ def _referred(
     return _structural(schemas[name], schemas, inside | {name})
 
 
-def _opened(made: Schema) -> Schema:
+def _with_unknown_fields(schema: Schema) -> Schema:
     """Where the document says nothing about an object's fields, it may have any."""
-    silent = not {"properties", "additionalProperties", "items"} & made.keys()
-    scalars = made.get("type", "object") != "object" or "oneOf" in made or INT_OR_STRING in made
-    return {**made, PRESERVE: True} if silent and not scalars else made
+    silent = not {"properties", "additionalProperties", "items"} & schema.keys()
+    scalars = (
+        schema.get("type", "object") != "object" or "oneOf" in schema or INT_OR_STRING in schema
+    )
+    return {**schema, PRESERVE: True} if silent and not scalars else schema

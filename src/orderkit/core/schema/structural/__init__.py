@@ -15,7 +15,7 @@ Stricter than the server in one point: it lets a list pass where a text with a f
 Called by ``core.schema.validate``, ``core.schema.cel``, plans and the embedded cluster.
 """
 
-from orderkit.core.schema.structural.api_messages import Problem, problems
+from orderkit.core.schema.structural.api_messages import SchemaProblem, problems
 from orderkit.core.schema.structural.apply_errors import type_problems
 from orderkit.core.schema.structural.pruning import default, prune
 from orderkit.core.schema.structural.re2_patterns import PatternError
@@ -23,7 +23,7 @@ from orderkit.core.schema.structural.structural_rules import check_schema
 
 __all__ = [
     "PatternError",
-    "Problem",
+    "SchemaProblem",
     "check_schema",
     "default",
     "problems",

@@ -38,7 +38,7 @@ PLAIN_POWERS = (-4, 6)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class SchemaProblem:
     """One fault: where, which rule (a cause of a Status), and the server's sentence."""
 
     path: str
@@ -49,7 +49,7 @@ class Problem:
         return f"{self.path or '<nil>'}: {self.message}"
 
 
-def problems(schema: Schema, value: Any) -> list[Problem]:
+def problems(schema: Schema, value: Any) -> list[SchemaProblem]:
     """
     Return everything that is wrong with a value, sorted by path; empty if it is valid.
 
@@ -58,8 +58,8 @@ def problems(schema: Schema, value: Any) -> list[Problem]:
     Raises:
         PatternError: The schema has a pattern that cannot be evaluated (`check_schema` tells).
     """
-    found = validator_of(schema).iter_errors(value)
-    return sorted({problem for error in found for problem in _told(error)})
+    errors = validator_of(schema).iter_errors(value)
+    return sorted({problem for error in errors for problem in _problems_of(error)})
 
 
 def path_of(steps: Iterable[str | int]) -> str:
@@ -70,21 +70,21 @@ def path_of(steps: Iterable[str | int]) -> str:
     return text.removeprefix(".")
 
 
-def _told(error: ValidationError) -> Iterator[Problem]:
-    path, rule, wanted = path_of(error.absolute_path), str(error.validator), _argument(error)
+def _problems_of(error: ValidationError) -> Iterator[SchemaProblem]:
+    path, rule, argument = path_of(error.absolute_path), str(error.validator), _argument(error)
     if rule in {"anyOf", "oneOf", "not"}:
         yield from _junctor(error, path, rule)
     elif rule == "required":
-        for name in wanted:
+        for name in argument:
             if name not in _value(error):
                 missing = path_of([*error.absolute_path, name])
-                yield Problem(missing, REQUIRED, "Required value")
+                yield SchemaProblem(missing, REQUIRED, "Required value")
     elif rule == EMBEDDED:
-        yield Problem(path, REQUIRED, error.message)
+        yield SchemaProblem(path, REQUIRED, error.message)
     elif rule == "additionalProperties":
         for name in _undeclared(error):
-            told = f"Invalid value: {quote(name)}: {path}.{name} in body is a forbidden property"
-            yield Problem(path, INVALID, told)
+            message = f"Invalid value: {quote(name)}: {path}.{name} in body is a forbidden property"
+            yield SchemaProblem(path, INVALID, message)
     elif rule in {"type", INT_OR_STRING}:
         yield _wrong_type(error, path)
     else:
@@ -104,7 +104,7 @@ def _value(error: ValidationError) -> Any:
     return error.instance
 
 
-def _junctor(error: ValidationError, path: str, rule: str) -> Iterator[Problem]:
+def _junctor(error: ValidationError, path: str, rule: str) -> Iterator[SchemaProblem]:
     sentence = {
         "anyOf": "must validate at least one schema (anyOf)",
         "oneOf": "must validate one and only one schema (oneOf). ",
@@ -113,9 +113,9 @@ def _junctor(error: ValidationError, path: str, rule: str) -> Iterator[Problem]:
     if rule == "oneOf":
         valid = sum(StructuralValidator(x).is_valid(error.instance) for x in _argument(error))
         sentence += f"Found {valid} valid alternatives" if valid else "Found none valid"
-    yield Problem("", INVALID, f'Invalid value: "": {quote(path)} {sentence}')
+    yield SchemaProblem("", INVALID, f'Invalid value: "": {quote(path)} {sentence}')
     for inner in _nearest(error.context or ()):
-        yield from _told(inner)
+        yield from _problems_of(inner)
 
 
 def _nearest(context: Iterable[ValidationError]) -> list[ValidationError]:
@@ -126,15 +126,16 @@ def _nearest(context: Iterable[ValidationError]) -> list[ValidationError]:
     return min(branches.values(), key=len, default=[])
 
 
-def _wrong_type(error: ValidationError, path: str) -> Problem:
-    wanted = "integer,string" if error.validator == INT_OR_STRING else _argument(error)
-    given = type_name(error.instance)
-    named = str(error.schema.get("format", "")) if isinstance(error.schema, dict) else ""
-    if _has_format(wanted, named) and given != "array":
+def _wrong_type(error: ValidationError, path: str) -> SchemaProblem:
+    expected_type = "integer,string" if error.validator == INT_OR_STRING else _argument(error)
+    actual_type = type_name(error.instance)
+    format_name = str(error.schema.get("format", "")) if isinstance(error.schema, dict) else ""
+    if _has_format(expected_type, format_name) and actual_type != "array":
         # The server names what its Go code holds, and for objects and booleans nothing.
-        wanted, given = named, {"integer": "int64", "number": "float64"}.get(given, "")
-    text = f'Invalid value: "{given}": {path} in body must be of type {wanted}: "{given}"'
-    return Problem(path, WRONG_TYPE, text)
+        go_types = {"integer": "int64", "number": "float64"}
+        expected_type, actual_type = format_name, go_types.get(actual_type, "")
+    text = f'{path} in body must be of type {expected_type}: "{actual_type}"'
+    return SchemaProblem(path, WRONG_TYPE, f'Invalid value: "{actual_type}": {text}')
 
 
 def _has_format(type_: str, name: str) -> bool:
@@ -143,33 +144,35 @@ def _has_format(type_: str, name: str) -> bool:
     return type_ == "string" and name.replace("-", "") in FORMATS
 
 
-def _broken_rule(error: ValidationError, path: str, rule: str) -> Problem:
+def _broken_rule(error: ValidationError, path: str, rule: str) -> SchemaProblem:
     value, limit = _value(error), _argument(error)
     if rule == "enum":
-        allowed = ", ".join(quote(x if isinstance(x, str) else compact(x)) for x in limit)
-        told = f"Unsupported value: {go_value(value)}: supported values: {allowed}"
-        return Problem(path, UNSUPPORTED, told)
+        choices = ", ".join(quote(x if isinstance(x, str) else compact(x)) for x in limit)
+        message = f"Unsupported value: {go_value(value)}: supported values: {choices}"
+        return SchemaProblem(path, UNSUPPORTED, message)
     if rule == "maxLength":
-        told = f"Too long: may not be more than {_count(limit, 'byte')}"
-        return Problem(path, TOO_LONG, told)
+        message = f"Too long: may not be more than {_count(limit, 'byte')}"
+        return SchemaProblem(path, TOO_LONG, message)
     if rule in {"maxItems", "maxProperties"}:
-        told = f"Too many: {len(value)}: must have at most {_count(limit, 'item')}"
-        return Problem(path, TOO_MANY, told)
+        message = f"Too many: {len(value)}: must have at most {_count(limit, 'item')}"
+        return SchemaProblem(path, TOO_MANY, message)
     if rule == LIST_TYPE:
-        return Problem(path, DUPLICATE, f"Duplicate value: {go_value(value)}")
+        return SchemaProblem(path, DUPLICATE, f"Duplicate value: {go_value(value)}")
     if rule == "format":
         return _wrong_format(path, value, limit)
-    shown = len(value) if rule in {"minItems", "minProperties"} else value
+    offending = len(value) if rule in {"minItems", "minProperties"} else value
     sentence = _SENTENCES[rule](limit, error)
-    return Problem(path, INVALID, f"Invalid value: {go_value(shown)}: {path} in body {sentence}")
+    return SchemaProblem(
+        path, INVALID, f"Invalid value: {go_value(offending)}: {path} in body {sentence}"
+    )
 
 
-def _wrong_format(path: str, value: Any, name: str) -> Problem:
+def _wrong_format(path: str, value: Any, name: str) -> SchemaProblem:
     if isinstance(value, str):
-        told = f"Invalid value: {quote(value)}: {path} in body must be of type {name}"
-        return Problem(path, WRONG_TYPE, f"{told}: {quote(value)}")
-    told = f"Checked value must be of type integer with format {name} in {path}"
-    return Problem("", INVALID, f'Invalid value: "": {told}')
+        message = f"Invalid value: {quote(value)}: {path} in body must be of type {name}"
+        return SchemaProblem(path, WRONG_TYPE, f"{message}: {quote(value)}")
+    message = f"Checked value must be of type integer with format {name} in {path}"
+    return SchemaProblem("", INVALID, f'Invalid value: "": {message}')
 
 
 def _count(limit: int, unit: str) -> str:
@@ -179,8 +182,8 @@ def _count(limit: int, unit: str) -> str:
 def _bound(word: str, exclusive: str) -> Callable[[Any, ValidationError], str]:
     def sentence(limit: Any, error: ValidationError) -> str:
         strict = isinstance(error.schema, dict) and error.schema.get(exclusive)
-        shown = str(int(limit)) if isinstance(error.instance, int) else go_number(float(limit))
-        return f"should be {word} than {'' if strict else 'or equal to '}{shown}"
+        bound_text = str(int(limit)) if isinstance(error.instance, int) else go_number(float(limit))
+        return f"should be {word} than {'' if strict else 'or equal to '}{bound_text}"
 
     return sentence
 

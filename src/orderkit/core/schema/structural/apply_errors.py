@@ -14,9 +14,9 @@ from jsonschema import ValidationError
 
 from orderkit.core.schema.structural.api_messages import (
     WRONG_TYPE,
-    Problem,
+    SchemaProblem,
     compact,
-    go_number,
+    go_value,
     path_of,
 )
 from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
@@ -27,31 +27,32 @@ _WORDS["number"] = _WORDS["integer"]
 _GO_TYPES = {str: "string", bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}
 
 
-def type_problems(schema: Schema, value: Any) -> list[Problem]:
+def type_problems(schema: Schema, value: Any) -> list[SchemaProblem]:
     """
     Return wrong types and undeclared fields of an applied object, sorted by path.
 
     `value` is a whole object: apiVersion, kind and metadata are left alone. The text of a
     problem is ``.spec.colour: expected string, got &value.valueUnstructured{Value:5}``.
     """
-    found = TypeValidator({"properties": {}, **schema, EMBEDDED: True}).iter_errors(value)
-    return sorted({_told(error) for error in found})
+    errors = TypeValidator({"properties": {}, **schema, EMBEDDED: True}).iter_errors(value)
+    return sorted({_problem_of(error) for error in errors})
 
 
-def _told(error: ValidationError) -> Problem:
+def _problem_of(error: ValidationError) -> SchemaProblem:
     path = "." + path_of(error.absolute_path)
     if error.validator == "properties":
-        return Problem(path, WRONG_TYPE, error.message)
-    wanted = "scalar" if error.validator == INT_OR_STRING else str(error.validator_value)
-    return Problem(path, WRONG_TYPE, _expected(wanted, error.instance))
+        return SchemaProblem(path, WRONG_TYPE, error.message)
+    expected_type = "scalar" if error.validator == INT_OR_STRING else str(error.validator_value)
+    return SchemaProblem(path, WRONG_TYPE, _expected(expected_type, error.instance))
 
 
-def _expected(wanted: str, value: Any) -> str:
-    if wanted == "string":
+def _expected(expected_type: str, value: Any) -> str:
+    if expected_type == "string":
         return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
-    if wanted in {"integer", "number"}:
-        return f"expected {_WORDS[wanted]}, got {_GO_TYPES.get(type(value), type(value).__name__)}"
-    word = "any scalar" if wanted == "scalar" else _WORDS.get(wanted, wanted)
+    if expected_type in {"integer", "number"}:
+        go_type = _GO_TYPES.get(type(value), type(value).__name__)
+        return f"expected {_WORDS[expected_type]}, got {go_type}"
+    word = "any scalar" if expected_type == "scalar" else _WORDS.get(expected_type, expected_type)
     return f"expected {word}, got &{{{_plain(value)}}}"
 
 
@@ -62,11 +63,7 @@ def _go_syntax(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{compact(k)}:{_go_syntax(v)}" for k, v in sorted(value.items()))
         return "map[string]interface {}{" + ", ".join(pairs) + "}"
-    return "interface {}(nil)" if value is None else _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    return go_number(value) if isinstance(value, float) else compact(value)
+    return "interface {}(nil)" if value is None else go_value(value)
 
 
 def _plain(value: Any) -> str:
@@ -77,4 +74,4 @@ def _plain(value: Any) -> str:
         return "[" + " ".join(_plain(x) for x in value) + "]"
     if isinstance(value, dict):
         return "map[" + " ".join(f"{k}:{_plain(v)}" for k, v in sorted(value.items())) + "]"
-    return "<nil>" if value is None else _scalar(value)
+    return "<nil>" if value is None else go_value(value)

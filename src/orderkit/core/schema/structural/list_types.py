@@ -33,43 +33,43 @@ def topology_faults(schema: Schema) -> Iterator[Fault]:
     if schema.get(LIST_TYPE) == "set":
         yield from _set(items)
     if schema.get(LIST_TYPE) in {"set", "map"} and items.get("nullable"):
-        told = f"Forbidden: cannot be nullable when {LIST_TYPE} is {schema[LIST_TYPE]}"
-        yield ".items.nullable", told
+        message = f"Forbidden: cannot be nullable when {LIST_TYPE} is {schema[LIST_TYPE]}"
+        yield ".items.nullable", message
     yield from _keys(schema, items)
 
 
 def _stated_kind(
-    schema: Schema, keyword: str, kind: str, known: tuple[str, ...]
+    schema: Schema, keyword: str, kind: str, allowed_values: tuple[str, ...]
 ) -> Iterator[Fault]:
     if keyword not in schema:
         return
-    told = f"must be {kind} if {keyword} is specified"
+    message = f"must be {kind} if {keyword} is specified"
     if not schema.get("type"):
-        yield ".type", f"Required value: {told}"
+        yield ".type", f"Required value: {message}"
     elif schema["type"] != kind:
-        yield ".type", f"Invalid value: {compact(schema['type'])}: {told}"
-    if schema[keyword] not in known:
-        listed = ", ".join(f'"{name}"' for name in known)
+        yield ".type", f"Invalid value: {compact(schema['type'])}: {message}"
+    if schema[keyword] not in allowed_values:
+        allowed_text = ", ".join(f'"{name}"' for name in allowed_values)
         value = compact(schema[keyword])
-        yield f".{keyword}", f"Unsupported value: {value}: supported values: {listed}"
+        yield f".{keyword}", f"Unsupported value: {value}: supported values: {allowed_text}"
 
 
 def _set(items: Schema) -> Iterator[Fault]:
     """What is in a set is compared as a whole, so it must be atomic."""
-    told = f"must be atomic as item of a list with {LIST_TYPE}=set"
+    message = f"must be atomic as item of a list with {LIST_TYPE}=set"
     if items.get("type") == "array" and items.get(LIST_TYPE, "atomic") != "atomic":
-        yield f".items.{LIST_TYPE}", f"Invalid value: {compact(items[LIST_TYPE])}: {told}"
+        yield f".items.{LIST_TYPE}", f"Invalid value: {compact(items[LIST_TYPE])}: {message}"
     if items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
-        yield f".items.{MAP_TYPE}", f"Invalid value: {compact(items.get(LIST_TYPE))}: {told}"
+        yield f".items.{MAP_TYPE}", f"Invalid value: {compact(items.get(LIST_TYPE))}: {message}"
 
 
 def _keys(schema: Schema, items: Schema) -> Iterator[Fault]:
     keys: list[Any] = schema.get(LIST_MAP_KEYS) or []
     kind = schema.get(LIST_TYPE)
     if keys and kind != "map":
-        told = f"must be map if {LIST_MAP_KEYS} is non-empty"
+        message = f"must be map if {LIST_MAP_KEYS} is non-empty"
         lead = "Required value" if kind is None else f"Invalid value: {compact(kind)}"
-        yield f".{LIST_TYPE}", f"{lead}: {told}"
+        yield f".{LIST_TYPE}", f"{lead}: {message}"
     if kind != "map":
         return
     if not keys:
@@ -77,8 +77,8 @@ def _keys(schema: Schema, items: Schema) -> Iterator[Fault]:
     if "items" not in schema:
         yield ".items", f"Required value: must have a schema if {LIST_TYPE} is map"
     elif items.get("type") != "object":
-        told = f"must be object if parent array's {LIST_TYPE} is map"
-        yield ".items.type", f"Invalid value: {compact(items.get('type') or '')}: {told}"
+        message = f"must be object if parent array's {LIST_TYPE} is map"
+        yield ".items.type", f"Invalid value: {compact(items.get('type') or '')}: {message}"
     else:
         yield from _named_keys(keys, items)
 
@@ -86,14 +86,14 @@ def _keys(schema: Schema, items: Schema) -> Iterator[Fault]:
 def _named_keys(keys: list[Any], items: Schema) -> Iterator[Fault]:
     declared = items.get("properties") or {}
     for index, key in enumerate(keys):
-        listed = f"Invalid value: {compact(keys)}"
+        keys_text = f"Invalid value: {compact(keys)}"
         if key not in declared:
-            yield f".{LIST_MAP_KEYS}", f"{listed}: entries must all be names of item properties"
+            yield f".{LIST_MAP_KEYS}", f"{keys_text}: entries must all be names of item properties"
         elif declared[key].get("type") in {"array", "object"}:
-            told = f"must be a scalar type if parent array's {LIST_TYPE} is map"
-            yield f".items.properties[{key}].type", f'Invalid value: "object": {told}'
+            message = f"must be a scalar type if parent array's {LIST_TYPE} is map"
+            yield f".items.properties[{key}].type", f'Invalid value: "object": {message}'
         elif declared[key].get("nullable"):
-            told = f"this property is in {LIST_MAP_KEYS}, so it cannot be nullable"
-            yield f".items.properties[{key}].nullable", f"Forbidden: {told}"
+            message = f"this property is in {LIST_MAP_KEYS}, so it cannot be nullable"
+            yield f".items.properties[{key}].nullable", f"Forbidden: {message}"
         if key in keys[:index]:
-            yield f".{LIST_MAP_KEYS}", f"{listed}: must not contain duplicate entries"
+            yield f".{LIST_MAP_KEYS}", f"{keys_text}: must not contain duplicate entries"

@@ -107,15 +107,15 @@ def _prune_object(
 ) -> dict[str, Any]:
     kept = {}
     for name, entry in value.items():
-        where = f"{path}.{name}" if path else name
+        field_path = f"{path}.{name}" if path else name
         if schema is not None and schema.get(EMBEDDED) and name in META_FIELDS:
             kept[name] = _copied(entry)
         elif schema is not None and _declares(schema, name):
-            kept[name] = _prune(_child(schema, name), entry, where, dropped)
+            kept[name] = _prune(_child(schema, name), entry, field_path, dropped)
         elif schema is not None and schema.get(PRESERVE):
             kept[name] = _copied(entry)
         else:
-            dropped.append(where)
+            dropped.append(field_path)
     return kept
 
 

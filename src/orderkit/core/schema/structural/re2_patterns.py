@@ -79,10 +79,10 @@ class _Translator:
 
     def translate(self, start: int) -> str:
         self._at = start
-        out = []
+        pieces = []
         while self._at < len(self._pattern):
-            out.append(self._atom() + self._repetition())
-        return "".join(out)
+            pieces.append(self._atom() + self._repetition())
+        return "".join(pieces)
 
     def _atom(self) -> str:
         char = self._pattern[self._at]
@@ -100,27 +100,27 @@ class _Translator:
         return r"\Z" if char == "$" and not self._multiline else char
 
     def _repetition(self) -> str:
-        found = _REPEAT.match(self._pattern, self._at)
-        if not found:
+        match = _REPEAT.match(self._pattern, self._at)
+        if not match:
             return ""
-        if any(int(number) > REPEAT_MAX for number in re.findall("[0-9]+", found.group())):
+        if any(int(number) > REPEAT_MAX for number in re.findall("[0-9]+", match.group())):
             self._refuse(f"repeats more than {REPEAT_MAX} times")
-        self._at = found.end()
+        self._at = match.end()
         lazy = "?" if self._pattern.startswith("?", self._at) else ""
         self._at += len(lazy)
         if _REPEAT.match(self._pattern, self._at):
             self._refuse("repeats a repetition")
-        return found.group() + lazy
+        return match.group() + lazy
 
     def _set(self) -> str:
-        out = ["[^" if self._pattern.startswith("[^", self._at) else "["]
-        self._at += len(out[0])
-        while not self._pattern.startswith("]", self._at) or len(out) == 1:
+        pieces = ["[^" if self._pattern.startswith("[^", self._at) else "["]
+        self._at += len(pieces[0])
+        while not self._pattern.startswith("]", self._at) or len(pieces) == 1:
             if self._at >= len(self._pattern):
                 self._refuse("does not close a bracket")
-            out.append(self._set_item())
+            pieces.append(self._set_item())
         self._at += 1
-        return "".join(out) + "]"
+        return "".join(pieces) + "]"
 
     def _set_item(self) -> str:
         char = self._pattern[self._at]
@@ -155,11 +155,11 @@ class _Translator:
         return POSIX_CLASSES[text[2:-2]]
 
     def _take(self, token: re.Pattern[str], otherwise: str) -> str:
-        found = token.match(self._pattern, self._at)
-        if not found:
+        match = token.match(self._pattern, self._at)
+        if not match:
             self._refuse(otherwise)
-        self._at = found.end()
-        return found.group()
+        self._at = match.end()
+        return match.group()
 
     def _refuse(self, why: str) -> NoReturn:
         raise PatternError(f"{self._pattern!r} {why}; Orderkit cannot evaluate it as RE2 does")

@@ -44,10 +44,10 @@ def _is_date(text: str) -> bool:
 
 def _is_datetime(text: str) -> bool:
     day, mark, time = text.lower().partition("t")
-    found = _TIME.match(time)
-    if not (mark and found and _is_date(day)):
+    match = _TIME.match(time)
+    if not (mark and match and _is_date(day)):
         return False
-    return found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+    return match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
 def _is_address(version: int) -> Callable[[str], bool]:

@@ -43,10 +43,10 @@ def check_schema(schema: object, *, at: str = "") -> list[str]:
     """
     if not isinstance(schema, dict):
         return [_line(at, "Required value: schemas are required")]
-    found = [*_keywords(schema, at), *_level(schema, at, ROOT)]
-    if not found:
-        found = [*_values(schema, at, root=True)]
-    return sorted(found)
+    faults = [*_keywords(schema, at), *_level(schema, at, ROOT)]
+    if not faults:
+        faults = [*_values(schema, at, root=True)]
+    return sorted(faults)
 
 
 def _line(path: str, text: str) -> str:
@@ -59,10 +59,10 @@ def _keywords(schema: Schema, path: str) -> Iterator[str]:
         if name in schema:
             yield _line(f"{path}.{name}", f"Forbidden: {name} is not supported")
     if schema.get("type", "object") not in TYPES:
-        told = ", ".join(f'"{name}"' for name in sorted(TYPES))
+        types = ", ".join(f'"{name}"' for name in sorted(TYPES))
         yield _line(
             f"{path}.type",
-            f"Unsupported value: {compact(schema['type'])}: supported values: {told}",
+            f"Unsupported value: {compact(schema['type'])}: supported values: {types}",
         )
     if schema.get("properties") and schema.get("additionalProperties", True) is not True:
         yield _line(
@@ -76,12 +76,12 @@ def _keywords(schema: Schema, path: str) -> Iterator[str]:
             "becomes quadratic",
         )
     yield from _pattern(schema, path)
-    yield from (_line(f"{path}{where}", told) for where, told in topology_faults(schema))
-    for where, child in _subschemas(schema, path):
+    yield from (_line(f"{path}{step}", fault) for step, fault in topology_faults(schema))
+    for child_path, child in _subschemas(schema, path):
         if isinstance(child, dict):
-            yield from _keywords(child, where)
+            yield from _keywords(child, child_path)
         else:
-            yield _line(where, f"Invalid value: {compact(child)}: must be a schema")
+            yield _line(child_path, f"Invalid value: {compact(child)}: must be a schema")
 
 
 def _pattern(schema: Schema, path: str) -> Iterator[str]:
@@ -90,8 +90,8 @@ def _pattern(schema: Schema, path: str) -> Iterator[str]:
     try:
         compile_pattern(schema["pattern"])
     except (PatternError, TypeError) as error:
-        told = f"must be a valid regular expression, but isn't: {error}"
-        yield _line(f"{path}.pattern", f"Invalid value: {compact(schema['pattern'])}: {told}")
+        message = f"must be a valid regular expression, but isn't: {error}"
+        yield _line(f"{path}.pattern", f"Invalid value: {compact(schema['pattern'])}: {message}")
 
 
 def _children(schema: Schema, path: str) -> Iterator[tuple[str, Any, str]]:
@@ -113,8 +113,8 @@ def _junctors(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _subschemas(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:
-    for where, child, _ in _children(schema, path):
-        yield where, child
+    for child_path, child, _ in _children(schema, path):
+        yield child_path, child
     yield from _junctors(schema, path)
 
 
@@ -123,16 +123,18 @@ def _level(schema: Schema, path: str, level: str) -> Iterator[str]:
     yield from _map_keys(schema, path)
     if level == ROOT:
         yield from _root(schema, path)
-        for where, child in _junctors(schema, path):
-            yield from _undeclared(child, where, schema, path)
-    for where, child, child_level in _children(schema, path):
-        if not (level == ROOT and where == f"{path}.properties[metadata]"):
-            yield from _level(child, where, child_level)
+        for child_path, child in _junctors(schema, path):
+            yield from _undeclared(child, child_path, schema, path)
+    for child_path, child, child_level in _children(schema, path):
+        if not (level == ROOT and child_path == f"{path}.properties[metadata]"):
+            yield from _level(child, child_path, child_level)
     any_of = schema.get("anyOf")
-    for where, child in _junctors(schema, path):
-        pattern_of_int_or_string = any_of == INT_OR_STRING_ANY and ".anyOf[" in where[len(path) :]
+    for junctor_path, child in _junctors(schema, path):
+        pattern_of_int_or_string = (
+            any_of == INT_OR_STRING_ANY and ".anyOf[" in junctor_path[len(path) :]
+        )
         if not (schema.get(INT_OR_STRING) and pattern_of_int_or_string):
-            yield from _nested(child, where)
+            yield from _nested(child, junctor_path)
 
 
 def _own_type(schema: Schema, path: str, level: str) -> Iterator[str]:
@@ -175,8 +177,8 @@ def _root(schema: Schema, path: str) -> Iterator[str]:
     metadata = (schema.get("properties") or {}).get("metadata")
     if isinstance(metadata, dict):
         extra = set(metadata) - {"type", "properties", "description"}
-        named = set(metadata.get("properties") or ()) - {"name", "generateName"}
-        if extra or named:
+        restricted = set(metadata.get("properties") or ()) - {"name", "generateName"}
+        if extra or restricted:
             yield _line(
                 f"{path}.properties[metadata]",
                 "Forbidden: must not specify anything other than name and generateName, but "
@@ -189,25 +191,31 @@ def _nested(schema: Schema, path: str) -> Iterator[str]:
     for name in ONLY_OUTSIDE:
         if name in schema:
             yield _line(f"{path}.{name}", "Forbidden: must be empty to be structural")
-    for where, child in _subschemas(schema, path):
-        yield from _nested(child, where)
+    for child_path, child in _subschemas(schema, path):
+        yield from _nested(child, child_path)
 
 
 def _undeclared(schema: Schema, path: str, outer: Schema, outer_path: str) -> Iterator[str]:
     """Find fields that the root's junctors judge but the root does not declare (not deeper)."""
     declared = outer.get("properties") or {}
     for name, child in (schema.get("properties") or {}).items():
-        where, there = f"{path}.properties[{name}]", f"{outer_path}.properties[{name}]"
+        inner_path, outer_child_path = (
+            f"{path}.properties[{name}]",
+            f"{outer_path}.properties[{name}]",
+        )
         if name in declared:
-            yield from _undeclared(child, where, declared[name], there)
+            yield from _undeclared(child, inner_path, declared[name], outer_child_path)
         else:
-            yield _line(there, f"Required value: because it is defined in {where.lstrip('.')}")
+            yield _line(
+                outer_child_path,
+                f"Required value: because it is defined in {inner_path.lstrip('.')}",
+            )
     if "items" in schema and "items" in outer:
         yield from _undeclared(
             schema["items"], f"{path}.items", outer["items"], f"{outer_path}.items"
         )
-    for where, child in _junctors(schema, path):
-        yield from _undeclared(child, where, outer, outer_path)
+    for child_path, child in _junctors(schema, path):
+        yield from _undeclared(child, child_path, outer, outer_path)
 
 
 def _map_keys(schema: Schema, path: str) -> Iterator[str]:
@@ -232,20 +240,20 @@ def _values(schema: Schema, path: str, *, root: bool = False) -> Iterator[str]:
             yield _line(f"{path}.default", "Forbidden: must not be set at the root")
         yield from _default(schema, f"{path}.default")
     bare = {k: v for k, v in schema.items() if k in {"type", INT_OR_STRING, "nullable", "items"}}
-    for index, allowed in enumerate(schema.get("enum") or ()):
-        if not StructuralValidator(bare).is_valid(allowed):
+    for index, choice in enumerate(schema.get("enum") or ()):
+        if not StructuralValidator(bare).is_valid(choice):
             yield _line(
                 f"{path}.enum[{index}]",
-                f"Invalid value: {compact(allowed)}: must be of type {schema.get('type')}",
+                f"Invalid value: {compact(choice)}: must be of type {schema.get('type')}",
             )
-    for where, child, _ in _children(schema, path):
-        yield from _values(child, where)
+    for child_path, child, _ in _children(schema, path):
+        yield from _values(child, child_path)
 
 
 def _default(schema: Schema, path: str) -> Iterator[str]:
     for problem in problems(schema, schema["default"]):
-        where = f"{path}.{problem.path}" if problem.path else path
-        yield _line(where, problem.message)
+        field_path = f"{path}.{problem.path}" if problem.path else path
+        yield _line(field_path, problem.message)
     wrapped = {"type": "object", "properties": {"default": schema}}
     _, unknown = prune(wrapped, {"default": schema["default"]})
     if unknown:

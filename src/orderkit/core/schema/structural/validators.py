@@ -47,18 +47,18 @@ def _is_integer(_checker: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _type(validator: Any, wanted: str, value: Any, schema: Mapping[str, Any]) -> Errors:
+def _type(validator: Any, expected_type: str, value: Any, schema: Mapping[str, Any]) -> Errors:
     if value is None and schema.get("nullable"):
         return
     if schema.get(INT_OR_STRING):
         return  # its own keyword judges
-    if not validator.is_type(value, wanted):
-        yield ValidationError(f"{type_name(value)} is no {wanted}")
+    if not validator.is_type(value, expected_type):
+        yield ValidationError(f"{type_name(value)} is no {expected_type}")
 
 
-def _int_or_string(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
+def _int_or_string(validator: Any, is_set: bool, value: Any, schema: Mapping[str, Any]) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
     fits = validator.is_type(value, "string") or validator.is_type(value, "integer")
-    if wanted and not fits and not (value is None and schema.get("nullable")):
+    if is_set and not fits and not (value is None and schema.get("nullable")):
         yield ValidationError(f"{type_name(value)} is no integer,string")
 
 
@@ -78,8 +78,8 @@ def _format(validator: Any, name: str, value: Any, _schema: object) -> Errors:
         yield ValidationError(f"is no {name}")
 
 
-def _embedded(validator: Any, wanted: bool, value: Any, _schema: object) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
-    if not wanted or not validator.is_type(value, "object"):
+def _embedded(validator: Any, is_set: bool, value: Any, _schema: object) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
+    if not is_set or not validator.is_type(value, "object"):
         return
     for name in ("apiVersion", "kind"):
         if name not in value:
@@ -91,13 +91,13 @@ def _embedded(validator: Any, wanted: bool, value: Any, _schema: object) -> Erro
 def _list_type(_validator: object, kind: str, value: Any, schema: Mapping[str, Any]) -> Errors:
     if kind not in {"set", "map"} or not isinstance(value, list):
         return
-    seen = set()
+    earlier = set()
     for index, entry in enumerate(value):
         identity = _identity(entry, schema) if kind == "map" else entry
         text = json.dumps(identity, sort_keys=True)
-        if text in seen:
+        if text in earlier:
             yield ValidationError("duplicate", path=(index,), instance=identity)
-        seen.add(text)
+        earlier.add(text)
 
 
 def _identity(entry: Any, schema: Mapping[str, Any]) -> Any:
@@ -146,8 +146,8 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "integer": lambda value: _is_integer(None, value),
     "null": lambda value: value is None,
 }
-_MADE: dict[int, tuple[Mapping[str, Any], Any]] = {}
-_MADE_MOST = 4096
+_CACHE: dict[int, tuple[Mapping[str, Any], Any]] = {}
+_CACHE_MAX = 4096
 
 
 def _is_type(_validator: object, value: Any, type_: str) -> bool:
@@ -173,30 +173,32 @@ def _descend(
 
 def validator_of(schema: Any) -> Any:
     """Return the validator of a schema; schemas are values, nobody changes one that was used."""
-    found = _MADE.get(id(schema))
-    if found is not None:
-        return found[1]
-    if len(_MADE) >= _MADE_MOST:
-        _MADE.clear()
-    made = StructuralValidator(schema)
-    _MADE[id(schema)] = (schema, made)  # holding the schema keeps its id its own
-    return made
+    cached = _CACHE.get(id(schema))
+    if cached is not None:
+        return cached[1]
+    if len(_CACHE) >= _CACHE_MAX:
+        _CACHE.clear()
+    validator = StructuralValidator(schema)
+    _CACHE[id(schema)] = (schema, validator)  # holding the schema keeps its id its own
+    return validator
 
 
 StructuralValidator.is_type = _is_type
 StructuralValidator.descend = _descend
 
 
-def _apply_type(validator: Any, wanted: str, value: Any, schema: Mapping[str, Any]) -> Errors:
+def _apply_type(
+    validator: Any, expected_type: str, value: Any, schema: Mapping[str, Any]
+) -> Errors:
     """Server-side apply takes null everywhere and tells integers from no other number."""
-    wanted = "number" if wanted == "integer" else wanted
-    if value is None or schema.get(INT_OR_STRING) or validator.is_type(value, wanted):
+    expected_type = "number" if expected_type == "integer" else expected_type
+    if value is None or schema.get(INT_OR_STRING) or validator.is_type(value, expected_type):
         return
-    yield ValidationError(f"expected {wanted}")
+    yield ValidationError(f"expected {expected_type}")
 
 
-def _apply_scalar(validator: Any, wanted: bool, value: Any, _schema: object) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
-    if wanted and (validator.is_type(value, "object") or validator.is_type(value, "array")):
+def _apply_scalar(validator: Any, is_set: bool, value: Any, _schema: object) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
+    if is_set and (validator.is_type(value, "object") or validator.is_type(value, "array")):
         yield ValidationError("expected any scalar")
 
 

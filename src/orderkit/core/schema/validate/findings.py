@@ -37,7 +37,7 @@ class Reason(StrEnum):
     """Accepted, and yet hardly what the author of an XRD wanted."""
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """What a finding weighs; the names are SARIF's levels."""
 
     ERROR = "error"
@@ -64,7 +64,7 @@ class Finding:
     """The offending value as JSON, cut; empty if there is none."""
     hint: str = ""
     """The way out, for a person."""
-    severity: Severity = Severity.ERROR
+    severity: FindingSeverity = FindingSeverity.ERROR
     """Only XRDs have findings that are no errors."""
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DefaultedValue:
     """A value that defaulting adds, or replaces if it was a null."""
 
     path: str
@@ -91,7 +91,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ValidationReport:
     """What `Validator.check` says of one object."""
 
     kind: Kind
@@ -99,7 +99,7 @@ class Report:
     findings: tuple[Finding, ...]
     not_evaluated: tuple[Gap, ...]
     """Rules without a verdict: neither passed nor failed. The API server will judge them."""
-    defaulted: tuple[Change, ...]
+    defaulted: tuple[DefaultedValue, ...]
     pruned: tuple[str, ...]
     """Paths of unknown fields; each is a finding too."""
     result: dict[str, Any]

@@ -72,7 +72,7 @@ def rule_of(schema: Mapping[str, Any], message: str) -> str:
 
 
 def _is_about(keyword: str, argument: Any, message: str) -> bool:
-    told = {
+    phrases = {
         "enum": "supported values",
         "pattern": "should match",
         "format": f"must be of type {argument}",
@@ -87,21 +87,21 @@ def _is_about(keyword: str, argument: Any, message: str) -> bool:
         "maxProperties": "Too many",
         "type": f"must be of type {argument}",
     }
-    return told[keyword] in message
+    return phrases[keyword] in message
 
 
-def nearest(name: str, known: Mapping[str, Any]) -> str:
+def nearest(name: str, names: Mapping[str, Any]) -> str:
     """Return the way out of a misspelt name."""
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, names, n=1)
     if near:
         return f"did you mean '{near[0]}'?"
-    return f"fields here: {', '.join(known)}" if known else "no field is declared here"
+    return f"fields here: {', '.join(names)}" if names else "no field is declared here"
 
 
-def way_out(schema: Mapping[str, Any], rule: str) -> str:
+def advice_for(schema: Mapping[str, Any], rule: str) -> str:
     """Return what helps with a field that has a wrong value or none."""
     description = shorten(str(schema.get("description") or ""), limit=160)
     if rule.startswith("enum "):
-        allowed = ", ".join(json.dumps(entry, ensure_ascii=False) for entry in schema["enum"])
-        return f"use one of {allowed}" + (f"; {description}" if description else "")
+        choices = ", ".join(json.dumps(entry, ensure_ascii=False) for entry in schema["enum"])
+        return f"use one of {choices}" + (f"; {description}" if description else "")
     return description

@@ -13,7 +13,7 @@ from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.schema.cel import Gap
 from orderkit.core.schema.validate.findings import Finding
 from orderkit.core.schema.validate.hints import steps_of
-from orderkit.core.yaml.positions import Placed
+from orderkit.core.yaml.positions import LocatedManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Located:
     about: Finding | Gap
 
 
-def located(file: PurePath, placed: Placed, path: str, about: Finding | Gap) -> Located:
+def located(file: PurePath, manifest: LocatedManifest, path: str, about: Finding | Gap) -> Located:
     """Place something at a field of an object, or at the nearest field above it."""
-    mark = placed.find(steps_of(path))
-    line, column = mark or (placed.line, None)
-    return Located(file, line, column, subject_of(placed.manifest), about)
+    mark = manifest.find(steps_of(path))
+    line, column = mark or (manifest.line, None)
+    return Located(file, line, column, subject_of(manifest.manifest), about)
 
 
 def subject_of(manifest: Manifest) -> str:

@@ -15,9 +15,9 @@ from typing import Any
 from orderkit.core.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
 from orderkit.core.schema import structural
 from orderkit.core.schema.cel import BLOCKING, Gap, RuleSet, has_rules
-from orderkit.core.schema.structural import Problem
+from orderkit.core.schema.structural import SchemaProblem
 from orderkit.core.schema.validate import hints
-from orderkit.core.schema.validate.findings import Change, Finding, Reason, Report
+from orderkit.core.schema.validate.findings import DefaultedValue, Finding, Reason, ValidationReport
 from orderkit.core.schema.xrd import crd_for
 
 _REASONS = {
@@ -71,12 +71,12 @@ class Validator:
     def faults(self) -> tuple[tuple[str, str], ...]:
         """Return path in the schema and sentence for each rule the server would refuse."""
         return tuple(
-            (f"{name}: {path.removeprefix('.')}", told)
+            (f"{name}: {path.removeprefix('.')}", message)
             for name, version in self._versions.items()
-            for path, told in version.rules.faults()
+            for path, message in version.rules.faults()
         )
 
-    def check(self, new: Manifest, old: Manifest | None = None) -> Report:
+    def check(self, new: Manifest, old: Manifest | None = None) -> ValidationReport:
         """
         Judge an object, and its change from `old` if given.
 
@@ -95,24 +95,24 @@ class Validator:
         kept, pruned = structural.prune(version.schema, new)
         result = structural.default(version.schema, kept)
         problems = structural.problems(version.schema, result)
-        found = [_unknown(version.schema, new, path) for path in pruned]
-        found += [_structural(version.schema, result, problem) for problem in problems]
-        found += _name_findings(new)
+        findings = [_unknown(version.schema, new, path) for path in pruned]
+        findings += [_structural(version.schema, result, problem) for problem in problems]
+        findings += _name_findings(new)
         gaps: tuple[Gap, ...] = ()
         if not any(problem.reason in BLOCKING for problem in problems):
-            ruled, gaps = _ruled(version, result, old)
-            found += ruled
-        return Report(
+            ruled, gaps = _rule_findings(version, result, old)
+            findings += ruled
+        return ValidationReport(
             kind=kind,
             name=str(metadata(new).get("name") or ""),
-            findings=tuple(sorted(found)),
+            findings=tuple(sorted(findings)),
             not_evaluated=gaps,
             defaulted=tuple(_changes(kept, result, "")),
             pruned=tuple(pruned),
             result=result,
         )
 
-    def _unknown_version(self, kind: Kind, new: Manifest) -> Report:
+    def _unknown_version(self, kind: Kind, new: Manifest) -> ValidationReport:
         finding = Finding(
             "apiVersion",
             Reason.UNKNOWN_VERSION,
@@ -121,7 +121,7 @@ class Validator:
             hint=f"served: {', '.join(f'{self.group}/{name}' for name in self._versions)}",
         )
         name = str(metadata(new).get("name") or "")
-        return Report(kind, name, (finding,), (), (), (), new)
+        return ValidationReport(kind, name, (finding,), (), (), (), new)
 
 
 def _version(version: dict[str, Any]) -> _Version:
@@ -131,21 +131,21 @@ def _version(version: dict[str, Any]) -> _Version:
 
 def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
     parent, _, name = path.rpartition(".")
-    known = hints.schema_at(schema, parent).get("properties") or {}
+    properties = hints.schema_at(schema, parent).get("properties") or {}
     if not parent:
-        known = {**known, "apiVersion": {}, "kind": {}, "metadata": {}}
+        properties = {**properties, "apiVersion": {}, "kind": {}, "metadata": {}}
     return Finding(
         path,
         Reason.UNKNOWN_FIELD,
         f'unknown field "{path}"',
         value=hints.shown(hints.value_at(new, path)),
-        hint=hints.nearest(name, known),
+        hint=hints.nearest(name, properties),
     )
 
 
-def _structural(schema: dict[str, Any], result: Manifest, problem: Problem) -> Finding:
-    here = hints.schema_at(schema, problem.path)
-    rule = hints.rule_of(here, problem.message)
+def _structural(schema: dict[str, Any], result: Manifest, problem: SchemaProblem) -> Finding:
+    field_schema = hints.schema_at(schema, problem.path)
+    rule = hints.rule_of(field_schema, problem.message)
     if problem.reason == "FieldValueRequired":
         rule = "required"
     return Finding(
@@ -154,7 +154,7 @@ def _structural(schema: dict[str, Any], result: Manifest, problem: Problem) -> F
         problem.message,
         rule=rule,
         value=hints.shown(hints.value_at(result, problem.path)),
-        hint=hints.way_out(here, rule),
+        hint=hints.advice_for(field_schema, rule),
     )
 
 
@@ -163,46 +163,46 @@ def _name_findings(new: Manifest) -> Iterator[Finding]:
     if name is None and isinstance(metadata(new).get("generateName"), str):
         return
     if not isinstance(name, str) or not name:
-        told = "Required value: name or generateName is required"
-        yield Finding("metadata.name", Reason.REQUIRED, told, hint="give the object a name")
+        message = "Required value: name or generateName is required"
+        yield Finding("metadata.name", Reason.REQUIRED, message, hint="give the object a name")
     elif len(name) > _NAME_MAX or not _SUBDOMAIN.match(name):
-        told = f'Invalid value: "{name}": must be a lowercase RFC 1123 subdomain'
+        message = f'Invalid value: "{name}": must be a lowercase RFC 1123 subdomain'
         yield Finding(
-            "metadata.name", Reason.NAME, told, "RFC 1123", hints.shown(name), _NAME_WAY_OUT
+            "metadata.name", Reason.NAME, message, "RFC 1123", hints.shown(name), _NAME_WAY_OUT
         )
 
 
-def _ruled(
+def _rule_findings(
     version: _Version, result: Manifest, old: Manifest | None
 ) -> tuple[list[Finding], tuple[Gap, ...]]:
     if not version.ruled:
         return [], ()
     before = structural.default(version.schema, old) if old is not None else None
     verdicts = version.rules.check(result, before)
-    found = []
+    findings = []
     for broken in verdicts.broken:
-        problem, here = broken.problem, hints.schema_at(version.schema, broken.problem.path)
+        problem, field_schema = broken.problem, hints.schema_at(version.schema, broken.problem.path)
         finding = Finding(
             problem.path,
             Reason.TRANSITION if broken.is_transition else Reason.RULE,
             problem.message,
             rule=broken.rule,
             value=hints.shown(hints.value_at(result, problem.path)),
-            hint=hints.way_out(here, ""),
+            hint=hints.advice_for(field_schema, ""),
         )
-        found.append(finding)
-    return found, verdicts.gaps
+        findings.append(finding)
+    return findings, verdicts.gaps
 
 
-def _changes(before: Any, after: Any, path: str) -> Iterator[Change]:
+def _changes(before: Any, after: Any, path: str) -> Iterator[DefaultedValue]:
     """Yield what `after` has and `before` has not."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in after.items():
-            where = f"{path}.{name}" if path else name
+            field_path = f"{path}.{name}" if path else name
             if name not in before or before[name] is None is not value:
-                yield Change(where, value)
+                yield DefaultedValue(field_path, value)
             else:
-                yield from _changes(before[name], value, where)
+                yield from _changes(before[name], value, field_path)
     elif isinstance(before, list) and isinstance(after, list):
-        for index, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _changes(one, other, f"{path}[{index}]")
+        for index, (old_entry, new_entry) in enumerate(zip(before, after, strict=True)):
+            yield from _changes(old_entry, new_entry, f"{path}[{index}]")

@@ -38,7 +38,7 @@ _DESCRIPTIONS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SarifResult:
     """One entry: a reason code or `NOT_EVALUATED`, the text, and where."""
 
     rule: str
@@ -50,7 +50,7 @@ class Result:
 
 
 def sarif(
-    results: Iterable[Result], *, version: str, descriptions: Mapping[str, str] | None = None
+    results: Iterable[SarifResult], *, version: str, descriptions: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """
     Return the log.
@@ -75,17 +75,17 @@ def sarif(
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(result: Result, index: int) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(result.file)}}
+def _result(result: SarifResult, index: int) -> dict[str, Any]:
+    physical_location: dict[str, Any] = {"artifactLocation": {"uri": _uri(result.file)}}
     if result.line is not None:
         column = {} if result.column is None else {"startColumn": result.column}
-        place["region"] = {"startLine": result.line, **column}
+        physical_location["region"] = {"startLine": result.line, **column}
     return {
         "ruleId": result.rule,
         "ruleIndex": index,
         "level": result.level,
         "message": {"text": result.text},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": physical_location}],
     }
 
 

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, dig
-from orderkit.core.schema.validate.findings import Finding, Reason, Severity
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.schema.validate.object_check import Validator
 from orderkit.core.schema.validate.xrd_smells import column_smells, schema_smells
@@ -35,7 +35,7 @@ from orderkit.core.schema.xrd import (
     versions_of,
 )
 from orderkit.core.yaml.manifests import ManifestError
-from orderkit.core.yaml.positions import placed_manifests
+from orderkit.core.yaml.positions import located_manifests
 
 _HINTS = (
     (r"\.default: Unsupported value", "write one of the enum's values as default"),
@@ -66,17 +66,17 @@ _VERSION_PREFIX = re.compile(r"cannot generate CRD for \"[^\"]*\" \"[^\"]*\": ")
 def judge_definition(path: PurePath, data: bytes) -> tuple[Located, ...]:
     """Judge every XRD of a file, in the file's order; other objects are passed by."""
     try:
-        placed = placed_manifests(str(path), data)
+        manifests = located_manifests(str(path), data)
     except ManifestError as error:
         broken = Finding("", Reason.UNREADABLE, error.reason, hint=error.hint)
         return (Located(path, error.line, None, "", broken),)
-    found = [
+    findings = [
         located(path, entry, finding.path, finding)
-        for entry in placed
+        for entry in manifests
         if is_definition(entry.manifest)
         for finding in definition_findings(entry.manifest)
     ]
-    return tuple(sorted(found, key=lambda told: (told.line or 0, told.column or 0)))
+    return tuple(sorted(findings, key=lambda located_: (located_.line or 0, located_.column or 0)))
 
 
 def is_definition(manifest: Manifest) -> bool:
@@ -90,20 +90,20 @@ def is_definition(manifest: Manifest) -> bool:
 
 def definition_findings(xrd: Manifest) -> tuple[Finding, ...]:
     """Return everything there is to say about an XRD, sorted by path."""
-    own = _own_findings(xrd)
-    if any(finding.reason is not Reason.UNKNOWN_FIELD for finding in own):
-        return tuple(sorted(own))
-    found = [*own, *_versions(xrd), *_refusals(xrd), *_cuts(xrd), *_smells(xrd)]
-    return tuple(sorted(set(found)))
+    own_findings = _own_findings(xrd)
+    if any(finding.reason is not Reason.UNKNOWN_FIELD for finding in own_findings):
+        return tuple(sorted(own_findings))
+    findings = [*own_findings, *_versions(xrd), *_refusals(xrd), *_cuts(xrd), *_smells(xrd)]
+    return tuple(sorted(set(findings)))
 
 
 def _own_findings(xrd: Manifest) -> tuple[Finding, ...]:
     """Judge the XRD by its own kind's schema, as the API server does first."""
     version = api_version_of(xrd)
     if version not in ("v1", "v2"):
-        told = f'no matches for kind "{XRD.kind}" in version "{xrd.get("apiVersion")}"'
+        message = f'no matches for kind "{XRD.kind}" in version "{xrd.get("apiVersion")}"'
         hint = f"write apiVersion: {GROUP}/v2"
-        return (Finding("apiVersion", Reason.UNKNOWN_VERSION, told, hint=hint),)
+        return (Finding("apiVersion", Reason.UNKNOWN_VERSION, message, hint=hint),)
     return _validator(version).check(xrd).findings
 
 
@@ -126,16 +126,17 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 def _versions(xrd: Manifest) -> Iterator[Finding]:
     """Exactly one version is referenceable, and it is served."""
-    told = "must have exactly one version marked as storage version"
+    message = "must have exactly one version marked as storage version"
     hint = "Compositions refer to one version: set referenceable: true there and false elsewhere"
     marked = [i for i, version in enumerate(versions_of(xrd)) if version.get("referenceable")]
     if not marked:
-        yield Finding("spec.versions", Reason.BROKEN_SCHEMA, f"Invalid value: {told}", hint=hint)
+        yield Finding("spec.versions", Reason.BROKEN_SCHEMA, f"Invalid value: {message}", hint=hint)
     for index in marked[1:]:
+        first_marked = versions_of(xrd)[marked[0]]["name"]
         yield Finding(
             f"spec.versions[{index}].referenceable",
             Reason.BROKEN_SCHEMA,
-            f"Invalid value: {told}; version {versions_of(xrd)[marked[0]]['name']} is marked too",
+            f"Invalid value: {message}; version {first_marked} is marked too",
             hint=hint,
         )
     if len(marked) == 1 and not versions_of(xrd)[marked[0]].get("served"):
@@ -145,7 +146,7 @@ def _versions(xrd: Manifest) -> Iterator[Finding]:
             "the referenceable version is not served: nobody can write what Compositions read",
             rule="served",
             hint="set served: true",
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
         )
     if not dig(xrd, "spec", "scope", default=None):
         yield Finding(
@@ -155,7 +156,7 @@ def _versions(xrd: Manifest) -> Iterator[Finding]:
             "otherwise",
             rule="scope",
             hint=f"write scope: {_default_scope(xrd)}",
-            severity=Severity.NOTE,
+            severity=FindingSeverity.NOTE,
         )
 
 
@@ -190,8 +191,8 @@ def _hint(line: str) -> str:
 
 def _cuts(xrd: Manifest) -> Iterator[Finding]:
     for cut in cuts(xrd):
-        severity = Severity.ERROR if cut.matters else Severity.NOTE
-        yield Finding(path_of(cut.steps), Reason.CUT, cut.told, hint=cut.hint, severity=severity)
+        severity = FindingSeverity.ERROR if cut.matters else FindingSeverity.NOTE
+        yield Finding(path_of(cut.steps), Reason.CUT, cut.message, hint=cut.hint, severity=severity)
 
 
 def _smells(xrd: Manifest) -> Iterator[Finding]:
@@ -203,8 +204,8 @@ def _smells(xrd: Manifest) -> Iterator[Finding]:
         author = typed(version["schema"]["openAPIV3Schema"])
         yield from schema_smells(author, path_of(schema_steps(index)))
         columns = version.get("additionalPrinterColumns") or []
-        made = crd["spec"]["versions"][index]["schema"]["openAPIV3Schema"]
-        yield from column_smells(columns, made, f"spec.versions[{index}]")
+        crd_schema = crd["spec"]["versions"][index]["schema"]["openAPIV3Schema"]
+        yield from column_smells(columns, crd_schema, f"spec.versions[{index}]")
 
 
 def path_of(steps: tuple[str, ...]) -> str:

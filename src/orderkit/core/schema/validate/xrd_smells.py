@@ -17,7 +17,7 @@ from orderkit.core.schema import structural
 from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
 from orderkit.core.schema.structural.validators import INT_OR_STRING
-from orderkit.core.schema.validate.findings import Finding, Reason, Severity
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
 
 Schema = Mapping[str, Any]
 
@@ -34,10 +34,10 @@ def schema_smells(schema: Schema, at: str) -> Iterator[Finding]:
         schema: The author's, as Crossplane reads it (``core.schema.xrd.typed_schema``).
         at: Path of the schema in its XRD.
     """
-    for part in ("spec", "status"):
-        found = (schema.get("properties") or {}).get(part)
-        if found:
-            yield from _walk(found, f"{at}.properties[{part}]", part, is_part=True)
+    for section in ("spec", "status"):
+        section_schema = (schema.get("properties") or {}).get(section)
+        if section_schema:
+            yield from _walk(section_schema, f"{at}.properties[{section}]", section, is_part=True)
 
 
 def _walk(schema: Schema, path: str, field: str, *, is_part: bool = False) -> Iterator[Finding]:
@@ -46,19 +46,23 @@ def _walk(schema: Schema, path: str, field: str, *, is_part: bool = False) -> It
     if not is_part:
         yield from _empty(schema, path, field)
     for name, child in (schema.get("properties") or {}).items():
-        here, label = f"{path}.properties[{name}]", f"{field}.{name}"
+        child_path, label = f"{path}.properties[{name}]", f"{field}.{name}"
         if name not in (schema.get("required") or ()):
-            yield from _orphans(child, here, label)
-        yield from _walk(child, here, label)
+            yield from _orphans(child, child_path, label)
+        yield from _walk(child, child_path, label)
     for keyword, sign in (("items", "[]"), ("additionalProperties", ".*")):
         if isinstance(schema.get(keyword), Mapping):
             yield from _walk(schema[keyword], f"{path}.{keyword}", f"{field}{sign}")
 
 
 def _unmeant(
-    path: str, message: str, hint: str, severity: Severity = Severity.WARNING, **more: str
+    path: str,
+    message: str,
+    hint: str,
+    severity: FindingSeverity = FindingSeverity.WARNING,
+    **details: str,
 ) -> Finding:
-    return Finding(path, Reason.UNMEANT, message, hint=hint, severity=severity, **more)
+    return Finding(path, Reason.UNMEANT, message, hint=hint, severity=severity, **details)
 
 
 def _orphans(schema: Schema, path: str, field: str) -> Iterator[Finding]:
@@ -127,7 +131,7 @@ def _pattern(schema: Schema, path: str, field: str) -> Iterator[Finding]:
             f"{unlike} means other characters to the API server (RE2) than to forms "
             f"(JavaScript): line ends and spaces beyond ASCII differ in {field}",
             "list the characters that are allowed, if it matters",
-            Severity.NOTE,
+            FindingSeverity.NOTE,
             rule=f"pattern {pattern}",
         )
 
@@ -141,26 +145,26 @@ def column_smells(columns: list[Any], schema: Schema, at: str) -> Iterator[Findi
         at: Path of the version in its XRD.
     """
     for index, column in enumerate(columns):
-        wanted = column.get("jsonPath") if isinstance(column, Mapping) else None
-        if isinstance(wanted, str) and not _exists(wanted, schema):
+        json_path = column.get("jsonPath") if isinstance(column, Mapping) else None
+        if isinstance(json_path, str) and not _exists(json_path, schema):
             yield _unmeant(
                 f"{at}.additionalPrinterColumns[{index}].jsonPath",
-                f"the column {column.get('name')} shows {wanted}, which the schema does not have",
+                f"the column {column.get('name')} shows {json_path}, which the schema lacks",
                 "name a field of spec or status, or declare it",
-                rule=f"jsonPath {wanted}",
+                rule=f"jsonPath {json_path}",
             )
 
 
-def _exists(wanted: str, schema: Schema) -> bool:
+def _exists(json_path: str, schema: Schema) -> bool:
     """Judge plain paths alone; filters and indices are taken for right."""
-    found = _COLUMN_PATH.match(wanted)
-    if found is None:
+    match = _COLUMN_PATH.match(json_path)
+    if match is None:
         return True
-    here = schema["properties"][found[1]]
-    for step in found[2].split(".")[1:]:
-        if here.get(PRESERVE) or "additionalProperties" in here:
+    level = schema["properties"][match[1]]
+    for step in match[2].split(".")[1:]:
+        if level.get(PRESERVE) or "additionalProperties" in level:
             return True
-        if step not in (here.get("properties") or {}):
+        if step not in (level.get("properties") or {}):
             return False
-        here = here["properties"][step]
+        level = level["properties"][step]
     return True

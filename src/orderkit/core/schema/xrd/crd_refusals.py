@@ -70,4 +70,7 @@ def _schema_problems(crd: Manifest) -> Iterator[str]:
         faults = check_schema(schema, at=path)
         yield from faults
         if not faults:
-            yield from (f"{where}: {told}" for where, told in RuleSet(schema).faults(at=path))
+            yield from (
+                f"{field_path}: {message}"
+                for field_path, message in RuleSet(schema).faults(at=path)
+            )

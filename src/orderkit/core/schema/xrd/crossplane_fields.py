@@ -16,8 +16,8 @@ LEGACY = "LegacyCluster"
 """The scope of XRs as they were before Crossplane 2."""
 
 
-def _text(**more: Any) -> dict[str, Any]:
-    return {"type": "string", **more}
+def _text(**keywords: Any) -> dict[str, Any]:
+    return {"type": "string", **keywords}
 
 
 def _map(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -102,8 +102,8 @@ def status_fields(*, legacy: bool) -> dict[str, Any]:
     return fields
 
 
-def _column(name: str, path: str, type_: str = "string", **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": type_, "jsonPath": path, **more}
+def _column(name: str, path: str, type_: str = "string", **keywords: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "jsonPath": path, **keywords}
 
 
 def _state_columns() -> list[dict[str, Any]]:

@@ -51,16 +51,16 @@ def referenceable_version(xrd: Manifest) -> dict[str, Any]:
     Raises:
         BrokenXrdError: No version is referenceable, or several are.
     """
-    found = [version for version in versions_of(xrd) if version.get("referenceable")]
-    if len(found) != 1:
-        told = ", ".join(str(version.get("name")) for version in found) or "none"
+    referenceable = [version for version in versions_of(xrd) if version.get("referenceable")]
+    if len(referenceable) != 1:
+        names = ", ".join(str(version.get("name")) for version in referenceable) or "none"
         raise BrokenXrdError(
             f"{metadata(xrd).get('name')}: must have exactly one version marked as storage "
-            f"version; referenceable: {told}",
+            f"version; referenceable: {names}",
             hint="set referenceable: true on exactly one entry of spec.versions",
             steps=("spec", "versions"),
         )
-    return found[0]
+    return referenceable[0]
 
 
 def xr_kind(xrd: Manifest) -> Kind:

@@ -59,7 +59,7 @@ def crd_for(xrd: Manifest) -> Manifest:
     """
     policy = dig(xrd, "spec", "defaultCompositionUpdatePolicy", default=None) or AUTOMATIC
     scope = scope_of(xrd)
-    made = _Definition(
+    definition = _Definition(
         xrd=xrd,
         names=xrd["spec"].get("names") or {},
         category="composite",
@@ -67,7 +67,7 @@ def crd_for(xrd: Manifest) -> Manifest:
         status_fields=status_fields(legacy=is_legacy(xrd)),
         columns=printer_columns(legacy=is_legacy(xrd)),
     )
-    return _crd(made, scope="Namespaced" if scope == "Namespaced" else "Cluster")
+    return _crd(definition, scope="Namespaced" if scope == "Namespaced" else "Cluster")
 
 
 def claim_crd_for(xrd: Manifest) -> Manifest | None:
@@ -89,7 +89,7 @@ def claim_crd_for(xrd: Manifest) -> Manifest | None:
                 steps=("spec", "claimNames", field),
             )
     policy = dig(xrd, "spec", "defaultCompositeDeletePolicy", default=None) or "Background"
-    made = _Definition(
+    definition = _Definition(
         xrd=xrd,
         names=names,
         category="claim",
@@ -97,7 +97,7 @@ def claim_crd_for(xrd: Manifest) -> Manifest | None:
         status_fields=status_fields(legacy=True),
         columns=claim_columns(),
     )
-    return _crd(made, scope="Namespaced")
+    return _crd(definition, scope="Namespaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +112,17 @@ class _Definition:
     columns: list[dict[str, Any]]
 
 
-def _crd(made: _Definition, *, scope: str) -> Manifest:
-    spec = made.xrd["spec"]
-    group, plural = spec.get("group", ""), made.names.get("plural", "")
-    name = metadata(made.xrd).get("name", "")
+def _crd(definition: _Definition, *, scope: str) -> Manifest:
+    spec = definition.xrd["spec"]
+    group, plural = spec.get("group", ""), definition.names.get("plural", "")
+    name = metadata(definition.xrd).get("name", "")
     crd_spec: dict[str, Any] = {
         "group": group,
-        "names": _names(made),
+        "names": _names(definition),
         "scope": scope,
         "versions": [
-            _version(made, version, index) for index, version in enumerate(versions_of(made.xrd))
+            _version(definition, version, index)
+            for index, version in enumerate(versions_of(definition.xrd))
         ],
     }
     if spec.get("conversion"):
@@ -130,20 +131,20 @@ def _crd(made: _Definition, *, scope: str) -> Manifest:
         "apiVersion": CRD.api_version,
         "kind": CRD.kind,
         "metadata": {
-            "name": name if made.category == "composite" else f"{plural}.{group}",
-            **_inherited(made.xrd),
+            "name": name if definition.category == "composite" else f"{plural}.{group}",
+            **_inherited(definition.xrd),
         },
         "spec": crd_spec,
     }
 
 
-def _names(made: _Definition) -> dict[str, Any]:
-    found = {key: copied(made.names[key]) for key in _NAMES if made.names.get(key)}
+def _names(definition: _Definition) -> dict[str, Any]:
+    names = {key: copied(definition.names[key]) for key in _NAMES if definition.names.get(key)}
     return {
         "plural": "",
         "kind": "",
-        **found,
-        "categories": [*found.get("categories", ()), made.category],
+        **names,
+        "categories": [*names.get("categories", ()), definition.category],
     }
 
 
@@ -167,41 +168,41 @@ def _inherited(xrd: Manifest) -> dict[str, Any]:
     }
 
 
-def _version(made: _Definition, version: dict[str, Any], index: int) -> dict[str, Any]:
+def _version(definition: _Definition, version: dict[str, Any], index: int) -> dict[str, Any]:
     subresources: dict[str, Any] = {"status": {}}
     scale = dig(version, "subresources", "scale", default=None)
     if scale:
         subresources["scale"] = {key: scale[key] for key in _SCALE if scale.get(key)}
     columns = [_column(column) for column in version.get("additionalPrinterColumns") or ()]
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": version.get("name", ""),
         "served": bool(version.get("served")),
         "storage": bool(version.get("referenceable")),
-        "additionalPrinterColumns": [*columns, *copied(made.columns)],
+        "additionalPrinterColumns": [*columns, *copied(definition.columns)],
         "subresources": subresources,
-        "schema": {"openAPIV3Schema": _schema(made, version, index)},
+        "schema": {"openAPIV3Schema": _schema(definition, version, index)},
     }
     if version.get("deprecated"):
-        found["deprecated"] = True
+        entry["deprecated"] = True
     if version.get("deprecationWarning") is not None:
-        found["deprecationWarning"] = version["deprecationWarning"]
-    return found
+        entry["deprecationWarning"] = version["deprecationWarning"]
+    return entry
 
 
 def _column(column: dict[str, Any]) -> dict[str, Any]:
-    found = {key: column[key] for key in _COLUMN if column.get(key)}
-    return {"name": "", "type": "", "jsonPath": "", **found}
+    entries = {key: column[key] for key in _COLUMN if column.get(key)}
+    return {"name": "", "type": "", "jsonPath": "", **entries}
 
 
-def _schema(made: _Definition, version: dict[str, Any], index: int) -> Schema:
-    author = _author_schema(made, version, index)
+def _schema(definition: _Definition, version: dict[str, Any], index: int) -> Schema:
+    author = _author_schema(definition, version, index)
     name_max = dig(author, "properties", "metadata", "properties", "name", "maxLength")
     name = {
         "type": "string",
         "maxLength": NAME_MAX if name_max is None else min(name_max, NAME_MAX),
     }
-    spec = _part(author, "spec", KEPT_IN_SPEC, made.spec_fields)
-    status = _part(author, "status", KEPT_IN_STATUS, made.status_fields)
+    spec = _part(author, "spec", KEPT_IN_SPEC, definition.spec_fields)
+    status = _part(author, "status", KEPT_IN_STATUS, definition.status_fields)
     return {
         "type": "object",
         **{key: author[key] for key in KEPT_AT_TOP if key in author},
@@ -216,9 +217,11 @@ def _schema(made: _Definition, version: dict[str, Any], index: int) -> Schema:
     }
 
 
-def _author_schema(made: _Definition, version: dict[str, Any], index: int) -> Schema:
-    what = "Composite Resource" if made.category == "composite" else "Composite Resource Claim"
-    lead = f'cannot generate CRD for "{what}" "{metadata(made.xrd).get("name")}": '
+def _author_schema(definition: _Definition, version: dict[str, Any], index: int) -> Schema:
+    title = (
+        "Composite Resource" if definition.category == "composite" else "Composite Resource Claim"
+    )
+    lead = f'cannot generate CRD for "{title}" "{metadata(definition.xrd).get("name")}": '
     if not isinstance(dig(version, "schema", "openAPIV3Schema"), dict):
         raise BrokenXrdError(
             f"{lead}custom resource validation cannot be nil",
@@ -233,6 +236,6 @@ def _author_schema(made: _Definition, version: dict[str, Any], index: int) -> Sc
 
 def _part(author: Schema, name: str, kept: tuple[str, ...], ours: Schema) -> Schema:
     theirs = dig(author, "properties", name, default={})
-    found = {key: theirs[key] for key in kept if key in theirs}
-    properties = {**(found.get("properties") or {}), **copied(ours)}
-    return {"type": "object", **found, "properties": properties}
+    kept_schema = {key: theirs[key] for key in kept if key in theirs}
+    properties = {**(kept_schema.get("properties") or {}), **copied(ours)}
+    return {"type": "object", **kept_schema, "properties": properties}

@@ -23,7 +23,7 @@ from orderkit.core.schema.xrd.derived_crds import (
     NAME_MAX,
     schema_steps,
 )
-from orderkit.core.schema.xrd.typed_schema import Reading, Schema, Steps, typed
+from orderkit.core.schema.xrd.typed_schema import Schema, SchemaWalk, Steps, typed
 from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
 
 REMARKS = frozenset(
@@ -76,7 +76,7 @@ class Cut:
 
     steps: Steps
     """Where it stands in the XRD."""
-    told: str
+    message: str
     hint: str
     matters: bool
     """A rule, a default or a field is lost; otherwise only a remark."""
@@ -88,28 +88,28 @@ def cuts(xrd: Manifest) -> tuple[Cut, ...]:
 
     A version whose schema cannot be read at all yields nothing here.
     """
-    found: list[Cut] = []
+    all_cuts: list[Cut] = []
     for index, version in enumerate(versions_of(xrd)):
         author = dig(version, "schema", "openAPIV3Schema", default=None)
         if isinstance(author, Mapping):
-            found += _of_version(xrd, author, schema_steps(index))
-    return tuple(found)
+            all_cuts += _of_version(xrd, author, schema_steps(index))
+    return tuple(all_cuts)
 
 
 def _of_version(xrd: Manifest, author: Mapping[str, Any], at: Steps) -> list[Cut]:
-    reading = Reading()
+    reading = SchemaWalk()
     try:
         schema = typed(author, (), reading)
     except BrokenXrdError:
         return []
-    found = [*_top(schema), *_name(schema), *_parts(schema), *_overridden(xrd, schema)]
-    gone = {cut.steps for cut in found}
-    found += [cut for cut in _lost(reading) if not _below(cut.steps, gone)]
-    return [Cut((*at, *cut.steps), cut.told, cut.hint, cut.matters) for cut in found]
+    version_cuts = [*_top(schema), *_name(schema), *_parts(schema), *_overridden(xrd, schema)]
+    cut_steps = {cut.steps for cut in version_cuts}
+    version_cuts += [cut for cut in _unread_keywords(reading) if not _below(cut.steps, cut_steps)]
+    return [Cut((*at, *cut.steps), cut.message, cut.hint, cut.matters) for cut in version_cuts]
 
 
-def _below(steps: Steps, gone: set[Steps]) -> bool:
-    return any(steps[:length] in gone for length in range(1, len(steps) + 1))
+def _below(steps: Steps, cut_steps: set[Steps]) -> bool:
+    return any(steps[:length] in cut_steps for length in range(1, len(steps) + 1))
 
 
 def _top(schema: Schema) -> Iterator[Cut]:
@@ -142,28 +142,32 @@ def _name(schema: Schema) -> Iterator[Cut]:
         yield Cut((*at, key), f"Crossplane drops {key} of metadata", hint, matters=True)
     for field in meta.get("properties") or {}:
         if field != "name":
-            told = f"Crossplane drops metadata.{field}: of metadata it reads the name's maxLength"
-            yield Cut((*at, "properties", field), told, hint, matters=True)
+            message = (
+                f"Crossplane drops metadata.{field}: of metadata it reads the name's maxLength"
+            )
+            yield Cut((*at, "properties", field), message, hint, matters=True)
     name = dig(meta, "properties", "name", default={})
     for key in set(name) - {"type", "maxLength"} - REMARKS:
-        told = f"Crossplane drops {key} of metadata.name: it reads maxLength alone"
-        yield Cut((*at, "properties", "name", key), told, hint, matters=True)
+        message = f"Crossplane drops {key} of metadata.name: it reads maxLength alone"
+        yield Cut((*at, "properties", "name", key), message, hint, matters=True)
     if name.get("maxLength", 0) > NAME_MAX:
-        told = f"Crossplane cuts maxLength {name['maxLength']} to {NAME_MAX}: names become labels"
-        where = (*at, "properties", "name", "maxLength")
-        yield Cut(where, told, f"write {NAME_MAX} or less", matters=True)
+        message = (
+            f"Crossplane cuts maxLength {name['maxLength']} to {NAME_MAX}: names become labels"
+        )
+        field_steps = (*at, "properties", "name", "maxLength")
+        yield Cut(field_steps, message, f"write {NAME_MAX} or less", matters=True)
 
 
 def _parts(schema: Schema) -> Iterator[Cut]:
-    for part, kept in _PARTS.items():
-        theirs = dig(schema, "properties", part, default={})
+    for section, kept in _PARTS.items():
+        theirs = dig(schema, "properties", section, default={})
         for key in theirs:
             if key in kept or key in _SHAPE:
                 continue
             hint = _PART_HINTS.get(key, "write a rule in x-kubernetes-validations")
             yield Cut(
-                ("properties", part, key),
-                f"Crossplane drops {key} of {part}",
+                ("properties", section, key),
+                f"Crossplane drops {key} of {section}",
                 hint,
                 matters=key not in REMARKS,
             )
@@ -177,26 +181,26 @@ def _overridden(xrd: Manifest, schema: Schema) -> Iterator[Cut]:
     }
     if dig(xrd, "spec", "claimNames", default=None):
         ours["spec"] |= set(claim_fields("Background"))
-    for part, fields in ours.items():
-        for name in dig(schema, "properties", part, "properties", default={}):
+    for section, fields in ours.items():
+        for name in dig(schema, "properties", section, "properties", default={}):
             if name in fields:
                 yield Cut(
-                    ("properties", part, "properties", name),
-                    f"Crossplane replaces {part}.{name} with its own field of that name",
+                    ("properties", section, "properties", name),
+                    f"Crossplane replaces {section}.{name} with its own field of that name",
                     "give the field another name",
                     matters=True,
                 )
 
 
-def _lost(reading: Reading) -> Iterator[Cut]:
+def _unread_keywords(reading: SchemaWalk) -> Iterator[Cut]:
     for steps in reading.unknown:
         keyword = steps[-1]
         remark = keyword in REMARKS or keyword.startswith("x-")
         hint = _UNKNOWN_HINTS.get(keyword, "leave it out, or write a rule")
         if remark:
             hint = "nothing in the cluster sees it; tools that read the XRD do"
-        told = f"Crossplane drops {keyword}: Kubernetes' schemas have no such keyword"
-        yield Cut(steps, told, hint, matters=not remark)
+        message = f"Crossplane drops {keyword}: Kubernetes' schemas have no such keyword"
+        yield Cut(steps, message, hint, matters=not remark)
     for steps, keyword in reading.recased:
-        told = f"Crossplane reads {steps[-1]} as {keyword}; other tools do not"
-        yield Cut(steps, told, f"write {keyword}", matters=True)
+        message = f"Crossplane reads {steps[-1]} as {keyword}; other tools do not"
+        yield Cut(steps, message, f"write {keyword}", matters=True)

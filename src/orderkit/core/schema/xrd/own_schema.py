@@ -44,8 +44,8 @@ def spec_schema(api_version: str) -> Schema:
 
 
 def _object(required: list[str] | None = None, /, **properties: Schema) -> Schema:
-    made: Schema = {"type": "object", "properties": properties}
-    return {**made, "required": required} if required else made
+    schema: Schema = {"type": "object", "properties": properties}
+    return {**schema, "required": required} if required else schema
 
 
 def _list(items: Schema) -> Schema:
@@ -53,8 +53,8 @@ def _list(items: Schema) -> Schema:
 
 
 def _enum(*values: str, default: str = "") -> Schema:
-    made: Schema = {**_TEXT, "enum": list(values)}
-    return {**made, "default": default} if default else made
+    schema: Schema = {**_TEXT, "enum": list(values)}
+    return {**schema, "default": default} if default else schema
 
 
 def _ruled(schema: Schema, *rules: dict[str, str]) -> Schema:
@@ -116,8 +116,8 @@ def _conversion(*, legacy: bool) -> Schema:
     )
     schema = _object(["strategy"], strategy=_TEXT, webhook=webhook)
     rule = "self.strategy == 'Webhook' && has(self.webhook)"
-    told = "Webhook configuration is required when conversion strategy is Webhook"
-    return _ruled(schema, {"rule": rule, "message": told}) if legacy else schema
+    message = "Webhook configuration is required when conversion strategy is Webhook"
+    return _ruled(schema, {"rule": rule, "message": message}) if legacy else schema
 
 
 def _version() -> Schema:
@@ -163,8 +163,8 @@ def _legacy_rules() -> tuple[dict[str, str], ...]:
 
 
 def _modern_rules() -> tuple[dict[str, str], ...]:
-    told = "aren't supported in apiextensions.crossplane.io/v2"
+    message = "aren't supported in apiextensions.crossplane.io/v2"
     return (
-        {"rule": "!has(self.claimNames)", "message": f"Claims {told}"},
-        {"rule": "!has(self.connectionSecretKeys)", "message": f"XR connection secrets {told}"},
+        {"rule": "!has(self.claimNames)", "message": f"Claims {message}"},
+        {"rule": "!has(self.connectionSecretKeys)", "message": f"XR connection secrets {message}"},
     )

@@ -42,7 +42,7 @@ _RULE_TEXTS = ("message", "messageExpression", "fieldPath")
 
 
 @dataclass(slots=True)
-class Reading:
+class SchemaWalk:
     """What was met on the way through a schema."""
 
     unknown: list[Steps] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Reading:
     """Keywords written in another case, and what they are read as."""
 
 
-def typed(author: object, steps: Steps = (), reading: Reading | None = None) -> Schema:
+def typed(author: object, steps: Steps = (), reading: SchemaWalk | None = None) -> Schema:
     """
     Return what Crossplane holds of a schema. The argument is not changed.
 
@@ -62,24 +62,24 @@ def typed(author: object, steps: Steps = (), reading: Reading | None = None) -> 
     Raises:
         BrokenXrdError: An argument has a type that cannot be read.
     """
-    reading = reading if reading is not None else Reading()
+    reading = reading if reading is not None else SchemaWalk()
     if author is None:
         return {}
     if not isinstance(author, Mapping):
         raise _wrong(steps, "a schema")
-    made: Schema = {}
-    for written in sorted(author):
-        keyword = _FOLDED.get(written.lower())
-        here = (*steps, written)
+    schema: Schema = {}
+    for author_keyword in sorted(author):
+        keyword = _FOLDED.get(author_keyword.lower())
+        keyword_steps = (*steps, author_keyword)
         if keyword is None:
-            reading.unknown.append(here)
+            reading.unknown.append(keyword_steps)
             continue
-        if keyword != written:
-            reading.recased.append((here, keyword))
-        value = _READERS[keyword](author[written], here, reading)
+        if keyword != author_keyword:
+            reading.recased.append((keyword_steps, keyword))
+        value = _READERS[keyword](author[author_keyword], keyword_steps, reading)
         if value is not None:
-            made[keyword] = value
-    return made
+            schema[keyword] = value
+    return schema
 
 
 def _wrong(steps: Steps, expected: str) -> BrokenXrdError:
@@ -91,35 +91,35 @@ def _wrong(steps: Steps, expected: str) -> BrokenXrdError:
     )
 
 
-def _text(value: object, steps: Steps, _: Reading) -> object:
+def _text(value: object, steps: Steps, _: SchemaWalk) -> object:
     if value is not None and not isinstance(value, str):
         raise _wrong(steps, "a text")
     return value or None
 
 
-def _kept_text(value: object, steps: Steps, reading: Reading) -> object:
+def _kept_text(value: object, steps: Steps, reading: SchemaWalk) -> object:
     _text(value, steps, reading)
     return value
 
 
-def _flag(value: object, steps: Steps, _: Reading) -> object:
+def _flag(value: object, steps: Steps, _: SchemaWalk) -> object:
     if value is not None and not isinstance(value, bool):
         raise _wrong(steps, "true or false")
     return value or None
 
 
-def _kept_flag(value: object, steps: Steps, reading: Reading) -> object:
+def _kept_flag(value: object, steps: Steps, reading: SchemaWalk) -> object:
     _flag(value, steps, reading)
     return value
 
 
-def _number(value: object, steps: Steps, _: Reading) -> object:
+def _number(value: object, steps: Steps, _: SchemaWalk) -> object:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise _wrong(steps, "a number")
     return value
 
 
-def _count(value: object, steps: Steps, reading: Reading) -> object:
+def _count(value: object, steps: Steps, reading: SchemaWalk) -> object:
     _number(value, steps, reading)
     if isinstance(value, float):
         if not value.is_integer():
@@ -128,7 +128,7 @@ def _count(value: object, steps: Steps, reading: Reading) -> object:
     return value
 
 
-def _any(value: object, _steps: Steps, _: Reading) -> object:
+def _any(value: object, _steps: Steps, _: SchemaWalk) -> object:
     return value
 
 
@@ -138,24 +138,24 @@ def _list(value: object, steps: Steps) -> list[Any]:
     return value or []
 
 
-def _values(value: object, steps: Steps, _: Reading) -> object:
+def _values(value: object, steps: Steps, _: SchemaWalk) -> object:
     return list(_list(value, steps)) or None
 
 
-def _texts(value: object, steps: Steps, reading: Reading) -> object:
-    found = _list(value, steps)
-    for index, entry in enumerate(found):
+def _texts(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    entries = _list(value, steps)
+    for index, entry in enumerate(entries):
         _text(entry, (*steps, str(index)), reading)
-    return [entry or "" for entry in found] or None
+    return [entry or "" for entry in entries] or None
 
 
-def _schema(value: object, steps: Steps, reading: Reading) -> object:
+def _schema(value: object, steps: Steps, reading: SchemaWalk) -> object:
     return None if value is None else typed(value, steps, reading)
 
 
-def _schemas(value: object, steps: Steps, reading: Reading) -> object:
-    found = _list(value, steps)
-    return [typed(v, (*steps, str(i)), reading) for i, v in enumerate(found)] or None
+def _schemas(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    entries = _list(value, steps)
+    return [typed(v, (*steps, str(i)), reading) for i, v in enumerate(entries)] or None
 
 
 def _map(value: object, steps: Steps) -> Mapping[str, Any]:
@@ -164,12 +164,12 @@ def _map(value: object, steps: Steps) -> Mapping[str, Any]:
     return value or {}
 
 
-def _schema_map(value: object, steps: Steps, reading: Reading) -> object:
-    found = _map(value, steps)
-    return {name: typed(v, (*steps, name), reading) for name, v in found.items()} or None
+def _schema_map(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    entries = _map(value, steps)
+    return {name: typed(v, (*steps, name), reading) for name, v in entries.items()} or None
 
 
-def _schema_or_flag(value: object, steps: Steps, reading: Reading) -> object:
+def _schema_or_flag(value: object, steps: Steps, reading: SchemaWalk) -> object:
     if isinstance(value, bool) or value is None:
         return value
     if not isinstance(value, Mapping):
@@ -177,7 +177,7 @@ def _schema_or_flag(value: object, steps: Steps, reading: Reading) -> object:
     return typed(value, steps, reading)
 
 
-def _schema_or_list(value: object, steps: Steps, reading: Reading) -> object:
+def _schema_or_list(value: object, steps: Steps, reading: SchemaWalk) -> object:
     return (
         _schemas(value, steps, reading)
         if isinstance(value, list)
@@ -185,53 +185,53 @@ def _schema_or_list(value: object, steps: Steps, reading: Reading) -> object:
     )
 
 
-def _dependencies(value: object, steps: Steps, reading: Reading) -> object:
-    made = {
+def _dependencies(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    dependencies = {
         name: _texts(v, (*steps, name), reading)
         if isinstance(v, list)
         else typed(v, (*steps, name), reading)
         for name, v in _map(value, steps).items()
     }
-    return made or None
+    return dependencies or None
 
 
-def _documents(value: object, steps: Steps, reading: Reading) -> object:
+def _documents(value: object, steps: Steps, reading: SchemaWalk) -> object:
     if value is None:
         return None
     return _fields(value, steps, reading, {"description": _text, "url": _text})
 
 
-def _rules(value: object, steps: Steps, reading: Reading) -> object:
+def _rules(value: object, steps: Steps, reading: SchemaWalk) -> object:
     readers: dict[str, _Reader] = {
         "rule": _text,
         "reason": _kept_text,
         "optionalOldSelf": _kept_flag,
         **dict.fromkeys(_RULE_TEXTS, _text),
     }
-    made = []
+    rules = []
     for index, entry in enumerate(_list(value, steps)):
         read = _fields(entry, (*steps, str(index)), reading, readers)
-        made.append({"rule": "", **read})
-    return made or None
+        rules.append({"rule": "", **read})
+    return rules or None
 
 
 def _fields(
-    value: object, steps: Steps, reading: Reading, readers: Mapping[str, _Reader]
+    value: object, steps: Steps, reading: SchemaWalk, readers: Mapping[str, _Reader]
 ) -> dict[str, Any]:
     folded = {name.lower(): name for name in readers}
-    made = {}
+    fields = {}
     for name, entry in _map(value, steps).items():
-        known = folded.get(name.lower())
-        if known is None:
+        canonical = folded.get(name.lower())
+        if canonical is None:
             reading.unknown.append((*steps, name))
             continue
-        found = readers[known](entry, (*steps, name), reading)
-        if found is not None:
-            made[known] = found
-    return made
+        value_read = readers[canonical](entry, (*steps, name), reading)
+        if value_read is not None:
+            fields[canonical] = value_read
+    return fields
 
 
-_Reader = Callable[[object, Steps, Reading], object]
+_Reader = Callable[[object, Steps, SchemaWalk], object]
 _READERS: dict[str, _Reader] = {
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(KEPT_TEXTS, _kept_text),

@@ -10,18 +10,18 @@ Called by ``flows.change`` and by ``orderkit edit``. What is refused, and why: d
 """
 
 from orderkit.core.yaml.edit.editing import edit, read_value
-from orderkit.core.yaml.edit.edits import Edit, EditRefusedError, Op, Reason, Step, Value
-from orderkit.core.yaml.edit.stream import LIMITS, Limits
+from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Op, Step, Value
+from orderkit.core.yaml.edit.stream import LIMITS, YamlLimits
 
 __all__ = [
     "LIMITS",
     "Edit",
+    "EditRefusal",
     "EditRefusedError",
-    "Limits",
     "Op",
-    "Reason",
     "Step",
     "Value",
+    "YamlLimits",
     "edit",
     "read_value",
 ]

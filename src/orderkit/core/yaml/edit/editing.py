@@ -10,17 +10,19 @@ from collections import deque
 from collections.abc import Sequence
 
 from orderkit.core.yaml.edit import locating, writing
-from orderkit.core.yaml.edit.draft import Proposal, missing, plan
-from orderkit.core.yaml.edit.edits import Edit, EditRefusedError, Reason, Step, Value
+from orderkit.core.yaml.edit.draft import Proposal, draft_change, missing
+from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Step, Value
 from orderkit.core.yaml.edit.proving import prove
-from orderkit.core.yaml.edit.site import Change, Site
-from orderkit.core.yaml.edit.stream import LIMITS, Limits, Stream, check, decode, read, scan
+from orderkit.core.yaml.edit.site import EditSite, Splicing
+from orderkit.core.yaml.edit.stream import LIMITS, Stream, YamlLimits, check, decode, read, scan
 
 _BOM = b"\xef\xbb\xbf"
 _CHANGES_MAX = 500
 
 
-def edit(data: bytes, edits: Sequence[Edit], *, name: str = "", limits: Limits = LIMITS) -> bytes:
+def edit(
+    data: bytes, edits: Sequence[Edit], *, name: str = "", limits: YamlLimits = LIMITS
+) -> bytes:
     """
     Return the bytes with all edits made, everything else as it was.
 
@@ -37,8 +39,8 @@ def edit(data: bytes, edits: Sequence[Edit], *, name: str = "", limits: Limits =
     try:
         text = decode(data, limits)
         stream = read(text, limits)
-        for wish in edits:
-            stream = _edited(stream, wish, limits)
+        for change in edits:
+            stream = _edited(stream, change, limits)
     except EditRefusedError as error:
         raise error.named(name) from error
     bom = _BOM if data.startswith(_BOM) else b""
@@ -46,7 +48,7 @@ def edit(data: bytes, edits: Sequence[Edit], *, name: str = "", limits: Limits =
 
 
 def read_value(
-    data: bytes, path: Sequence[Step], *, document: int | None = None, limits: Limits = LIMITS
+    data: bytes, path: Sequence[Step], *, document: int | None = None, limits: YamlLimits = LIMITS
 ) -> Value:
     """
     Return the plain data at a path as YAML 1.2 reads it.
@@ -55,24 +57,24 @@ def read_value(
         EditRefusedError: It is not there, or an edit there would be refused too.
     """
     stream = read(decode(data, limits), limits)
-    place = locating.locate(stream, locating.root(stream, document), path)
-    if place.missing:
-        raise missing(stream, place, path)
-    found: Value = locating.data(stream, place.node)
-    return found
+    target = locating.locate(stream, locating.root(stream, document), path)
+    if target.missing:
+        raise missing(stream, target, path)
+    value: Value = locating.data(stream, target.node)
+    return value
 
 
-def _edited(stream: Stream, wish: Edit, limits: Limits) -> Stream:
+def _edited(stream: Stream, edit_: Edit, limits: YamlLimits) -> Stream:
     """Make one edit; a map or list in place of another is several changes."""
-    writing.check(wish.value)
-    todo, changes = deque([wish]), 0
+    writing.check(edit_.value)
+    todo, changes = deque([edit_]), 0
     while todo:
         changes += 1
         if changes > _CHANGES_MAX:
-            raise EditRefusedError(Reason.LIMITS, f"more than {_CHANGES_MAX} changes at once")
+            raise EditRefusedError(EditRefusal.LIMITS, f"more than {_CHANGES_MAX} changes at once")
         if not stream.documents:
             check(stream, limits)
-        step = plan(stream, todo.popleft())
+        step = draft_change(stream, todo.popleft())
         if isinstance(step, Proposal):
             stream = _carried_out(stream, step, limits)
         else:
@@ -80,28 +82,30 @@ def _edited(stream: Stream, wish: Edit, limits: Limits) -> Stream:
     return stream
 
 
-def _carried_out(stream: Stream, proposal: Proposal, limits: Limits) -> Stream:
+def _carried_out(stream: Stream, proposal: Proposal, limits: YamlLimits) -> Stream:
     """Make a change that can be proved; texts of several lines may be written in two ways."""
-    first = Site(stream, proposal.place)
+    first = EditSite(stream, proposal.target)
     try:
         return _proved(stream, proposal.act(first), limits)
     except EditRefusedError as error:
-        if error.code is not Reason.UNPROVED:
+        if error.code is not EditRefusal.UNPROVED:
             raise
-    second = Site(stream, proposal.place, literal=False)
+    second = EditSite(stream, proposal.target, literal=False)
     return _proved(stream, proposal.act(second), limits)
 
 
-def _proved(stream: Stream, change: Change, limits: Limits) -> Stream:
+def _proved(stream: Stream, change: Splicing, limits: YamlLimits) -> Stream:
     text = change.apply(stream.text)
     if len(text) > limits.size_bytes:
-        raise EditRefusedError(Reason.LIMITS, f"would be larger than {limits.size_bytes} bytes")
+        raise EditRefusedError(
+            EditRefusal.LIMITS, f"would be larger than {limits.size_bytes} bytes"
+        )
     try:
         after = scan(text, limits)
     except EditRefusedError as error:
-        if error.code is Reason.LIMITS:
+        if error.code is EditRefusal.LIMITS:
             raise
         message = f"the result would be no good YAML ({error.reason})"
-        raise EditRefusedError(Reason.UNPROVED, message) from error
+        raise EditRefusedError(EditRefusal.UNPROVED, message) from error
     prove(stream, after, change.expected)
     return after

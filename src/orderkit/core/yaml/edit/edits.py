@@ -44,7 +44,7 @@ class Edit:
     document: int | None = None
 
 
-class Reason(StrEnum):
+class EditRefusal(StrEnum):
     """Why an edit was refused: stable codes."""
 
     ALIAS = "alias"
@@ -71,29 +71,29 @@ class Reason(StrEnum):
     WRONG_KIND = "wrong-kind"
 
 
-HINTS: dict[Reason, str] = {
-    Reason.ALIAS: "write the value out where the alias (*name) stands, or edit the anchored value",
-    Reason.AMBIGUOUS_KEY: "put the key in quotes; readers take it for different things",
-    Reason.ANCHOR_IN_USE: "other places repeat this value by *name; write them out first",
-    Reason.BLOCK_SCALAR: "the text does not fit the block's style (| or >); edit it by hand",
-    Reason.COMMENT: "a comment stands between the parts; move it, or edit by hand",
-    Reason.DOCUMENT: "say which document is meant: --document N, counted from 0",
-    Reason.DUPLICATE_KEY: "remove one: readers disagree about which one counts",
-    Reason.EMPTY: "the document holds nothing; write its first key by hand",
-    Reason.ENCODING: "convert the file to UTF-8",
-    Reason.EXPLICIT_KEY: "write 'key: value' instead of '? key'",
-    Reason.LIMITS: "files of this size or depth are not edited; split it",
-    Reason.LINE_BREAK: "end lines with a line feed; escape U+0085, U+2028, U+2029 in quotes",
-    Reason.MERGE_KEY: "the map inherits through '<<'; write the keys out first",
-    Reason.MISSING: "check the path; set adds a key to a map, add an item to a list",
-    Reason.NOT_UNIQUE: "name the item by its index: path[N] with unset",
-    Reason.NOT_YAML: "correct the file first",
-    Reason.PAIR: "write the pair in braces: [{key: value}]",
-    Reason.TABS: "indent with spaces",
-    Reason.TAG: "a tag (!…) gives the value its own meaning; edit it by hand",
-    Reason.UNPROVED: "nothing was changed; edit it by hand, and please report the file",
-    Reason.VALUE: "give text, a number that JSON can hold, true, false, null, a list or a map",
-    Reason.WRONG_KIND: "check the path: keys lead into maps, indexes into lists",
+HINTS: dict[EditRefusal, str] = {
+    EditRefusal.ALIAS: "write the value out where the alias (*name) is, or edit the anchored value",
+    EditRefusal.AMBIGUOUS_KEY: "put the key in quotes; readers take it for different things",
+    EditRefusal.ANCHOR_IN_USE: "other places repeat this value by *name; write them out first",
+    EditRefusal.BLOCK_SCALAR: "the text does not fit the block's style (| or >); edit it by hand",
+    EditRefusal.COMMENT: "a comment stands between the parts; move it, or edit by hand",
+    EditRefusal.DOCUMENT: "say which document is meant: --document N, counted from 0",
+    EditRefusal.DUPLICATE_KEY: "remove one: readers disagree about which one counts",
+    EditRefusal.EMPTY: "the document holds nothing; write its first key by hand",
+    EditRefusal.ENCODING: "convert the file to UTF-8",
+    EditRefusal.EXPLICIT_KEY: "write 'key: value' instead of '? key'",
+    EditRefusal.LIMITS: "files of this size or depth are not edited; split it",
+    EditRefusal.LINE_BREAK: "end lines with a line feed; escape U+0085, U+2028, U+2029 in quotes",
+    EditRefusal.MERGE_KEY: "the map inherits through '<<'; write the keys out first",
+    EditRefusal.MISSING: "check the path; set adds a key to a map, add an item to a list",
+    EditRefusal.NOT_UNIQUE: "name the item by its index: path[N] with unset",
+    EditRefusal.NOT_YAML: "correct the file first",
+    EditRefusal.PAIR: "write the pair in braces: [{key: value}]",
+    EditRefusal.TABS: "indent with spaces",
+    EditRefusal.TAG: "a tag (!…) gives the value its own meaning; edit it by hand",
+    EditRefusal.UNPROVED: "nothing was changed; edit it by hand, and please report the file",
+    EditRefusal.VALUE: "give text, a number that JSON can hold, true, false, null, a list or a map",
+    EditRefusal.WRONG_KIND: "check the path: keys lead into maps, indexes into lists",
 }
 
 
@@ -105,10 +105,10 @@ class EditRefusedError(RefusedError):
     """
 
     def __init__(
-        self, code: Reason, message: str, *, name: str = "", line: int | None = None
+        self, code: EditRefusal, message: str, *, name: str = "", line: int | None = None
     ) -> None:
-        place = f"{name}:{line}" if name and line else name
-        super().__init__(f"{place}: {message}" if place else message, hint=HINTS[code])
+        location = f"{name}:{line}" if name and line else name
+        super().__init__(f"{location}: {message}" if location else message, hint=HINTS[code])
         self.code, self.reason, self.name, self.line = code, message, name, line
 
     def named(self, name: str) -> EditRefusedError:

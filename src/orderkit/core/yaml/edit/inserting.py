@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orderkit.core.yaml.edit import writing
-from orderkit.core.yaml.edit.edits import Reason, Value
-from orderkit.core.yaml.edit.locating import Child
-from orderkit.core.yaml.edit.proving import Expected
-from orderkit.core.yaml.edit.site import Change, Site, Splice
+from orderkit.core.yaml.edit.edits import EditRefusal, Value
+from orderkit.core.yaml.edit.locating import CollectionEntry
+from orderkit.core.yaml.edit.proving import ExpectedEvents
+from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
 
 
-def insert_key(site: Site, name: str, value: Value) -> Change:
+def insert_key(site: EditSite, name: str, value: Value) -> Splicing:
     """
     Add a key at the end of the map that the site's node is.
 
@@ -23,16 +23,18 @@ def insert_key(site: Site, name: str, value: Value) -> Change:
         EditRefusedError: Tabs, a key with ``?``, a block scalar at the text's open end.
     """
     last = site.stream.end(site.node)
-    expected = Expected(last, last, [name, value])
+    expected = ExpectedEvents(last, last, [name, value])
     if site.takes_flow:
         key = writing.key(name, site.style, flow=True)
-        return Change((_in_brackets(site, f"{key}: {writing.flow(value, site.style)}"),), expected)
+        return Splicing(
+            (_in_brackets(site, f"{key}: {writing.flow(value, site.style)}"),), expected
+        )
     column = site.layout.column_of(site.node)
     lines = list(writing.block({name: value}, column, site.block_style))
-    return Change((site.after_line(site.layout.end(site.node), lines),), expected)
+    return Splicing((site.after_line(site.layout.end(site.node), lines),), expected)
 
 
-def insert_item(site: Site, value: Value) -> Change:
+def insert_item(site: EditSite, value: Value) -> Splicing:
     """
     Add an item at the end of the list that the site's node is.
 
@@ -41,39 +43,41 @@ def insert_item(site: Site, value: Value) -> Change:
             pair without braces, a block scalar at the text's open end.
     """
     last = site.stream.end(site.node)
-    expected = Expected(last, last, [value])
-    found = site.children()
-    quote = _quote(site, found)
+    expected = ExpectedEvents(last, last, [value])
+    items = site.children()
+    quote = _quote(site, items)
     if site.takes_flow:
         text = writing.flow(value, replace(site.style, quote=quote))
-        return Change((_in_brackets(site, text),), expected)
+        return Splicing((_in_brackets(site, text),), expected)
     column = site.layout.column_of(site.node)
-    gap = site.layout.gap_after_dash(site.node, found)
+    gap = site.layout.gap_after_dash(site.node, items)
     style = replace(site.block_style, quote=quote)
-    first, *rest = writing.item_lines(value, column + 1 + len(gap), style)
-    lines = [" " * column + "-" + gap + first, *rest]
-    return Change((site.after_line(site.layout.end(site.node), lines),), expected)
+    first, *further_lines = writing.item_lines(value, column + 1 + len(gap), style)
+    lines = [" " * column + "-" + gap + first, *further_lines]
+    return Splicing((site.after_line(site.layout.end(site.node), lines),), expected)
 
 
-def _quote(site: Site, found: list[Child]) -> str:
+def _quote(site: EditSite, items: list[CollectionEntry]) -> str:
     """Return the quotes of the last item: a new text gets them too."""
-    style = site.stream.events[found[-1].value].style if found else ""
+    style = site.stream.events[items[-1].value].style if items else ""
     return style if style in ("'", '"') else ""
 
 
-def _in_brackets(site: Site, text: str) -> Splice:
+def _in_brackets(site: EditSite, text: str) -> Splice:
     """Put an entry behind the last one of a flow map or list."""
-    found, layout = site.children(), site.layout
+    entries, layout = site.children(), site.layout
     if site.text[layout.body(site.node)] not in "[{":
-        raise site.stream.refuse(Reason.PAIR, "a pair without braces takes no more", site.node)
-    if not found:
+        raise site.stream.refuse(EditRefusal.PAIR, "a pair without braces takes no more", site.node)
+    if not entries:
         inside = layout.body(site.node) + 1
         end = site.stream.start(site.stream.end(site.node))
         if site.text[inside:end].strip():
-            raise site.stream.refuse(Reason.COMMENT, "a comment stands in the brackets", site.node)
+            raise site.stream.refuse(
+                EditRefusal.COMMENT, "a comment stands in the brackets", site.node
+            )
         return Splice(inside, end, text)
-    end = layout.entry_end(found[-1])
-    begin = site.stream.start(found[-1].first)
+    end = layout.entry_end(entries[-1])
+    begin = site.stream.start(entries[-1].first)
     lead = site.text[layout.line_start(begin) : begin]
     if lead and not lead.strip(" \t"):
         return Splice(end, end, f",{site.style.newline}{lead}{text}")

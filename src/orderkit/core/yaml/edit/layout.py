@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orderkit.core.yaml.edit.edits import Reason
-from orderkit.core.yaml.edit.locating import Child, Place, children
-from orderkit.core.yaml.edit.stream import Kind, Stream
+from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children
+from orderkit.core.yaml.edit.stream import EventKind, Stream
 from orderkit.core.yaml.edit.writing import Style
 
 _ANCHOR = re.compile(r"&[^\s,\[\]{}]+[ \t]*")
 
 
-class Layout:
+class TextLayout:
     """The geometry of one text."""
 
     def __init__(self, stream: Stream) -> None:
@@ -48,7 +48,7 @@ class Layout:
         """Return where the characters of a node end, without blank lines behind it."""
         at = self._stream.end(node)
         event = self._events[at]
-        while event.kind is Kind.END:
+        while event.kind is EventKind.END:
             if not self.is_silent(at):
                 break  # a bracket
             at -= 1
@@ -60,7 +60,7 @@ class Layout:
     def is_block_scalar(self, at: int) -> bool:
         """Say whether event `at` is a block scalar."""
         event = self._events[at]
-        return event.kind is Kind.SCALAR and event.style in ("|", ">")
+        return event.kind is EventKind.SCALAR and event.style in ("|", ">")
 
     def ends_in_block_scalar(self) -> bool:
         """Say whether the text's last scalar is a block scalar that ends with the text."""
@@ -69,7 +69,7 @@ class Layout:
 
     def last_before(self, at: int) -> int:
         """Return the last event before `at` that has characters: scalar, alias or bracket."""
-        silent = (Kind.END, Kind.OTHER, Kind.DOCUMENT)
+        silent = (EventKind.END, EventKind.OTHER, EventKind.DOCUMENT)
         at -= 1
         while at and self._events[at].kind in silent and self.is_silent(at):
             at -= 1
@@ -97,8 +97,8 @@ class Layout:
         start = self._stream.start(node)
         if self._events[node].anchor is None:
             return start
-        found = _ANCHOR.match(self._text, start)
-        return start + len(found[0].rstrip()) if found else start
+        match = _ANCHOR.match(self._text, start)
+        return start + len(match[0].rstrip()) if match else start
 
     def body(self, node: int) -> int:
         """
@@ -114,19 +114,19 @@ class Layout:
         if event.style == "block":
             first = children(self._stream, node)[0]
             return self.entry_start(node, [first], 0)
-        found = _ANCHOR.match(self._text, start)
-        end = start + len(found[0]) if found else start
-        if found is None or self._text[end : end + 1] in ("#", "!"):
-            raise self._stream.refuse(Reason.ANCHOR_IN_USE, "an anchor stands apart", node)
+        match = _ANCHOR.match(self._text, start)
+        end = start + len(match[0]) if match else start
+        if match is None or self._text[end : end + 1] in ("#", "!"):
+            raise self._stream.refuse(EditRefusal.ANCHOR_IN_USE, "an anchor stands apart", node)
         return min(end, self._stream.stop(node))
 
-    def indicator_end(self, place: Place) -> int:
+    def indicator_end(self, target: NodeLocation) -> int:
         """Return where the colon or the dash in front of the place's node ends."""
-        parent, child = place.parents[-1]
+        parent, child = target.parents[-1]
         if child.key is not None:
             return self._text.index(":", self._stream.stop(child.key)) + 1
-        found = children(self._stream, parent)
-        return self.entry_start(parent, found, found.index(child)) + 1
+        siblings = children(self._stream, parent)
+        return self.entry_start(parent, siblings, siblings.index(child)) + 1
 
     def column_of(self, node: int) -> int:
         """
@@ -135,26 +135,26 @@ class Layout:
         Raises:
             EditRefusedError: There are tabs in front of them.
         """
-        found = children(self._stream, node)
-        start = self.entry_start(node, found, 0)
+        entries = children(self._stream, node)
+        start = self.entry_start(node, entries, 0)
         if "\t" in self._text[self.line_start(start) : start]:
-            raise self._stream.refuse(Reason.TABS, "the lines are indented with tabs", node)
+            raise self._stream.refuse(EditRefusal.TABS, "the lines are indented with tabs", node)
         return self.column(start)
 
-    def entry_start(self, node: int, found: list[Child], at: int) -> int:
+    def entry_start(self, node: int, entries: list[CollectionEntry], at: int) -> int:
         """
         Return where an entry of a block collection begins: at its key or its dash.
 
         Raises:
             EditRefusedError: The key is written with ``?``.
         """
-        child = found[at]
+        child = entries[at]
         start = self._stream.start(child.first)
         if child.key is not None:
             if self._text[self.line_start(start) : start].rstrip().endswith("?"):
-                raise self._stream.refuse(Reason.EXPLICIT_KEY, "the key has a '?'", child.key)
+                raise self._stream.refuse(EditRefusal.EXPLICIT_KEY, "the key has a '?'", child.key)
             return start
-        begin = self.end(found[at - 1].value) if at else self._stream.start(node)
+        begin = self.end(entries[at - 1].value) if at else self._stream.start(node)
         return self._dash_before(begin, start)
 
     def _dash_before(self, begin: int, start: int) -> int:
@@ -162,14 +162,14 @@ class Layout:
         end = start
         while end > begin:
             line = max(self.line_start(end), begin)
-            part = self._text[line:end]
-            stripped = part.lstrip(" ")
+            line_text = self._text[line:end]
+            stripped = line_text.lstrip(" ")
             if stripped.startswith("-"):
-                return line + len(part) - len(stripped)
+                return line + len(line_text) - len(stripped)
             end = line - 1
         return begin
 
-    def entry_end(self, child: Child) -> int:
+    def entry_end(self, child: CollectionEntry) -> int:
         """Return where an entry of a flow collection ends; ``{a}`` has no value there."""
         end = self.end(child.value)
         if child.key is not None and end == self._stream.start(child.value):
@@ -177,11 +177,11 @@ class Layout:
             return self.end(child.key) + len(between.rstrip())
         return end
 
-    def gap_after_dash(self, node: int, found: list[Child]) -> str:
+    def gap_after_dash(self, node: int, items: list[CollectionEntry]) -> str:
         """Return the blanks between the last item and its dash: new items get them too."""
-        at = len(found) - 1
-        dash = self.entry_start(node, found, at) + 1
-        gap = self._text[dash : self._stream.start(found[at].value)]
+        at = len(items) - 1
+        dash = self.entry_start(node, items, at) + 1
+        gap = self._text[dash : self._stream.start(items[at].value)]
         return gap if gap and not gap.strip(" ") else " "
 
     def block_indent(self, node: int) -> int:
@@ -190,7 +190,7 @@ class Layout:
         for line in lines:
             if line.strip():
                 return len(line) - len(line.lstrip(" "))
-        raise self._stream.refuse(Reason.BLOCK_SCALAR, "the block scalar is empty", node)
+        raise self._stream.refuse(EditRefusal.BLOCK_SCALAR, "the block scalar is empty", node)
 
     def style(self, around: Sequence[int]) -> Style:
         """Return how to write on a line near these nodes: line breaks, JSON or not."""
@@ -213,10 +213,10 @@ class Layout:
 
     def _is_json(self, node: int) -> bool:
         event = self._events[node]
-        if event.kind is not Kind.MAP or event.style != "flow":
+        if event.kind is not EventKind.MAP or event.style != "flow":
             return False
         first = self._events[node + 1]
-        return first.kind is Kind.SCALAR and first.style == '"'
+        return first.kind is EventKind.SCALAR and first.style == '"'
 
     def _step(self, nodes: Sequence[int]) -> int:
         """Return by how much maps are indented, from the nearest to the place."""
@@ -232,14 +232,14 @@ class Layout:
                 continue
             for child in children(self._stream, node):
                 if self._is_block_map(child.value):
-                    one = self._key_column(node)
-                    other = self._key_column(child.value)
-                    if other > one:
-                        yield one, other
+                    column = self._key_column(node)
+                    nested_column = self._key_column(child.value)
+                    if nested_column > column:
+                        yield column, nested_column
 
     def _is_block_map(self, node: int) -> bool:
         event = self._events[node]
-        return event.kind is Kind.MAP and event.style == "block"
+        return event.kind is EventKind.MAP and event.style == "block"
 
     def _key_column(self, node: int) -> int:
         return self.column(self._stream.start(node + 1))
@@ -251,7 +251,7 @@ class Layout:
                 continue
             for child in children(self._stream, node):
                 event = self._events[child.value]
-                if event.kind is Kind.LIST and event.style == "block":
+                if event.kind is EventKind.LIST and event.style == "block":
                     dash = self.entry_start(child.value, children(self._stream, child.value), 0)
                     return self.column(dash) - self._key_column(node)
         return 2

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.yaml.edit.edits import EditRefusedError, Reason, Step
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Step
 from orderkit.core.yaml.edit.readers import is_read_alike, read_12
-from orderkit.core.yaml.edit.stream import Event, Kind, Stream
+from orderkit.core.yaml.edit.stream import EventKind, ParserEvent, Stream
 
 _INDEX = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class CollectionEntry:
     """One entry of a collection: events of its key (maps only) and of its value."""
 
     key: int | None
@@ -34,7 +34,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeLocation:
     """
     Where a path leads.
 
@@ -44,7 +44,7 @@ class Place:
 
     node: int
     missing: tuple[Step, ...]
-    parents: tuple[tuple[int, Child], ...]
+    parents: tuple[tuple[int, CollectionEntry], ...]
 
 
 def root(stream: Stream, document: int | None) -> int:
@@ -60,37 +60,37 @@ def root(stream: Stream, document: int | None) -> int:
     if document is not None:
         if not 0 <= document < len(roots):
             raise EditRefusedError(
-                Reason.DOCUMENT, f"has {len(roots)} documents and none with number {document}"
+                EditRefusal.DOCUMENT, f"has {len(roots)} documents and none with number {document}"
             )
         if _is_empty(stream.events[roots[document]]):
-            raise EditRefusedError(Reason.EMPTY, f"document {document} holds nothing")
+            raise EditRefusedError(EditRefusal.EMPTY, f"document {document} holds nothing")
         return roots[document]
     filled = [at for at in roots if not _is_empty(stream.events[at])]
     if len(filled) > 1:
-        raise EditRefusedError(Reason.DOCUMENT, f"has {len(filled)} documents")
+        raise EditRefusedError(EditRefusal.DOCUMENT, f"has {len(filled)} documents")
     if not filled:
-        raise EditRefusedError(Reason.EMPTY, "holds nothing")
+        raise EditRefusedError(EditRefusal.EMPTY, "holds nothing")
     return filled[0]
 
 
-def _is_empty(event: Event) -> bool:
-    return event.kind is Kind.SCALAR and event.plain and not event.value
+def _is_empty(event: ParserEvent) -> bool:
+    return event.kind is EventKind.SCALAR and event.plain and not event.value
 
 
-def children(stream: Stream, at: int) -> list[Child]:
+def children(stream: Stream, at: int) -> list[CollectionEntry]:
     """Return the entries of the map or list that begins at event `at`."""
-    end, found, index = stream.end(at), [], at + 1
-    is_map = stream.events[at].kind is Kind.MAP
+    end, entries, index = stream.end(at), [], at + 1
+    is_map = stream.events[at].kind is EventKind.MAP
     while index < end:
         key = index if is_map else None
         if is_map:
             index = stream.end(index) + 1
-        found.append(Child(key, index))
+        entries.append(CollectionEntry(key, index))
         index = stream.end(index) + 1
-    return found
+    return entries
 
 
-def locate(stream: Stream, start: int, path: Sequence[Step]) -> Place:
+def locate(stream: Stream, start: int, path: Sequence[Step]) -> NodeLocation:
     """
     Follow `path` from the node `start`.
 
@@ -99,33 +99,35 @@ def locate(stream: Stream, start: int, path: Sequence[Step]) -> Place:
             to an index that is not there.
     """
     node = start
-    parents: list[tuple[int, Child]] = []
+    parents: list[tuple[int, CollectionEntry]] = []
     for depth, step in enumerate(path):
-        shown = show_path(path[: depth + 1])
+        path_text = show_path(path[: depth + 1])
         event = stream.events[node]
-        _check_way(stream, node, shown)
-        if event.kind is Kind.MAP:
-            child = find_key(stream, node, str(step), shown)
+        _check_way(stream, node, path_text)
+        if event.kind is EventKind.MAP:
+            child = find_key(stream, node, str(step), path_text)
             if child is None:
-                return Place(node, tuple(path[depth:]), tuple(parents))
-        elif event.kind is Kind.LIST:
-            child = _find_index(stream, node, step, shown)
+                return NodeLocation(node, tuple(path[depth:]), tuple(parents))
+        elif event.kind is EventKind.LIST:
+            child = _find_index(stream, node, step, path_text)
         elif is_null(event):
-            return Place(node, tuple(path[depth:]), tuple(parents))
+            return NodeLocation(node, tuple(path[depth:]), tuple(parents))
         else:
             raise stream.refuse(
-                Reason.WRONG_KIND, f"{shown}: what is above is neither a map nor a list", node
+                EditRefusal.WRONG_KIND,
+                f"{path_text}: what is above is neither a map nor a list",
+                node,
             )
         parents.append((node, child))
         node = child.value
     _check_way(stream, node, show_path(path))
-    return Place(node, (), tuple(parents))
+    return NodeLocation(node, (), tuple(parents))
 
 
-def is_null(event: Event) -> bool:
+def is_null(event: ParserEvent) -> bool:
     """Say whether it is a null to every reader, without an anchor or a tag."""
     return (
-        event.kind is Kind.SCALAR
+        event.kind is EventKind.SCALAR
         and event.plain
         and event.tag is None
         and event.anchor is None
@@ -133,18 +135,20 @@ def is_null(event: Event) -> bool:
     )
 
 
-def _check_way(stream: Stream, node: int, shown: str) -> None:
+def _check_way(stream: Stream, node: int, path_text: str) -> None:
     event = stream.events[node]
-    if event.kind is Kind.ALIAS:
-        raise stream.refuse(Reason.ALIAS, f"{shown}: is the alias *{event.value}", node)
+    if event.kind is EventKind.ALIAS:
+        raise stream.refuse(EditRefusal.ALIAS, f"{path_text}: is the alias *{event.value}", node)
     if event.tag is not None:
-        raise stream.refuse(Reason.TAG, f"{shown}: has the tag {event.tag}", node)
+        raise stream.refuse(EditRefusal.TAG, f"{path_text}: has the tag {event.tag}", node)
     anchor = event.anchor
     if anchor is not None and anchor in stream.aliases:
-        raise stream.refuse(Reason.ANCHOR_IN_USE, f"{shown}: is used elsewhere as *{anchor}", node)
+        raise stream.refuse(
+            EditRefusal.ANCHOR_IN_USE, f"{path_text}: is used elsewhere as *{anchor}", node
+        )
 
 
-def find_key(stream: Stream, node: int, name: str, shown: str) -> Child | None:
+def find_key(stream: Stream, node: int, name: str, path_text: str) -> CollectionEntry | None:
     """
     Return the entry of a key; none if the map has no such key.
 
@@ -155,57 +159,65 @@ def find_key(stream: Stream, node: int, name: str, shown: str) -> Child | None:
     merges = False
     for child in children(stream, node):
         event = stream.events[child.first]
-        if event.kind is Kind.ALIAS:
-            raise stream.refuse(Reason.ALIAS, f"{shown}: a key beside it is an alias", child.first)
-        if event.kind is not Kind.SCALAR:
+        if event.kind is EventKind.ALIAS:
+            raise stream.refuse(
+                EditRefusal.ALIAS, f"{path_text}: a key beside it is an alias", child.first
+            )
+        if event.kind is not EventKind.SCALAR:
             continue
         if event.value == name:
-            _check_key(stream, child.first, shown)
+            _check_key(stream, child.first, path_text)
             return child
         merges = merges or is_merge(event)
     if merges:
-        raise stream.refuse(Reason.MERGE_KEY, f"{shown}: the map inherits through '<<'", node)
+        raise stream.refuse(
+            EditRefusal.MERGE_KEY, f"{path_text}: the map inherits through '<<'", node
+        )
     return None
 
 
-def _check_key(stream: Stream, at: int, shown: str) -> None:
+def _check_key(stream: Stream, at: int, path_text: str) -> None:
     event = stream.events[at]
     if event.tag is not None:
-        raise stream.refuse(Reason.TAG, f"{shown}: the key has a tag", at)
+        raise stream.refuse(EditRefusal.TAG, f"{path_text}: the key has a tag", at)
     if is_merge(event):
-        raise stream.refuse(Reason.MERGE_KEY, f"{shown}: merges another map", at)
+        raise stream.refuse(EditRefusal.MERGE_KEY, f"{path_text}: merges another map", at)
     if event.plain and not is_read_alike(event.value):
-        raise stream.refuse(Reason.AMBIGUOUS_KEY, f"{shown}: not every reader sees this key", at)
+        raise stream.refuse(
+            EditRefusal.AMBIGUOUS_KEY, f"{path_text}: not every reader sees this key", at
+        )
 
 
-def is_merge(event: Event) -> bool:
+def is_merge(event: ParserEvent) -> bool:
     """Say whether a key is ``<<``."""
-    return event.kind is Kind.SCALAR and event.value == "<<" and event.plain
+    return event.kind is EventKind.SCALAR and event.value == "<<" and event.plain
 
 
-def _find_index(stream: Stream, node: int, step: Step, shown: str) -> Child:
+def _find_index(stream: Stream, node: int, step: Step, path_text: str) -> CollectionEntry:
     if not _INDEX.fullmatch(str(step)):
         raise stream.refuse(
-            Reason.WRONG_KIND, f"{shown}: {step!r} is no index, and there is a list", node
+            EditRefusal.WRONG_KIND, f"{path_text}: {step!r} is no index, and there is a list", node
         )
     index = int(step)
-    found = children(stream, node)
-    if not -len(found) <= index < len(found):
-        raise stream.refuse(Reason.MISSING, f"{shown}: the list has {len(found)} items", node)
-    return found[index]
+    items = children(stream, node)
+    if not -len(items) <= index < len(items):
+        raise stream.refuse(
+            EditRefusal.MISSING, f"{path_text}: the list has {len(items)} items", node
+        )
+    return items[index]
 
 
 def show_path(path: Sequence[Step]) -> str:
     """Return a path as a person writes it."""
-    shown = ""
+    text = ""
     for step in path:
         if isinstance(step, int):
-            shown += f"[{step}]"
-        elif step and all(part.isalnum() or part in "_-" for part in step):
-            shown += f".{step}" if shown else step
+            text += f"[{step}]"
+        elif step and all(char.isalnum() or char in "_-" for char in step):
+            text += f".{step}" if text else step
         else:
-            shown += f'["{step}"]'
-    return shown or "the document"
+            text += f'["{step}"]'
+    return text or "the document"
 
 
 def data(stream: Stream, at: int) -> Any:
@@ -216,21 +228,21 @@ def data(stream: Stream, at: int) -> Any:
         EditRefusedError: There is an alias, a tag, a merge key or a key that is no scalar in it.
     """
     event = stream.events[at]
-    if event.kind is Kind.ALIAS:
-        raise stream.refuse(Reason.ALIAS, f"there is the alias *{event.value}", at)
+    if event.kind is EventKind.ALIAS:
+        raise stream.refuse(EditRefusal.ALIAS, f"there is the alias *{event.value}", at)
     if event.tag is not None:
-        raise stream.refuse(Reason.TAG, f"there is the tag {event.tag}", at)
-    if event.kind is Kind.SCALAR:
+        raise stream.refuse(EditRefusal.TAG, f"there is the tag {event.tag}", at)
+    if event.kind is EventKind.SCALAR:
         return read_12(event.value) if event.plain else event.value
-    if event.kind is Kind.LIST:
+    if event.kind is EventKind.LIST:
         return [data(stream, child.value) for child in children(stream, at)]
     return {_key(stream, child.first): data(stream, child.value) for child in children(stream, at)}
 
 
 def _key(stream: Stream, at: int) -> str:
     event = stream.events[at]
-    if event.kind is not Kind.SCALAR:
-        raise stream.refuse(Reason.WRONG_KIND, "a key there is no scalar", at)
+    if event.kind is not EventKind.SCALAR:
+        raise stream.refuse(EditRefusal.WRONG_KIND, "a key there is no scalar", at)
     if is_merge(event):
-        raise stream.refuse(Reason.MERGE_KEY, "the map inherits through '<<'", at)
+        raise stream.refuse(EditRefusal.MERGE_KEY, "the map inherits through '<<'", at)
     return str(event.value)

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from orderkit.core.yaml.edit.edits import EditRefusedError, Reason, Value
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
 from orderkit.core.yaml.edit.readers import agree
-from orderkit.core.yaml.edit.stream import Event, Kind, Stream
+from orderkit.core.yaml.edit.stream import EventKind, ParserEvent, Stream
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedEvents:
     """
     What the events must be: those of `before`, but `wanted` in place of `first` up to `last`.
 
@@ -28,12 +28,12 @@ class Expected:
 
     first: int
     last: int
-    wanted: Sequence[Value]
+    values: Sequence[Value]
     anchor: str | None = None
     """The anchor that the changed node keeps."""
 
 
-def prove(before: Stream, after: Stream, expected: Expected) -> None:
+def prove(before: Stream, after: Stream, expected: ExpectedEvents) -> None:
     """
     Return if the proof holds.
 
@@ -50,29 +50,29 @@ def prove(before: Stream, after: Stream, expected: Expected) -> None:
     ):
         raise _unproved("something else would change too")
     events = iter(middle)
-    if not all(_is(value, events, expected.anchor) for value in expected.wanted):
+    if not all(_is(value, events, expected.anchor) for value in expected.values):
         raise _unproved("readers would not all see the intended value")
     if next(events, None) is not None:
         raise _unproved("more than the intended value would be there")
 
 
 def _unproved(message: str) -> EditRefusedError:
-    return EditRefusedError(Reason.UNPROVED, f"{message}; no proof, no change")
+    return EditRefusedError(EditRefusal.UNPROVED, f"{message}; no proof, no change")
 
 
-def _is(value: Value, events: Iterator[Event], anchor: str | None = None) -> bool:
+def _is(value: Value, events: Iterator[ParserEvent], anchor: str | None = None) -> bool:
     """Take the events of one node and say whether they are `value`."""
     event = next(events, None)
     if event is None or event.anchor != anchor or event.tag is not None:
         return False
-    if event.kind is Kind.SCALAR:
+    if event.kind is EventKind.SCALAR:
         return agree(event.value, value) if event.plain else event.value == value
-    if event.kind is Kind.LIST:
+    if event.kind is EventKind.LIST:
         inside = isinstance(value, list) and all(_is(item, events) for item in value)
-    elif event.kind is Kind.MAP:
+    elif event.kind is EventKind.MAP:
         inside = isinstance(value, dict) and all(
             _is(key, events) and _is(item, events) for key, item in value.items()
         )
     else:
         return False
-    return inside and next(events, None) == Event(Kind.END, event.kind.name.lower())
+    return inside and next(events, None) == ParserEvent(EventKind.END, event.kind.name.lower())

@@ -39,9 +39,9 @@ def is_json(value: object) -> bool:
     return value is not _UNREADABLE and not (isinstance(value, float) and not math.isfinite(value))
 
 
-def same(one: object, other: object) -> bool:
+def same(value: object, other_value: object) -> bool:
     """Compare two scalars with their types: 1, 1.0 and true are three values."""
-    return type(one) is type(other) and one == other
+    return type(value) is type(other_value) and value == other_value
 
 
 @functools.lru_cache(maxsize=4096)
@@ -52,13 +52,13 @@ def readings(text: str) -> tuple[Any, Any, Any]:
 
 def is_read_alike(text: str) -> bool:
     """Say whether all readers see the same in the plain scalar `text`, whatever it is."""
-    first, *others = readings(text)
-    return first is not _UNREADABLE and all(same(first, other) for other in others)
+    first, *other_readings = readings(text)
+    return first is not _UNREADABLE and all(same(first, other) for other in other_readings)
 
 
 def agree(text: str, value: Value) -> bool:
     """Say whether all readers see exactly `value` in the plain scalar `text`."""
-    return all(same(found, value) for found in readings(text))
+    return all(same(reading, value) for reading in readings(text))
 
 
 def read_11(text: str) -> Any:

@@ -7,13 +7,13 @@ stay. Called through ``planning``.
 
 from __future__ import annotations
 
-from orderkit.core.yaml.edit.edits import Reason
-from orderkit.core.yaml.edit.locating import Child
-from orderkit.core.yaml.edit.proving import Expected
-from orderkit.core.yaml.edit.site import Change, Site, Splice
+from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.locating import CollectionEntry
+from orderkit.core.yaml.edit.proving import ExpectedEvents
+from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
 
 
-def remove(site: Site, child: Child) -> Change:
+def remove(site: EditSite, child: CollectionEntry) -> Splicing:
     """
     Take an entry out of the map or list that the site's node is; it is not the only one.
 
@@ -21,24 +21,24 @@ def remove(site: Site, child: Child) -> Change:
         EditRefusedError: A comment stands in between, a key has a ``?``, or a block scalar above
             would swallow what stands behind.
     """
-    expected = Expected(child.first, site.stream.end(child.value) + 1, [])
-    found = site.children()
-    at = found.index(child)
+    expected = ExpectedEvents(child.first, site.stream.end(child.value) + 1, [])
+    entries = site.children()
+    at = entries.index(child)
     if site.takes_flow:
-        return Change((_from_brackets(site, found, at),), expected)
+        return Splicing((_from_brackets(site, entries, at),), expected)
     layout = site.layout
-    start = layout.entry_start(site.node, found, at)
+    start = layout.entry_start(site.node, entries, at)
     line = layout.line_start(start)
     if not site.text[line:start].strip(" "):
         end = layout.next_line(layout.end(child.value))
         _check_above(site, child, start, end)
-        return Change((Splice(line, end, ""),), expected)
-    following = layout.entry_start(site.node, found, at + 1) if at + 1 < len(found) else start
+        return Splicing((Splice(line, end, ""),), expected)
+    following = layout.entry_start(site.node, entries, at + 1) if at + 1 < len(entries) else start
     _check_comments(site, layout.end(child.value), following, child)
-    return Change((Splice(start, following, ""),), expected)
+    return Splicing((Splice(start, following, ""),), expected)
 
 
-def _check_above(site: Site, child: Child, start: int, end: int) -> None:
+def _check_above(site: EditSite, child: CollectionEntry, start: int, end: int) -> None:
     """Refuse if a block scalar above would swallow what stands behind the removed lines."""
     above = site.layout.last_before(child.first)
     if not site.layout.is_block_scalar(above):
@@ -49,27 +49,27 @@ def _check_above(site: Site, child: Child, start: int, end: int) -> None:
     is_blank = not behind.split("\n", 1)[0].strip()
     if column > site.layout.column(start) or (is_blank and site.layout.keeps_blank_lines(above)):
         raise site.stream.refuse(
-            Reason.BLOCK_SCALAR,
+            EditRefusal.BLOCK_SCALAR,
             "what stands behind it would become part of the block scalar above",
             child.first,
         )
 
 
-def _from_brackets(site: Site, found: list[Child], at: int) -> Splice:
+def _from_brackets(site: EditSite, entries: list[CollectionEntry], at: int) -> Splice:
     """Cut an entry out of a flow map or list, with one comma."""
-    child = found[at]
+    child = entries[at]
     start, end = site.stream.start(child.first), site.layout.entry_end(child)
-    if at + 1 < len(found):
-        following = site.stream.start(found[at + 1].first)
+    if at + 1 < len(entries):
+        following = site.stream.start(entries[at + 1].first)
         _check_comments(site, end, following, child)
         return Splice(start, following, "")
-    before = site.layout.entry_end(found[at - 1])
+    before = site.layout.entry_end(entries[at - 1])
     _check_comments(site, before, start, child)
     return Splice(before, end, "")
 
 
-def _check_comments(site: Site, start: int, end: int, child: Child) -> None:
+def _check_comments(site: EditSite, start: int, end: int, child: CollectionEntry) -> None:
     if "#" in site.text[start:end]:
         raise site.stream.refuse(
-            Reason.COMMENT, "a comment stands beside what would be removed", child.first
+            EditRefusal.COMMENT, "a comment stands beside what would be removed", child.first
         )

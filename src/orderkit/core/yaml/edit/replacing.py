@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace as replaced
 
 from orderkit.core.yaml.edit import writing
-from orderkit.core.yaml.edit.edits import EditRefusedError, Reason, Value
-from orderkit.core.yaml.edit.proving import Expected
-from orderkit.core.yaml.edit.site import Change, Site, Splice
-from orderkit.core.yaml.edit.stream import Kind
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
+from orderkit.core.yaml.edit.proving import ExpectedEvents
+from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
+from orderkit.core.yaml.edit.stream import EventKind
 
 
-def replace(site: Site, value: Value) -> Change:
+def replace(site: EditSite, value: Value) -> Splicing:
     """
     Put a value in place of the site's node.
 
@@ -23,8 +23,8 @@ def replace(site: Site, value: Value) -> Change:
         EditRefusedError: The new text does not fit the block scalar's style; tabs; an explicit key.
     """
     event = site.event
-    expected = Expected(site.node, site.stream.end(site.node) + 1, [value], event.anchor)
-    if site.in_flow or not site.place.parents:
+    expected = ExpectedEvents(site.node, site.stream.end(site.node) + 1, [value], event.anchor)
+    if site.in_flow or not site.target.parents:
         splices = [_on_its_line(site, value)]
     elif site.layout.is_block_scalar(site.node):
         splices = _block_scalar(site, value)
@@ -34,14 +34,14 @@ def replace(site: Site, value: Value) -> Change:
         splices = _opened(site, value)
     else:
         splices = [_on_its_line(site, value)]
-    return Change(tuple(splices), expected)
+    return Splicing(tuple(splices), expected)
 
 
-def _on_its_line(site: Site, value: Value) -> Splice:
+def _on_its_line(site: EditSite, value: Value) -> Splice:
     """Replace what stands between the node's marks, in the quotes it has."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     style, event = site.style, site.event
-    if event.kind is Kind.SCALAR and event.style in ("'", '"'):
+    if event.kind is EventKind.SCALAR and event.style in ("'", '"'):
         style = replaced(style, quote=event.style)
     if isinstance(value, dict | list) or site.in_flow:
         text = writing.flow(value, style)
@@ -50,35 +50,35 @@ def _on_its_line(site: Site, value: Value) -> Splice:
     return Splice(start, end, _gap(site, start) + text)
 
 
-def _gap(site: Site, start: int) -> str:
+def _gap(site: EditSite, start: int) -> str:
     """Return what an empty value needs in front of it: a colon in ``{a}``, a blank."""
     if start != site.stream.stop(site.node):
         return ""
-    key = site.place.parents[-1][1].key if site.place.parents else None
+    key = site.target.parents[-1][1].key if site.target.parents else None
     if key is not None and ":" not in site.text[site.layout.end(key) : start]:
         return ": "
     return "" if site.text[start - 1 : start] in (" ", "\t") else " "
 
 
-def _block_scalar(site: Site, value: Value) -> list[Splice]:
+def _block_scalar(site: EditSite, value: Value) -> list[Splice]:
     """Replace a text of ``|`` or ``>``; what stands behind the mark stays on its line."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     head_end = site.layout.line_end(start)
     head = site.text[start:head_end]
     mark = head.split("#")[0].split()[0]
-    rest = head[len(mark) :]
+    behind_mark = head[len(mark) :]
     if isinstance(value, str):
         lines = _lines_of_block_scalar(site, mark, value)
         mark = mark[0] + ("" if value.endswith("\n") else "-")
-        return [Splice(start, end, site.joined([mark + rest, *lines]))]
+        return [Splice(start, end, site.joined([mark + behind_mark, *lines]))]
     if writing.is_block(value):
         lines = list(writing.block(value, _indent(site, value), site.block_style))
-        at = site.layout.indicator_end(site.place)
-        return [Splice(at, end, site.joined([rest.rstrip(), *lines]))]
-    return [Splice(start, end, writing.flow(value, site.style) + rest)]
+        at = site.layout.indicator_end(site.target)
+        return [Splice(at, end, site.joined([behind_mark.rstrip(), *lines]))]
+    return [Splice(start, end, writing.flow(value, site.style) + behind_mark)]
 
 
-def _lines_of_block_scalar(site: Site, mark: str, value: str) -> list[str]:
+def _lines_of_block_scalar(site: EditSite, mark: str, value: str) -> list[str]:
     if any(character.isdigit() for character in mark):
         raise _unfit(site, "the block scalar says its indentation itself")
     text = value
@@ -92,11 +92,11 @@ def _lines_of_block_scalar(site: Site, mark: str, value: str) -> list[str]:
     return lines
 
 
-def _unfit(site: Site, message: str) -> EditRefusedError:
-    return site.stream.refuse(Reason.BLOCK_SCALAR, message, site.node)
+def _unfit(site: EditSite, message: str) -> EditRefusedError:
+    return site.stream.refuse(EditRefusal.BLOCK_SCALAR, message, site.node)
 
 
-def _block(site: Site, value: Value) -> list[Splice]:
+def _block(site: EditSite, value: Value) -> list[Splice]:
     """Replace a map or list of several lines by something of another kind."""
     layout = site.layout
     start, end = layout.body(site.node), layout.end(site.node)
@@ -113,34 +113,34 @@ def _block(site: Site, value: Value) -> list[Splice]:
     return [Splice(at, at, text), Splice(line_end, end, site.below(kept))]
 
 
-def _behind_indicator(site: Site) -> int:
+def _behind_indicator(site: EditSite) -> int:
     """Return where the colon or the dash ends, or the anchor behind it."""
     if site.event.anchor is not None:
         return site.layout.after_anchor(site.node)
-    return site.layout.indicator_end(site.place)
+    return site.layout.indicator_end(site.target)
 
 
-def _own_line_comments(site: Site, at: int, start: int) -> list[str]:
+def _own_line_comments(site: EditSite, at: int, start: int) -> list[str]:
     between = site.text[site.layout.line_end(at) : site.layout.line_start(start)]
     lines = [line.rstrip("\r") for line in between.split("\n")]
     return [line for line in lines if line.strip()]
 
 
-def _opened(site: Site, value: Value) -> list[Splice]:
+def _opened(site: EditSite, value: Value) -> list[Splice]:
     """Replace a value on its line by lines of their own."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
-    if site.place.parents[-1][1].key is None:
+    if site.target.parents[-1][1].key is None:
         gap = _gap(site, start)
         column = site.layout.column(start) + len(gap)
-        first, *rest = writing.item_lines(value, column, site.block_style)
-        return [Splice(start, end, gap + first), site.after_line(end, rest)]
+        first, *further_lines = writing.item_lines(value, column, site.block_style)
+        return [Splice(start, end, gap + first), site.after_line(end, further_lines)]
     lines = writing.block(value, _indent(site, value), site.block_style)
     return [Splice(_behind_indicator(site), end, ""), site.after_line(end, list(lines))]
 
 
-def _indent(site: Site, value: Value) -> int:
+def _indent(site: EditSite, value: Value) -> int:
     """Return the column of a block that becomes the value of the place's key or item."""
-    parent, child = site.place.parents[-1]
+    parent, child = site.target.parents[-1]
     column = site.layout.column_of(parent)
     if child.key is None:
         return column + 2

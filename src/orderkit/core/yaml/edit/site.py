@@ -2,7 +2,7 @@
 A place in a text where something is to be written, with all that decides how.
 
 Gathers the stream, the place, the layout and the style; ``replacing``, ``inserting`` and
-``removing`` turn it and a value into a ``Change``, which ``proving`` then judges.
+``removing`` turn it and a value into a ``Splicing``, which ``proving`` then judges.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from orderkit.core.yaml.edit.edits import Reason
-from orderkit.core.yaml.edit.layout import Layout
-from orderkit.core.yaml.edit.locating import Child, Place, children
-from orderkit.core.yaml.edit.proving import Expected
-from orderkit.core.yaml.edit.stream import Event, Stream
+from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.layout import TextLayout
+from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children
+from orderkit.core.yaml.edit.proving import ExpectedEvents
+from orderkit.core.yaml.edit.stream import ParserEvent, Stream
 from orderkit.core.yaml.edit.writing import Style
 
 
@@ -29,11 +29,11 @@ class Splice:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Splicing:
     """What to splice, and what the events must be afterwards."""
 
     splices: tuple[Splice, ...]
-    expected: Expected
+    expected: ExpectedEvents
 
     def apply(self, text: str) -> str:
         """Return the text with all splices made."""
@@ -44,7 +44,7 @@ class Change:
         return "".join([*parts, text[at:]])
 
 
-class Site:
+class EditSite:
     """
     The node at a place, and how to write there.
 
@@ -52,15 +52,15 @@ class Site:
     become part of a literal block.
     """
 
-    def __init__(self, stream: Stream, place: Place, *, literal: bool = True) -> None:
-        self.stream, self.place, self.node = stream, place, place.node
-        self.text, self.layout = stream.text, Layout(stream)
-        self._around = [*(node for node, _ in place.parents), place.node]
+    def __init__(self, stream: Stream, target: NodeLocation, *, literal: bool = True) -> None:
+        self.stream, self.target, self.node = stream, target, target.node
+        self.text, self.layout = stream.text, TextLayout(stream)
+        self._around = [*(node for node, _ in target.parents), target.node]
         self.style = replace(self.layout.style(self._around), literal=literal)
         self.in_flow = any(stream.events[node].style == "flow" for node in self._around[:-1])
 
     @property
-    def event(self) -> Event:
+    def event(self) -> ParserEvent:
         """The node's first event."""
         return self.stream.events[self.node]
 
@@ -74,7 +74,7 @@ class Site:
         """How to write lines of their own; it takes a look at the whole text."""
         return self.layout.block_style(self.style, self._around)
 
-    def children(self) -> list[Child]:
+    def children(self) -> list[CollectionEntry]:
         """Return the entries of the node."""
         return children(self.stream, self.node)
 
@@ -96,6 +96,6 @@ class Site:
         at = self.layout.line_end(position)
         if lines and at == len(self.text) and self.layout.ends_in_block_scalar():
             raise self.stream.refuse(
-                Reason.BLOCK_SCALAR, "the text ends in a block scalar without a line break", 0
+                EditRefusal.BLOCK_SCALAR, "the text ends in a block scalar without a line break", 0
             )
         return Splice(at, at, self.below(lines))

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from orderkit.core.yaml.edit.edits import EditRefusedError, Reason
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError
 from orderkit.core.yaml.edit.readers import agree, readings
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class YamlLimits:
     """What a file may hold that is edited."""
 
     size_bytes: int = 1_000_000
@@ -29,14 +29,14 @@ class Limits:
     """Also of what the aliases stand for, written out."""
 
 
-LIMITS = Limits()
+LIMITS = YamlLimits()
 
 _NO_TEXT = frozenset(("", *"~0123456789+-.nNyYtTfFoO=<"))
 """How plain scalars begin that a reader may take for something else than text."""
 _AMBIGUOUS_BREAKS = ("\x85", "\u2028", "\u2029")
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """What an event says."""
 
     SCALAR = "a scalar"
@@ -48,7 +48,7 @@ class Kind(Enum):
     OTHER = "an end of a document, or of the stream"
 
 
-class Event(NamedTuple):
+class ParserEvent(NamedTuple):
     """
     One parser event, without its position: equal events say the same.
 
@@ -56,7 +56,7 @@ class Event(NamedTuple):
     resolve the scalar's type themselves.
     """
 
-    kind: Kind
+    kind: EventKind
     value: str = ""
     style: str = ""
     anchor: str | None = None
@@ -69,8 +69,8 @@ class Stream:
     """The events of a text and, once it is checked, how they belong together."""
 
     text: str
-    events: list[Event] = field(default_factory=list)
-    found: list[yaml.Event] = field(default_factory=list)
+    events: list[ParserEvent] = field(default_factory=list)
+    parsed: list[yaml.Event] = field(default_factory=list)
     """The same as the parser gave them, with their marks."""
     ends: dict[int, int] = field(default_factory=dict)
     """Index of a collection's start event to that of its end event."""
@@ -84,25 +84,25 @@ class Stream:
 
     def start(self, at: int) -> int:
         """Return where the characters of event `at` begin."""
-        mark = self.found[at].start_mark
+        mark = self.parsed[at].start_mark
         return mark.index if mark else 0
 
     def stop(self, at: int) -> int:
         """Return where they end; blank lines behind a block scalar belong to it."""
-        mark = self.found[at].end_mark
+        mark = self.parsed[at].end_mark
         return mark.index if mark else 0
 
     def is_block(self, at: int) -> bool:
         """Say whether a map or list written in lines begins at event `at`."""
         return self.events[at].style == "block"
 
-    def refuse(self, code: Reason, message: str, at: int) -> EditRefusedError:
+    def refuse(self, code: EditRefusal, message: str, at: int) -> EditRefusedError:
         """Return a refusal that names the line of event `at`."""
         line = self.text.count("\n", 0, self.start(at)) + 1
         return EditRefusedError(code, message, line=line)
 
 
-def decode(data: bytes, limits: Limits = LIMITS) -> str:
+def decode(data: bytes, limits: YamlLimits = LIMITS) -> str:
     """
     Return the text without its byte order mark.
 
@@ -111,22 +111,22 @@ def decode(data: bytes, limits: Limits = LIMITS) -> str:
             differently.
     """
     if len(data) > limits.size_bytes:
-        raise EditRefusedError(Reason.LIMITS, f"larger than {limits.size_bytes} bytes")
+        raise EditRefusedError(EditRefusal.LIMITS, f"larger than {limits.size_bytes} bytes")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise EditRefusedError(Reason.ENCODING, f"not UTF-8 at byte {error.start}") from error
+        raise EditRefusedError(EditRefusal.ENCODING, f"not UTF-8 at byte {error.start}") from error
     text = text.removeprefix("\ufeff")
     if "\ufeff" in text:
-        raise EditRefusedError(Reason.ENCODING, "has a byte order mark in its midst")
+        raise EditRefusedError(EditRefusal.ENCODING, "has a byte order mark in its midst")
     if any(mark in text for mark in _AMBIGUOUS_BREAKS) or text.count("\r") != text.count("\r\n"):
         raise EditRefusedError(
-            Reason.LINE_BREAK, "ends a line as YAML 1.1 and 1.2 read differently"
+            EditRefusal.LINE_BREAK, "ends a line as YAML 1.1 and 1.2 read differently"
         )
     return text
 
 
-def read(text: str, limits: Limits = LIMITS) -> Stream:
+def read(text: str, limits: YamlLimits = LIMITS) -> Stream:
     """
     Return the events of `text`, checked.
 
@@ -136,7 +136,7 @@ def read(text: str, limits: Limits = LIMITS) -> Stream:
     return check(scan(text, limits), limits)
 
 
-def scan(text: str, limits: Limits = LIMITS) -> Stream:
+def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
     """
     Return the events of `text` as far as the limits allow, nothing said of keys and aliases.
 
@@ -150,28 +150,30 @@ def scan(text: str, limits: Limits = LIMITS) -> Stream:
         mark = error.problem_mark or error.context_mark
         reason = str(error.problem or error.context)
         line = mark.line + 1 if mark else None
-        raise EditRefusedError(Reason.NOT_YAML, f"no readable YAML: {reason}", line=line) from error
+        raise EditRefusedError(
+            EditRefusal.NOT_YAML, f"no readable YAML: {reason}", line=line
+        ) from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
-        raise EditRefusedError(Reason.NOT_YAML, f"no readable YAML: {error}") from error
+        raise EditRefusedError(EditRefusal.NOT_YAML, f"no readable YAML: {error}") from error
     return stream
 
 
-def _take_all(stream: Stream, limits: Limits) -> None:
+def _take_all(stream: Stream, limits: YamlLimits) -> None:
     """Take the parser's events until its end: the one loop whose speed counts."""
     take = yaml.CSafeLoader(stream.text).get_event
-    keep, keep_found = stream.events.append, stream.found.append
-    depth, scalar, make = 0, Kind.SCALAR, Event._make
+    keep, keep_found = stream.events.append, stream.parsed.append
+    depth, scalar, make = 0, EventKind.SCALAR, ParserEvent._make
     for _ in range(limits.events):
-        found: Any = take()
-        kind = found.__class__
-        keep_found(found)
+        parsed: Any = take()
+        kind = parsed.__class__
+        keep_found(parsed)
         if kind is yaml.ScalarEvent:
-            tag, plain = found.tag, found.implicit[0]
-            keep(make((scalar, found.value, found.style or "", found.anchor, tag, plain)))
+            tag, plain = parsed.tag, parsed.implicit[0]
+            keep(make((scalar, parsed.value, parsed.style or "", parsed.anchor, tag, plain)))
             continue
-        event = _OTHERS[kind](found)
+        event = _EVENTS[kind](parsed)
         keep(event)
-        if event.kind is Kind.END:
+        if event.kind is EventKind.END:
             depth -= 1
         elif event.style:
             depth += 1
@@ -183,37 +185,39 @@ def _take_all(stream: Stream, limits: Limits) -> None:
 
 
 def _beyond(stream: Stream, message: str) -> EditRefusedError:
-    return stream.refuse(Reason.LIMITS, message, len(stream.events) - 1)
+    return stream.refuse(EditRefusal.LIMITS, message, len(stream.events) - 1)
 
 
-_STREAM_END = Event(Kind.OTHER, "end")
-_MAP_END, _LIST_END = Event(Kind.END, "map"), Event(Kind.END, "list")
+_STREAM_END = ParserEvent(EventKind.OTHER, "end")
+_MAP_END, _LIST_END = ParserEvent(EventKind.END, "map"), ParserEvent(EventKind.END, "list")
 
 
-def _collection(kind: Kind) -> Callable[[Any], Event]:
-    def taken(found: Any) -> Event:
-        style = "flow" if found.flow_style else "block"
-        return Event(kind, "", style, found.anchor, found.tag)
+def _collection(kind: EventKind) -> Callable[[Any], ParserEvent]:
+    def taken(parsed: Any) -> ParserEvent:
+        style = "flow" if parsed.flow_style else "block"
+        return ParserEvent(kind, "", style, parsed.anchor, parsed.tag)
 
     return taken
 
 
-_OTHERS: dict[type, Callable[[Any], Event]] = {
-    yaml.MappingStartEvent: _collection(Kind.MAP),
-    yaml.SequenceStartEvent: _collection(Kind.LIST),
+_EVENTS: dict[type, Callable[[Any], ParserEvent]] = {
+    yaml.MappingStartEvent: _collection(EventKind.MAP),
+    yaml.SequenceStartEvent: _collection(EventKind.LIST),
     yaml.MappingEndEvent: lambda _: _MAP_END,
     yaml.SequenceEndEvent: lambda _: _LIST_END,
-    yaml.AliasEvent: lambda found: Event(Kind.ALIAS, found.anchor),
-    yaml.DocumentStartEvent: lambda found: Event(
-        Kind.DOCUMENT, f"{found.explicit} {found.version} {found.tags}"
+    yaml.AliasEvent: lambda parsed: ParserEvent(EventKind.ALIAS, parsed.anchor),
+    yaml.DocumentStartEvent: lambda parsed: ParserEvent(
+        EventKind.DOCUMENT, f"{parsed.explicit} {parsed.version} {parsed.tags}"
     ),
-    yaml.DocumentEndEvent: lambda found: Event(Kind.OTHER, f"document {found.explicit}"),
-    yaml.StreamStartEvent: lambda _: Event(Kind.OTHER, "start"),
+    yaml.DocumentEndEvent: lambda parsed: ParserEvent(
+        EventKind.OTHER, f"document {parsed.explicit}"
+    ),
+    yaml.StreamStartEvent: lambda _: ParserEvent(EventKind.OTHER, "start"),
     yaml.StreamEndEvent: lambda _: _STREAM_END,
 }
 
 
-def check(stream: Stream, limits: Limits = LIMITS) -> Stream:
+def check(stream: Stream, limits: YamlLimits = LIMITS) -> Stream:
     """
     Find out how the events belong together, and return the stream.
 
@@ -240,13 +244,13 @@ class _Open:
 class _Checker:
     """Takes events one by one, in their order."""
 
-    def __init__(self, stream: Stream, limits: Limits) -> None:
+    def __init__(self, stream: Stream, limits: YamlLimits) -> None:
         self._stream, self._limits = stream, limits
         self._open: list[_Open] = []
         self._sizes: dict[str, int] = {}
         self._written_out = 0
 
-    def take(self, at: int, event: Event) -> None:
+    def take(self, at: int, event: ParserEvent) -> None:
         """
         Take one event.
 
@@ -254,31 +258,33 @@ class _Checker:
             EditRefusedError: It repeats a key, or is an alias of nothing or of too much.
         """
         kind = event.kind
-        if kind is Kind.SCALAR:
+        if kind is EventKind.SCALAR:
             self._node(event.anchor, 1, event, at)
-        elif kind is Kind.MAP or kind is Kind.LIST:
-            self._open.append(_Open(at, set() if kind is Kind.MAP else None, event.anchor))
-        elif kind is Kind.END:
+        elif kind is EventKind.MAP or kind is EventKind.LIST:
+            self._open.append(_Open(at, set() if kind is EventKind.MAP else None, event.anchor))
+        elif kind is EventKind.END:
             closed = self._open.pop()
             self._stream.ends[closed.start] = at
             self._node(closed.anchor, closed.size, None, at)
-        elif kind is Kind.ALIAS:
+        elif kind is EventKind.ALIAS:
             self._alias(event.value, at)
-        elif kind is Kind.DOCUMENT:
+        elif kind is EventKind.DOCUMENT:
             self._stream.documents.append(at + 1)
             self._sizes = {}
 
     def _alias(self, anchor: str, at: int) -> None:
         if anchor not in self._sizes:
-            raise self._stream.refuse(Reason.NOT_YAML, f"nothing is called &{anchor}", at)
+            raise self._stream.refuse(EditRefusal.NOT_YAML, f"nothing is called &{anchor}", at)
         self._stream.aliases.add(anchor)
         size = self._sizes[anchor]
         self._written_out += size
         if self._written_out > self._limits.events:
-            raise self._stream.refuse(Reason.LIMITS, "the aliases stand for too many nodes", at)
+            raise self._stream.refuse(
+                EditRefusal.LIMITS, "the aliases stand for too many nodes", at
+            )
         self._node(None, size, None, at)
 
-    def _node(self, anchor: str | None, size: int, scalar: Event | None, at: int) -> None:
+    def _node(self, anchor: str | None, size: int, scalar: ParserEvent | None, at: int) -> None:
         """Note a finished node in the collection around it."""
         if anchor is not None:
             self._sizes[anchor] = size
@@ -292,16 +298,20 @@ class _Checker:
             self._key(parent.keys, scalar, at)
         parent.at_key = not parent.at_key
 
-    def _key(self, keys: set[object], scalar: Event, at: int) -> None:
+    def _key(self, keys: set[object], scalar: ParserEvent, at: int) -> None:
         """Note a key, also what each reader takes it for: ``yes`` is ``true`` to some."""
         value = scalar.value
         if value in keys:
-            raise self._stream.refuse(Reason.DUPLICATE_KEY, f"key {value!r} is given twice", at)
+            raise self._stream.refuse(
+                EditRefusal.DUPLICATE_KEY, f"key {value!r} is given twice", at
+            )
         keys.add(value)
         if scalar.plain and value[:1] in _NO_TEXT and not agree(value, value):
-            others = {(reader, type(found), found) for reader, found in enumerate(readings(value))}
-            if keys & others:
+            as_read = {
+                (reader, type(reading), reading) for reader, reading in enumerate(readings(value))
+            }
+            if keys & as_read:
                 raise self._stream.refuse(
-                    Reason.DUPLICATE_KEY, f"key {value!r} equals another one for a reader", at
+                    EditRefusal.DUPLICATE_KEY, f"key {value!r} equals another one for a reader", at
                 )
-            keys |= others
+            keys |= as_read

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from orderkit.core.yaml.edit.edits import EditRefusedError, Reason, Value
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
 from orderkit.core.yaml.edit.readers import agree
 
 _PLAIN = re.compile(r"(?:[^\W_]|[_./+(<$^=;~\\]|-(?=[^\W_]))[^:#]*(?:(?::(?=\S)|(?<=\S)#)[^:#]*)*")
@@ -57,25 +57,25 @@ def check(value: object) -> None:
         level = [child for node in level for child in _checked(node)]
         if not level:
             return
-    raise EditRefusedError(Reason.VALUE, f"the new value has more than {_DEPTH_MAX} levels")
+    raise EditRefusedError(EditRefusal.VALUE, f"the new value has more than {_DEPTH_MAX} levels")
 
 
 def _checked(node: object) -> Iterable[object]:
     """Return what is in a value, the value itself being good."""
     if isinstance(node, dict):
         if not all(isinstance(key, str) for key in node):
-            raise EditRefusedError(Reason.VALUE, "a key of the new value is no text")
+            raise EditRefusedError(EditRefusal.VALUE, "a key of the new value is no text")
         return [*node, *node.values()]
     if isinstance(node, list):
         return node
     if isinstance(node, str):
         _check_text(node)
     elif isinstance(node, float) and not math.isfinite(node):
-        raise EditRefusedError(Reason.VALUE, f"{node} cannot be written as JSON")
+        raise EditRefusedError(EditRefusal.VALUE, f"{node} cannot be written as JSON")
     elif isinstance(node, int) and not _INT_MIN <= node <= _UINT_MAX:
-        raise EditRefusedError(Reason.VALUE, f"{node} has more than 64 bits")
+        raise EditRefusedError(EditRefusal.VALUE, f"{node} has more than 64 bits")
     elif node is not None and not isinstance(node, int | float):
-        raise EditRefusedError(Reason.VALUE, f"{type(node).__name__} is no YAML value")
+        raise EditRefusedError(EditRefusal.VALUE, f"{type(node).__name__} is no YAML value")
     return ()
 
 
@@ -83,7 +83,7 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise EditRefusedError(Reason.VALUE, "the new value has half a character") from error
+        raise EditRefusedError(EditRefusal.VALUE, "the new value has half a character") from error
 
 
 def scalar(value: Value, style: Style, *, flow: bool) -> str:
@@ -141,10 +141,10 @@ def key(text: str, style: Style, *, flow: bool) -> str:
     Raises:
         EditRefusedError: It is longer than parsers look for a key's colon.
     """
-    written = scalar(text, style, flow=flow)
-    if len(written) > _KEY_MAX:
-        raise EditRefusedError(Reason.VALUE, f"a key of more than {_KEY_MAX} characters")
-    return written
+    key_text = scalar(text, style, flow=flow)
+    if len(key_text) > _KEY_MAX:
+        raise EditRefusedError(EditRefusal.VALUE, f"a key of more than {_KEY_MAX} characters")
+    return key_text
 
 
 def flow(value: Value, style: Style) -> str:
@@ -185,9 +185,9 @@ def _entry(head: str, value: Value, indent: int, style: Style) -> Iterator[str]:
         deeper = style.list_offset if isinstance(value, list) else style.step
         yield from block(value, indent + deeper, style)
     elif isinstance(value, str) and "\n" in value:
-        first, *rest = inline(value, indent + style.step, style)
+        first, *further_lines = inline(value, indent + style.step, style)
         yield f"{head} {first}"
-        yield from rest
+        yield from further_lines
     else:
         yield (
             f"{head} {flow(value, style)}"

@@ -14,25 +14,25 @@ from orderkit.flows.install.bootstrapping.bootstrap_run import (
     plan,
     steps_of,
 )
-from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
+from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapRequest,
+    BootstrapStep,
     Look,
     RepositoryAccess,
-    Step,
     StepDone,
-    Verdict,
+    StepVerdict,
 )
 
 __all__ = [
     "BootstrapRequest",
+    "BootstrapStep",
     "Bootstrapped",
     "Look",
-    "ProbeWanted",
+    "ProbeRequest",
     "RepositoryAccess",
-    "Step",
     "StepDone",
-    "Verdict",
+    "StepVerdict",
     "bootstrap",
     "plan",
     "steps_of",

@@ -28,10 +28,10 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.install.bootstrapping.steps import (
     SETTINGS_FOLDER,
+    BootstrapContext,
     Look,
     Say,
-    Site,
-    Verdict,
+    StepVerdict,
     holds,
 )
 from orderkit.flows.platform import Platform, get_object
@@ -41,20 +41,20 @@ _MANAGER = "argocd-controller"
 """Under this name Argo CD 3.x applies server-side."""
 
 
-def wanted_settings(site: Site) -> dict[str, str]:
+def wanted_settings(site: BootstrapContext) -> dict[str, str]:
     """Return the entries of argocd-cm that the pack asks for."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for manifest in site.manifests(SETTINGS_FOLDER):
         if ObjectKey.of(manifest) == ARGOCD_CM:
-            found |= manifest.get("data") or {}
-    return found
+            settings |= manifest.get("data") or {}
+    return settings
 
 
-def unforced(platform: Platform, wanted: dict[str, str]) -> Sequence[str]:
+def unforced(platform: Platform, settings: dict[str, str]) -> Sequence[str]:
     """Return the entries that argocd-cm lacks or has otherwise, sorted."""
     live = dig(get_object(platform, ARGOCD_CM) or {}, "data", default={}) or {}
     return sorted(
-        key for key, value in wanted.items() if str(live.get(key, "")).strip() != value.strip()
+        key for key, value in settings.items() if str(live.get(key, "")).strip() != value.strip()
     )
 
 
@@ -62,25 +62,27 @@ def unforced(platform: Platform, wanted: dict[str, str]) -> Sequence[str]:
 class SettingsStep:
     """The settings are in force before anything is delivered."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "settings"
 
     def look(self) -> Look:
         live = get_object(self.site.platform, ARGOCD_CM)
         if live is None:
-            return Look(Verdict.CREATE, "ConfigMap argocd/argocd-cm")
-        left = [m for m in self._objects() if not _is_so(self.site.platform, m)]
-        if not left:
-            return Look(Verdict.DONE, "tracking and health checks are in force")
+            return Look(StepVerdict.CREATE, "ConfigMap argocd/argocd-cm")
+        unapplied = [m for m in self._objects() if not _is_so(self.site.platform, m)]
+        if not unapplied:
+            return Look(StepVerdict.DONE, "tracking and health checks are in force")
         keys = unforced(self.site.platform, wanted_settings(self.site))
-        return Look(Verdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _names(left))
+        return Look(
+            StepVerdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _names(unapplied)
+        )
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         before = self.look()
         platform = self.site.platform
         if get_object(platform, ObjectKey(NAMESPACE, ARGOCD_NAMESPACE)) is None:
             platform.cluster.apply(_namespace(), owner=OWNER)
-        if before.verdict is not Verdict.DONE:
+        if before.verdict is not StepVerdict.DONE:
             for manifest in self._objects():
                 platform.cluster.apply(manifest, owner=_MANAGER)
         return before
@@ -97,40 +99,40 @@ class SettingsStep:
 class InForceStep:
     """After everything is delivered nobody has taken the settings back."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "in force"
 
     def look(self) -> Look:
         keys = unforced(self.site.platform, wanted_settings(self.site))
         if keys:
-            return Look(Verdict.WAIT, f"argocd-cm: {', '.join(keys)}", reverted_by(self.site))
-        return Look(Verdict.DONE, "argocd-cm is as the pack asks")
+            return Look(StepVerdict.WAIT, f"argocd-cm: {', '.join(keys)}", reverted_by(self.site))
+        return Look(StepVerdict.DONE, "argocd-cm is as the pack asks")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
-        found = self.look()
-        if found.verdict is not Verdict.DONE:
+        look = self.look()
+        if look.verdict is not StepVerdict.DONE:
             raise IncompleteError(
-                f"Argo CD's settings were overwritten after we wrote them: {found.detail}",
-                hint=found.advice,
+                f"something overwrote Argo CD's settings: {look.detail}",
+                hint=look.advice,
             )
-        return found
+        return look
 
 
-def reverted_by(site: Site) -> str:
+def reverted_by(site: BootstrapContext) -> str:
     """Say who else delivers argocd-cm, and what helps."""
     live = get_object(site.platform, ARGOCD_CM) or {}
     tracker = annotations_of(live).get(TRACKING_ID, "").partition(":")[0]
     if tracker and tracker != "argocd-settings":
         return (
             f"Application '{tracker}' delivers argocd-cm too: "
-            "put these entries into what it delivers (docs/bootstrap.md)"
+            "add these entries to its source (docs/bootstrap.md)"
         )
-    return "repeat 'orderkit bootstrap'; if it comes back, find who writes argocd-cm"
+    return "repeat 'orderkit bootstrap'; if it happens again, find out what writes argocd-cm"
 
 
-def _is_so(platform: Platform, wanted: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(wanted))
-    return live is not None and holds(live, wanted)
+def _is_so(platform: Platform, manifest: Manifest) -> bool:
+    live = get_object(platform, ObjectKey.of(manifest))
+    return live is not None and holds(live, manifest)
 
 
 def _names(manifests: Sequence[Manifest]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import metadata
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 from orderkit.flows.install.bootstrapping import idpbuilder_steps
 from orderkit.flows.install.bootstrapping.argocd_settings import InForceStep, SettingsStep
 from orderkit.flows.install.bootstrapping.layer_steps import LayerStep, RootStep, layers
@@ -24,12 +24,12 @@ from orderkit.flows.install.bootstrapping.reach_steps import (
 )
 from orderkit.flows.install.bootstrapping.repository_access import AccessStep
 from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
     BootstrapRequest,
+    BootstrapStep,
     Look,
-    Site,
-    Step,
     StepDone,
-    Verdict,
+    StepVerdict,
 )
 from orderkit.flows.install.bootstrapping.team_steps import TeamStep
 from orderkit.flows.platform import Platform
@@ -47,25 +47,25 @@ class Bootstrapped:
     steps: tuple[StepDone, ...] = ()
 
 
-def steps_of(platform: Platform, wanted: BootstrapRequest) -> Sequence[Step]:
+def steps_of(platform: Platform, request: BootstrapRequest) -> Sequence[BootstrapStep]:
     """
     Return the steps for this target in their order. Nothing is asked of the platform.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
-    return _steps(Site(platform, wanted))
+    return _steps(BootstrapContext(platform, request))
 
 
-def _steps(site: Site) -> Sequence[Step]:
-    on_idpbuilder = site.wanted.installation.target is Target.IDPBUILDER
+def _steps(site: BootstrapContext) -> Sequence[BootstrapStep]:
+    on_idpbuilder = site.wanted.installation.target is PlatformTarget.IDPBUILDER
     return [
         ForgeStep(site),
         ClusterStep(site),
         ArgoCdStep(site),
         CrossplaneStep(site),
         *([idpbuilder_steps.AddressesStep(site)] if on_idpbuilder else []),
-        idpbuilder_steps.SettingsStep(site) if on_idpbuilder else SettingsStep(site),
+        idpbuilder_steps.IdpbuilderSettingsStep(site) if on_idpbuilder else SettingsStep(site),
         AccessStep(site),
         PackStep(site),
         LedgerStep(site),
@@ -78,7 +78,7 @@ def _steps(site: Site) -> Sequence[Step]:
     ]
 
 
-def plan(platform: Platform, wanted: BootstrapRequest) -> Iterator[StepDone]:
+def plan(platform: Platform, request: BootstrapRequest) -> Iterator[StepDone]:
     """
     Look at every step and yield what would be done. Changes nothing.
 
@@ -87,18 +87,18 @@ def plan(platform: Platform, wanted: BootstrapRequest) -> Iterator[StepDone]:
     Raises:
         InvalidInputError: The pack is broken.
     """
-    for step in steps_of(platform, wanted):
+    for step in steps_of(platform, request):
         began_s = time.monotonic()
         try:
-            found = step.look()
+            look = step.look()
         except OrderkitError as error:
-            found = Look(Verdict.FAIL, str(error), error.hint)
-        yield _done(step, found, began_s)
+            look = Look(StepVerdict.FAIL, str(error), error.hint)
+        yield _step_done(step, look, began_s)
 
 
 def bootstrap(
     platform: Platform,
-    wanted: BootstrapRequest,
+    request: BootstrapRequest,
     *,
     on_step: OnStep,
     on_done: OnDone = lambda _: None,
@@ -117,28 +117,28 @@ def bootstrap(
         IncompleteError: A layer does not become healthy in time, or the probe failed; the
             message says why.
     """
-    site = Site(platform, wanted)
-    found: list[StepDone] = []
+    site = BootstrapContext(platform, request)
+    done_steps: list[StepDone] = []
     for step in _steps(site):
         began_s = time.monotonic()
         try:
-            made = _ensure(step, on_step)
+            look = _ensure(step, on_step)
         except OrderkitError as error:
-            on_done(_done(step, Look(Verdict.FAIL, str(error), error.hint), began_s))
+            on_done(_step_done(step, Look(StepVerdict.FAIL, str(error), error.hint), began_s))
             error.args = (f"{step.name}: {error}",)
             raise
-        found.append(_done(step, made, began_s))
-        on_done(found[-1])
-        on_step(step.name, made.detail)
+        done_steps.append(_step_done(step, look, began_s))
+        on_done(done_steps[-1])
+        on_step(step.name, look.detail)
     head = platform.forge.head(platform.pack_repo) or CommitSha("")
     names = tuple(str(metadata(layer)["name"]) for layer in layers(site))
-    return Bootstrapped(head, names, tuple(found))
+    return Bootstrapped(head, names, tuple(done_steps))
 
 
-def _ensure(step: Step, on_step: OnStep) -> Look:
-    return step.ensure(lambda told: on_step(step.name, f"… {told}"))
+def _ensure(step: BootstrapStep, on_step: OnStep) -> Look:
+    return step.ensure(lambda progress: on_step(step.name, f"… {progress}"))
 
 
-def _done(step: Step, found: Look, began_s: float) -> StepDone:
+def _step_done(step: BootstrapStep, look: Look, began_s: float) -> StepDone:
     seconds = round(time.monotonic() - began_s, 3)
-    return StepDone(step.name, found.verdict, found.detail, seconds, found.advice)
+    return StepDone(step.name, look.verdict, look.detail, seconds, look.advice)

@@ -26,7 +26,7 @@ from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.install.bootstrapping.argocd_settings import unforced, wanted_settings
 from orderkit.flows.install.bootstrapping.portal_steps import PortalStep, template_urls
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import get_object, snapshot
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import NoSuchKindError
@@ -42,66 +42,68 @@ _LOCATIONS = PurePosixPath("catalog-info.yaml")
 class AddressesStep:
     """platform.yaml names the addresses that idpbuilder gave this cluster."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "idpbuilder"
 
     def look(self) -> Look:
         platform = self.site.platform
-        where = idpbuilder.addresses(platform.forge.base_url)
+        addresses = idpbuilder.addresses(platform.forge.base_url)
         try:
-            found = platform.cluster.list(LOCALBUILD).items
+            builds = platform.cluster.list(LOCALBUILD).items
         except NoSuchKindError as error:
             raise RefusedError(
                 "idpbuilder did not make this cluster: it serves no Localbuild",
                 hint="check cluster.context in platform.yaml, or let spec.target be 'cluster'",
             ) from error
-        if not found:
+        if not builds:
             raise NotFoundError(
-                "idpbuilder has noted no build in this cluster",
+                "the cluster has no Localbuild of idpbuilder",
                 hint="run 'idpbuilder create' to its end first",
             )
-        noted = str(dig(found[0], "status", "gitea", "externalURL", default="")).rstrip("/")
-        if noted and noted != platform.forge.base_url:
+        noted_url = str(dig(builds[0], "status", "gitea", "externalURL", default="")).rstrip("/")
+        if noted_url and noted_url != platform.forge.base_url:
             raise InvalidInputError(
                 "spec.forge.url",
                 platform.forge.base_url,
-                f"is not where idpbuilder put Gitea: {noted}",
-                hint="write that address, render again and create again",
+                f"is not the address of idpbuilder's Gitea, which is {noted_url}",
+                hint="set that address, then render and create again",
             )
-        routing = "paths" if where.path_routing else "subdomains"
-        return Look(Verdict.DONE, f"{metadata(found[0]).get('name')}, {where.gitea}, by {routing}")
+        routing = "paths" if addresses.path_routing else "subdomains"
+        return Look(
+            StepVerdict.DONE, f"{metadata(builds[0]).get('name')}, {addresses.gitea}, by {routing}"
+        )
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         return self.look()
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsStep:
+class IdpbuilderSettingsStep:
     """Argo CD's settings stand in what idpbuilder's Argo CD is delivered from."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "settings"
 
     def look(self) -> Look:
         keys = unforced(self.site.platform, wanted_settings(self.site))
         if not keys:
-            return Look(Verdict.DONE, "tracking and health checks are in force")
-        return Look(Verdict.CHANGE, f"{self._repo()}: {', '.join(keys)}")
+            return Look(StepVerdict.DONE, "tracking and health checks are in force")
+        return Look(StepVerdict.CHANGE, f"{self._repo()}: {', '.join(keys)}")
 
     def ensure(self, say: Say) -> Look:
         before, platform = self.look(), self.site.platform
-        if before.verdict is Verdict.DONE:
+        if before.verdict is StepVerdict.DONE:
             return before
-        wanted = wanted_settings(self.site)
-        self._write(wanted)
+        settings = wanted_settings(self.site)
+        self._write(settings)
         refresh(platform, _ARGOCD)
         say(f"Application '{_ARGOCD}' delivering {self._repo()}")
         until(
             platform.clock,
-            lambda: unforced(platform, wanted),
+            lambda: unforced(platform, settings),
             lambda keys: not keys,
             timeout_s=self.site.wanted.timeout_s,
-            what="idpbuilder's Argo CD taking its settings",
+            goal="idpbuilder's Argo CD applying its settings",
             why_not=", ".join,
         )
         return before
@@ -109,13 +111,13 @@ class SettingsStep:
     def _repo(self) -> RepoId:
         return idpbuilder.core_repository(_ARGOCD, cluster=_cluster(self.site))
 
-    def _write(self, wanted: dict[str, str]) -> None:
+    def _write(self, settings: dict[str, str]) -> None:
         repo, forge = self._repo(), self.site.platform.forge
-        for seen in _yaml_files(self.site, repo):
-            data = with_settings(seen.data, wanted)
+        for revision in _yaml_files(self.site, repo):
+            data = with_settings(revision.data, settings)
             if data is not None:
-                change = FileChange(seen.path, data, seen.sha)
-                forge.write(repo, [change], _operation(self.site, f"settings-{seen.sha[:12]}"))
+                change = FileChange(revision.path, data, revision.sha)
+                forge.write(repo, [change], _operation(self.site, f"settings-{revision.sha[:12]}"))
                 return
         raise NotFoundError(
             f"{repo}: no ConfigMap argocd-cm in it",
@@ -127,27 +129,29 @@ class SettingsStep:
 class TemplatesStep:
     """CNOE's Backstage lists our templates; without that Backstage, the portal there is."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "portal"
 
     def look(self) -> Look:
-        seen = self._seen()
-        if seen is None:
+        revision = self._locations_file()
+        if revision is None:
             return PortalStep(self.site).look()
-        missing = [url for url in template_urls(self.site) if url not in _targets(seen.data)]
+        missing = [url for url in template_urls(self.site) if url not in _targets(revision.data)]
         if not missing:
-            return Look(Verdict.DONE, f"templates are targets in {self._repo()}")
-        return Look(Verdict.CHANGE, f"{self._repo()}: {len(missing)} targets, first {missing[0]}")
+            return Look(StepVerdict.DONE, f"templates are targets in {self._repo()}")
+        return Look(
+            StepVerdict.CHANGE, f"{self._repo()}: {len(missing)} targets, first {missing[0]}"
+        )
 
     def ensure(self, say: Say) -> Look:
-        seen = self._seen()
-        if seen is None:
+        revision = self._locations_file()
+        if revision is None:
             return PortalStep(self.site).ensure(say)
         before = self.look()
-        if before.verdict is not Verdict.DONE:
-            data = with_targets(seen.data, template_urls(self.site))
-            change = FileChange(seen.path, data, seen.sha)
-            why = _operation(self.site, f"templates-{seen.sha[:12]}")
+        if before.verdict is not StepVerdict.DONE:
+            data = with_targets(revision.data, template_urls(self.site))
+            change = FileChange(revision.path, data, revision.sha)
+            why = _operation(self.site, f"templates-{revision.sha[:12]}")
             self.site.platform.forge.write(self._repo(), [change], why)
         return before
 
@@ -155,12 +159,12 @@ class TemplatesStep:
         folder = _TEMPLATES.removeprefix("backstage-templates-")
         return idpbuilder.repository("backstage-templates", folder, cluster=_cluster(self.site))
 
-    def _seen(self) -> FileRevision | None:
+    def _locations_file(self) -> FileRevision | None:
         forge = self.site.platform.forge
         return forge.read(self._repo(), _LOCATIONS, "main") if forge.head(self._repo()) else None
 
 
-def with_settings(data: bytes, wanted: dict[str, str]) -> bytes | None:
+def with_settings(data: bytes, settings: dict[str, str]) -> bytes | None:
     """
     Return a file of manifests with these entries in its ``argocd-cm``; None if it has none.
 
@@ -173,13 +177,13 @@ def with_settings(data: bytes, wanted: dict[str, str]) -> bytes | None:
     for number, text in enumerate(documents):
         if "name: argocd-cm\n" not in f"{text}\n":
             continue
-        found = yaml12.load(text.encode(), name="argocd-cm")
-        if (Kind.of(found), metadata(found).get("name")) != (CONFIG_MAP, "argocd-cm"):
+        config_map = yaml12.load(text.encode(), name="argocd-cm")
+        if (Kind.of(config_map), metadata(config_map).get("name")) != (CONFIG_MAP, "argocd-cm"):
             continue
-        live = found.get("data") or {}
+        live = config_map.get("data") or {}
         edits = [
             Edit(("data", key), value=value)
-            for key, value in wanted.items()
+            for key, value in settings.items()
             if str(live.get(key, "")).strip() != value.strip()
         ]
         documents[number] = edit(f"{text}\n".encode(), edits, name="argocd-cm").decode()[:-1]
@@ -221,7 +225,7 @@ def _targets(data: bytes) -> Sequence[str]:
     ]
 
 
-def _cluster(site: Site) -> str:
+def _cluster(site: BootstrapContext) -> str:
     """Return idpbuilder's name for the cluster: from the pack's repository, else the usual one."""
     try:
         return idpbuilder.cluster_name(site.platform.pack_repo)
@@ -229,19 +233,19 @@ def _cluster(site: Site) -> str:
         return idpbuilder.NAME
 
 
-def _yaml_files(site: Site, repo: RepoId) -> Iterator[FileRevision]:
+def _yaml_files(site: BootstrapContext, repo: RepoId) -> Iterator[FileRevision]:
     platform = site.platform
-    seen = snapshot(platform, repo)
-    if seen is None or get_object(platform, application_key(_ARGOCD)) is None:
+    files = snapshot(platform, repo)
+    if files is None or get_object(platform, application_key(_ARGOCD)) is None:
         raise NotFoundError(
             f"{repo} is missing: idpbuilder's Argo CD is not delivered from there",
             hint="run 'idpbuilder create' to its end first",
         )
-    for path in sorted(seen.blobs):
-        found = platform.forge.read(repo, path, seen.commit) if path.suffix == ".yaml" else None
-        if found is not None:
-            yield found
+    for path in sorted(files.blobs):
+        revision = platform.forge.read(repo, path, files.commit) if path.suffix == ".yaml" else None
+        if revision is not None:
+            yield revision
 
 
-def _operation(site: Site, what: str) -> Operation:
-    return Operation(f"idpbuilder-{what}", site.wanted.requester, "what Orderkit's pack needs")
+def _operation(site: BootstrapContext, subject: str) -> Operation:
+    return Operation(f"idpbuilder-{subject}", site.wanted.requester, "what Orderkit's pack needs")

@@ -24,7 +24,13 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import order_state
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.refreshing import OWNER, application_key, nudge, refresh
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict, holds
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
+    Look,
+    Say,
+    StepVerdict,
+    holds,
+)
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -38,7 +44,7 @@ _QUIET_S = 2.0
 class RootStep:
     """The root Application is as the pack has it, and looks at Git now."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "root"
 
     def look(self) -> Look:
@@ -46,11 +52,11 @@ class RootStep:
         objects = self._objects()
         missing = [m for m in objects if get_object(platform, ObjectKey.of(m)) is None]
         if missing:
-            return Look(Verdict.CREATE, _names(missing))
+            return Look(StepVerdict.CREATE, _names(missing))
         other = [m for m in self._root() if not _is_so(platform, m)]
         if other:
-            return Look(Verdict.CHANGE, _names(other))
-        return Look(Verdict.DONE, _names(objects))
+            return Look(StepVerdict.CHANGE, _names(other))
+        return Look(StepVerdict.DONE, _names(objects))
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - the layers are waited for
         before, platform = self.look(), self.site.platform
@@ -76,7 +82,7 @@ class RootStep:
 class LayerStep:
     """One layer is what the pack has, delivered and healthy."""
 
-    site: Site
+    site: BootstrapContext
     layer: Manifest = field(repr=False)
 
     @property
@@ -88,29 +94,33 @@ class LayerStep:
         return str(metadata(self.layer)["name"])
 
     def look(self) -> Look:
-        found = get_object(self.site.platform, application_key(self._application))
-        if found is None:
-            return Look(Verdict.CREATE, f"wave {wave_of(self.layer)}")
-        if not holds(found.get("spec"), self.layer.get("spec")):
-            return Look(Verdict.CHANGE, "its Application differs from the pack")
-        waiting = self._waits(found, self._commit())
-        return Look(Verdict.WAIT, waiting) if waiting else Look(Verdict.DONE, _delivered(found))
+        application = get_object(self.site.platform, application_key(self._application))
+        if application is None:
+            return Look(StepVerdict.CREATE, f"wave {wave_of(self.layer)}")
+        if not holds(application.get("spec"), self.layer.get("spec")):
+            return Look(StepVerdict.CHANGE, "its Application differs from the pack")
+        waiting = self._waits(application, self._commit())
+        return (
+            Look(StepVerdict.WAIT, waiting)
+            if waiting
+            else Look(StepVerdict.DONE, _delivered(application))
+        )
 
     def ensure(self, say: Say) -> Look:
         platform, before, commit = self.site.platform, self.look(), self._commit()
-        if before.verdict is not Verdict.DONE and commit:
+        if before.verdict is not StepVerdict.DONE and commit:
             nudge(platform, self._application, commit)
-        told = _Told(platform, say)
-        found = until(
+        report = _Told(platform, say)
+        application = until(
             platform.clock,
             lambda: get_object(platform, application_key(self._application)),
-            lambda found: not self._waits(found, commit),
+            lambda live: not self._waits(live, commit),
             timeout_s=self.site.wanted.timeout_s,
-            what=f"layer {self._application} becoming healthy",
-            why_not=lambda found: self._waits(found, commit),
-            on_look=lambda found: told(self._waits(found, commit)),
+            goal=f"layer {self._application} becoming healthy",
+            why_not=lambda live: self._waits(live, commit),
+            on_look=lambda live: report(self._waits(live, commit)),
         )
-        return Look(before.verdict, _delivered(found or {}))
+        return Look(before.verdict, _delivered(application or {}))
 
     def _commit(self) -> CommitSha | None:
         """Return the commit that a layer of the pack must be at; others may be at any."""
@@ -118,10 +128,10 @@ class LayerStep:
         ours = _delivers(self.layer, platform.pack_repo)
         return platform.forge.head(platform.pack_repo) if ours else None
 
-    def _waits(self, found: Manifest | None, commit: CommitSha | None) -> str:
-        reason = not_healthy(self.site.platform, found, commit)
-        if not reason and not holds((found or {}).get("spec"), self.layer.get("spec")):
-            return "its Application is not the pack's yet"
+    def _waits(self, application: Manifest | None, commit: CommitSha | None) -> str:
+        reason = not_healthy(self.site.platform, application, commit)
+        if not reason and not holds((application or {}).get("spec"), self.layer.get("spec")):
+            return "its Application differs from the pack"
         return reason
 
 
@@ -141,7 +151,7 @@ class _Told:
             self._say(reason)
 
 
-def layers(site: Site) -> Sequence[Manifest]:
+def layers(site: BootstrapContext) -> Sequence[Manifest]:
     """
     Return the Applications of the app-of-apps in the order of their waves.
 
@@ -168,15 +178,15 @@ def not_healthy(
     if application is None:
         return "Argo CD has not created its Application"
     if not application.get("status"):
-        return "Argo CD has not looked at it yet (is its application controller running?)"
+        return "Argo CD has not reconciled it yet (is its application controller running?)"
     failure = order_state.delivery_failure(application)
     waiting = failure or order_state.undelivered(application, commit)
     if waiting or _delivers(application, platform.ledger):
         return waiting
     health = dig(application, "status", "health", "status", default="Unknown")
     message = dig(application, "status", "health", "message", default="")
-    told = f"its health is {health}" + (f": {message}" if message else "")
-    return "" if health == "Healthy" else told + _unready(application)
+    problem = f"its health is {health}" + (f": {message}" if message else "")
+    return "" if health == "Healthy" else problem + _unready(application)
 
 
 def _unready(application: Manifest) -> str:
@@ -199,9 +209,9 @@ def _delivers(application: Manifest, repo: RepoId) -> bool:
     return url.removesuffix(".git").endswith(f"/{repo}")
 
 
-def _is_so(platform: Platform, wanted: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(wanted))
-    return live is not None and holds(live.get("spec"), wanted.get("spec"))
+def _is_so(platform: Platform, manifest: Manifest) -> bool:
+    live = get_object(platform, ObjectKey.of(manifest))
+    return live is not None and holds(live.get("spec"), manifest.get("spec"))
 
 
 def _names(manifests: Sequence[Manifest]) -> str:

@@ -16,8 +16,8 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import BlobSha, RepoId
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
-from orderkit.flows.platform import Platform, Snapshot, snapshot
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot
 from orderkit.ports.forge import FileChange, Operation
 
 PLATFORM_TRAILER = "Orderkit-Platform"
@@ -43,12 +43,12 @@ def blob_sha(data: bytes) -> BlobSha:
 class PackDifference:
     """What publishing would do to the pack's repository; None as `seen`: there is none."""
 
-    seen: Snapshot | None
+    published: RepositorySnapshot | None
     changed: tuple[PurePosixPath, ...]
     removed: tuple[PurePosixPath, ...]
 
 
-def pack_difference(site: Site) -> PackDifference:
+def pack_difference(site: BootstrapContext) -> PackDifference:
     """
     Compare the pack's repository with the pack as rendered.
 
@@ -56,64 +56,68 @@ def pack_difference(site: Site) -> PackDifference:
         InvalidInputError: The pack is broken.
     """
     files = site.files
-    seen = snapshot(site.platform, site.platform.pack_repo)
-    blobs = seen.blobs if seen else {}
+    published = snapshot(site.platform, site.platform.pack_repo)
+    blobs = published.blobs if published else {}
     changed = [path for path in sorted(files) if blobs.get(path) != blob_sha(files[path])]
-    return PackDifference(seen, tuple(changed), tuple(p for p in sorted(blobs) if p not in files))
+    return PackDifference(
+        published, tuple(changed), tuple(p for p in sorted(blobs) if p not in files)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class PackStep:
     """The pack's repository holds exactly what was rendered."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "pack"
 
     def look(self) -> Look:
-        found, repo = pack_difference(self.site), self.site.platform.pack_repo
-        if found.seen is None:
-            return Look(Verdict.CREATE, f"{repo} with {len(self.site.files)} files")
-        if not found.changed and not found.removed:
-            return Look(Verdict.DONE, f"{repo} at {order_state.short(found.seen.commit)}")
-        self._check_ours(found)
-        told = f"{len(found.changed)} files written, {len(found.removed)} removed"
-        return Look(Verdict.CHANGE, f"{repo}: {told}")
+        difference, repo = pack_difference(self.site), self.site.platform.pack_repo
+        if difference.published is None:
+            return Look(StepVerdict.CREATE, f"{repo} with {len(self.site.files)} files")
+        if not difference.changed and not difference.removed:
+            return Look(
+                StepVerdict.DONE, f"{repo} at {order_state.short(difference.published.commit)}"
+            )
+        self._check_ours(difference)
+        summary = f"{len(difference.changed)} files written, {len(difference.removed)} removed"
+        return Look(StepVerdict.CHANGE, f"{repo}: {summary}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before, platform = self.look(), self.site.platform
-        if before.verdict is Verdict.DONE:
+        if before.verdict is StepVerdict.DONE:
             return before
         repo, files = platform.pack_repo, self.site.files
         _ensure_repository(
             platform, repo, "The platform's pack: kits, forms, delivery tree", self.site
         )
-        seen = snapshot(platform, repo)
-        old = seen.blobs if seen else {}
+        published = snapshot(platform, repo)
+        old = published.blobs if published else {}
         changes = [FileChange(path, files[path], old.get(path)) for path in sorted(files)]
         changes += [FileChange(path, None, old[path]) for path in sorted(old) if path not in files]
-        commit = platform.forge.write(repo, changes, self._operation(seen)).commit
-        told = f"{len(files)} files at {order_state.short(commit)} in {repo}"
-        return Look(before.verdict, told)
+        commit = platform.forge.write(repo, changes, self._operation(published)).commit
+        summary = f"{len(files)} files at {order_state.short(commit)} in {repo}"
+        return Look(before.verdict, summary)
 
-    def _operation(self, seen: Snapshot | None) -> Operation:
-        files, wanted = self.site.files, self.site.wanted
+    def _operation(self, published: RepositorySnapshot | None) -> Operation:
+        files, request = self.site.files, self.site.wanted
         digest = hashlib.sha256(b"".join(bytes(p) + files[p] for p in sorted(files))).hexdigest()
         return Operation(
-            f"pack-{digest[:20]}-on-{seen.commit[:8] if seen else 'nothing'}",
-            wanted.requester,
-            f"pack at {wanted.values.pack_commit[:8]}",
+            f"pack-{digest[:20]}-on-{published.commit[:8] if published else 'nothing'}",
+            request.requester,
+            f"pack at {request.values.pack_commit[:8]}",
             notes=((PLATFORM_TRAILER, self.site.platform.name),),
         )
 
-    def _check_ours(self, found: PackDifference) -> None:
+    def _check_ours(self, difference: PackDifference) -> None:
         """Refuse to publish over another pack or another platform's."""
-        if self.site.wanted.replace_pack or found.seen is None:
+        if self.site.wanted.replace_pack or difference.published is None:
             return
         platform = self.site.platform
         repo, hint = platform.pack_repo, "name another spec.packRepository, or --replace-pack"
-        published = platform.forge.read(repo, _PACK_FILE, found.seen.commit)
+        published = platform.forge.read(repo, _PACK_FILE, difference.published.commit)
         if published is None:
-            raise RefusedError(f"{repo} holds files and no pack", hint=hint)
+            raise RefusedError(f"{repo} holds files that are no pack", hint=hint)
         theirs = read_pack({_PACK_FILE: published.data}).name
         ours = read_pack(self.site.files).name
         if theirs != ours:
@@ -126,27 +130,27 @@ class PackStep:
 def published_for(platform: Platform) -> str:
     """Return the platform that the newest commit of ours was rendered for; "" if none says."""
     history = platform.forge.commits(platform.pack_repo, limit=_SEARCHED)
-    named = (commit.trailers.get(PLATFORM_TRAILER, "") for commit in history)
-    return next(filter(None, named), "")
+    platforms = (commit.trailers.get(PLATFORM_TRAILER, "") for commit in history)
+    return next(filter(None, platforms), "")
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerStep:
     """The ledger is there and has its first commit."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "ledger"
 
     def look(self) -> Look:
         repo = self.site.platform.ledger
         head = self.site.platform.forge.head(repo)
         if head is None:
-            return Look(Verdict.CREATE, str(repo))
-        return Look(Verdict.DONE, f"{repo} at {order_state.short(head)}")
+            return Look(StepVerdict.CREATE, str(repo))
+        return Look(StepVerdict.DONE, f"{repo} at {order_state.short(head)}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         platform, before = self.site.platform, self.look()
-        if before.verdict is Verdict.DONE:
+        if before.verdict is StepVerdict.DONE:
             return before
         repo = platform.ledger
         _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
@@ -157,7 +161,9 @@ class LedgerStep:
         return before
 
 
-def _ensure_repository(platform: Platform, repo: RepoId, description: str, site: Site) -> None:
+def _ensure_repository(
+    platform: Platform, repo: RepoId, description: str, site: BootstrapContext
+) -> None:
     """Make organisation and repository; a user may own one that is there already."""
     if platform.forge.repo(repo) is None:
         if repo.owner == idpbuilder.ADMIN:

@@ -16,10 +16,10 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.portal.profile import is_form_of_change
 from orderkit.core.yaml import yaml12
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 
 
-def template_paths(site: Site) -> Sequence[PurePosixPath]:
+def template_paths(site: BootstrapContext) -> Sequence[PurePosixPath]:
     """
     Return the files of the pack that a portal shall register: of kits, of changes, of ends.
 
@@ -36,7 +36,7 @@ def _is_template(data: bytes, path: PurePosixPath) -> bool:
     return bool(dig(yaml12.load(data, name=str(path)), "kind") == "Template")
 
 
-def template_urls(site: Site) -> Sequence[str]:
+def template_urls(site: BootstrapContext) -> Sequence[str]:
     """Return where a portal reads them, as its locations name them."""
     base = f"{site.platform.forge.base_url}/{site.platform.pack_repo}/src/branch/main"
     return [f"{base}/{path}" for path in template_paths(site)]
@@ -46,28 +46,28 @@ def template_urls(site: Site) -> Sequence[str]:
 class PortalStep:
     """Every template is registered in the portal's catalog."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "portal"
 
     def look(self) -> Look:
         if self.site.wanted.portal_problem:
             return Look(
-                Verdict.SKIP,
+                StepVerdict.SKIP,
                 f"templates are not registered: {self.site.wanted.portal_problem}",
                 "register them when the portal runs: repeat this command",
             )
         missing = self._missing()
         if missing:
-            return Look(Verdict.CREATE, f"{len(missing)} locations, first {missing[0]}")
-        return Look(Verdict.DONE, f"{len(template_urls(self.site))} templates are registered")
+            return Look(StepVerdict.CREATE, f"{len(missing)} locations, first {missing[0]}")
+        return Look(StepVerdict.DONE, f"{len(template_urls(self.site))} templates are registered")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
-        if before.verdict is Verdict.CREATE:
+        if before.verdict is StepVerdict.CREATE:
             for url in self._missing():
                 self.site.platform.catalog.register(url)
         return before
 
     def _missing(self) -> Sequence[str]:
-        known = {location.target for location in self.site.platform.catalog.locations()}
-        return [url for url in template_urls(self.site) if url not in known]
+        registered = {location.target for location in self.site.platform.catalog.locations()}
+        return [url for url in template_urls(self.site) if url not in registered]

@@ -34,8 +34,8 @@ from orderkit.flows import change
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.end import destroying
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
-from orderkit.flows.order import ordering
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform, get_object, read_text, snapshot
@@ -49,7 +49,7 @@ NAME = "probe"
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeWanted:
+class ProbeRequest:
     """What to order. Empty: the pack's first kit with an example, and that example."""
 
     kit: str = ""
@@ -70,26 +70,26 @@ class _Choice:
 class ProbeStep:
     """An order has been placed, changed and ended."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "probe"
 
     def look(self) -> Look:
         choice, why = _choose(self.site)
         if choice is None:
-            return Look(Verdict.SKIP, why, "name a free one in spec.probe.values")
-        told = f"order {choice.entry.order} for team {choice.entry.team}, change it, end it"
-        return Look(Verdict.CREATE, told)
+            return Look(StepVerdict.SKIP, why, "name a free one in spec.probe.values")
+        summary = f"order {choice.entry.order} for team {choice.entry.team}, change it, end it"
+        return Look(StepVerdict.CREATE, summary)
 
     def ensure(self, say: Say) -> Look:
         choice, why = _choose(self.site)
         if choice is None:
-            return Look(Verdict.SKIP, why, "name a free one in spec.probe.values")
+            return Look(StepVerdict.SKIP, why, "name a free one in spec.probe.values")
         return _Run(self.site, choice, say).run()
 
 
 @dataclass(slots=True)
 class _Run:
-    site: Site
+    site: BootstrapContext
     choice: _Choice
     say: Say
     at: str = "order"
@@ -100,18 +100,18 @@ class _Run:
 
     def run(self) -> Look:
         order, clock = self.choice.entry.order, self._platform.clock
-        told, began_s = [], clock.monotonic_s()
+        timings, began_s = [], clock.monotonic_s()
         for act in (self._order, self._change, self._end):
             self.at = act.__name__.strip("_")
             try:
-                done = act()
+                outcome = act()
             except OrderkitError as error:
                 raise self._failed(error) from error
             now_s = clock.monotonic_s()
-            told.append(f"{done} in {now_s - began_s:.1f} s")
-            self.say(f"{order}: {told[-1]}")
+            timings.append(f"{outcome} in {now_s - began_s:.1f} s")
+            self.say(f"{order}: {timings[-1]}")
             began_s = now_s
-        return Look(Verdict.CREATE, f"{order} {', '.join(told)}; nothing is left")
+        return Look(StepVerdict.CREATE, f"{order} {', '.join(timings)}; nothing is left")
 
     def _order(self) -> str:
         if self._ending():
@@ -119,8 +119,8 @@ class _Run:
         texts = {
             k: v if isinstance(v, str) else json.dumps(v) for k, v in self.choice.values.items()
         }
-        wanted = ordering.OrderRequest(self.choice.kit.name, texts, REQUESTER, wait=False)
-        self._await(ordering.order(self._platform, wanted, on_step=lambda *_: None).commit)
+        request = placing.OrderRequest(self.choice.kit.name, texts, REQUESTER, wait=False)
+        self._await(placing.order(self._platform, request, on_step=lambda *_: None).commit)
         return "Ready"
 
     def _change(self) -> str:
@@ -147,14 +147,14 @@ class _Run:
         return "not changed (its kit has no field that a probe can change)"
 
     def _changed(self, edit: FieldEdit, head: CommitSha) -> Changed:
-        wanted = ChangeRequest(
+        request = ChangeRequest(
             order=self.choice.entry.order,
             edits=(edit,),
             requester=Requester(REQUESTER),
             reason="probe of the platform",
             operation=f"probe-{self.choice.entry.order}-{edit.path}-{head[:12]}",
         )
-        return change.change(self._platform, wanted)
+        return change.change(self._platform, request)
 
     def _merged(self, changed: Changed) -> CommitSha | None:
         """Merge what is reviewed: the probe is its own reviewer."""
@@ -176,32 +176,35 @@ class _Run:
         await_commit(self._platform, order, commit, timeout_s=timeout_s)
 
     def _end(self) -> str:
-        wanted = destroying.EndRequest(
+        request = destroying.EndRequest(
             self.choice.entry.order,
             REQUESTER,
             repository="delete",
             timeout_s=self.site.wanted.timeout_s,
             reason="probe of the platform",
         )
-        destroying.destroy(self._platform, wanted, on_step=lambda *_: None)
-        if left := self._left():
-            raise IncompleteError(f"it is ended, yet left {left}", hint="repeat the command")
+        destroying.destroy(self._platform, request, on_step=lambda *_: None)
+        if remains := self._remains():
+            raise IncompleteError(
+                f"the probe has ended, but left {remains}", hint="repeat the command"
+            )
         return "ended"
 
     def _ending(self) -> bool:
-        seen = snapshot(self._platform, self._platform.ledger)
-        return seen is not None and self.choice.entry.end_path in seen.blobs
+        ledger_files = snapshot(self._platform, self._platform.ledger)
+        return ledger_files is not None and self.choice.entry.end_path in ledger_files.blobs
 
     def _failed(self, error: OrderkitError) -> OrderkitError:
-        left = self._left() or "nothing"
-        again = "repeat 'orderkit bootstrap' to go on with the same probe"
+        remains = self._remains() or "nothing"
+        again = "repeat 'orderkit bootstrap' to continue with the same probe"
         ends = f"'orderkit destroy {self.choice.entry.order} --delete-repository' removes it"
         return IncompleteError(
-            f"step '{self.at}' of {self.choice.entry.order} failed: {error}; left behind: {left}",
+            f"step '{self.at}' of {self.choice.entry.order} failed: {error};"
+            f" left behind: {remains}",
             hint="; ".join(filter(None, (error.hint, again, ends))),
         )
 
-    def _left(self) -> str:
+    def _remains(self) -> str:
         """Name what is still there of the probe, as far as it can be asked."""
         entry, platform = self.choice.entry, self._platform
         prefix = f"{platform.forge.base_url}/{entry.repository}/"
@@ -214,17 +217,17 @@ class _Run:
                 location.target.startswith(prefix) for location in platform.catalog.locations()
             ),
         }
-        return ", ".join(what for what, look in looks.items() if _asked(look))
+        return ", ".join(name for name, look in looks.items() if _exists(look))
 
 
-def _asked(look: Callable[[], object]) -> object:
+def _exists(look: Callable[[], object]) -> object:
     try:
         return look()
     except OrderkitError:
         return None
 
 
-def _choose(site: Site) -> tuple[_Choice | None, str]:
+def _choose(site: BootstrapContext) -> tuple[_Choice | None, str]:
     """
     Return what to order, or why nothing can be ordered.
 
@@ -232,34 +235,34 @@ def _choose(site: Site) -> tuple[_Choice | None, str]:
         NotFoundError: ``spec.probe.kit`` names no kit of the pack.
         InvalidInputError: The example's values name no order.
     """
-    wanted = site.wanted.probe or ProbeWanted()
+    probe = site.wanted.probe or ProbeRequest()
     pack = read_pack(site.files)
-    kits = [pack.kit(wanted.kit)] if wanted.kit else list(pack.kits())
-    kit = next((kit for kit in kits if kit.examples or (wanted.kit and wanted.values)), None)
+    kits = [pack.kit(probe.kit)] if probe.kit else list(pack.kits())
+    kit = next((kit for kit in kits if kit.examples or (probe.kit and probe.values)), None)
     if kit is None:
         return None, "no kit of the pack has an example, and spec.probe names no kit with values"
     busy = []
-    for values in _candidates(kit, wanted.values, site.platform.teams):
+    for values in _candidates(kit, probe.values, site.platform.teams):
         choice = _Choice(kit, values, OrderEntry(kit.team(values), kit.order_id(values)))
-        taken = _taken(site.platform, choice.entry)
-        if not taken:
+        conflict = _conflict(site.platform, choice.entry)
+        if not conflict:
             return choice, ""
-        busy.append(taken)
+        busy.append(conflict)
     return None, "; ".join(busy) or f"kit {kit.name}: no team may order (spec.teams)"
 
 
 def _candidates(
-    kit: Kit, given: Mapping[str, Any], teams: Sequence[str]
+    kit: Kit, probe_values: Mapping[str, Any], teams: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield form values: as given, for the given team or else for each team of the platform."""
     example = kit.examples[0].values if kit.examples else {}
     prefix = "group:default/" if _text(example, kit.team_parameter).startswith("group:") else ""
-    for team in [None] if _text(given, kit.team_parameter) else teams:
-        values = copy.deepcopy({**example, **given})
+    for team in [None] if _text(probe_values, kit.team_parameter) else teams:
+        values = copy.deepcopy({**example, **probe_values})
         if team is not None:
             _put(values, kit.team_parameter, f"{prefix}{team}")
         for name in kit.name_parameters:
-            if name != kit.team_parameter and not _text(given, name):
+            if name != kit.team_parameter and not _text(probe_values, name):
                 _put(values, name, NAME)
         yield values
 
@@ -275,10 +278,10 @@ def _put(values: dict[str, Any], path: str, value: str) -> None:
     values[last] = value
 
 
-def _taken(platform: Platform, entry: OrderEntry) -> str:
+def _conflict(platform: Platform, entry: OrderEntry) -> str:
     """Say why an order of that id is not ours to place; empty: it is free, or a probe."""
-    seen = snapshot(platform, platform.ledger)
-    paths = seen.blobs if seen else {}
+    ledger_files = snapshot(platform, platform.ledger)
+    paths = ledger_files.blobs if ledger_files else {}
     if entry.end_path in paths:
         text = read_text(platform, platform.ledger, entry.end_path, "main") or ""
         ours = parse_end(text, name=str(entry.end_path)).requester == REQUESTER
@@ -291,7 +294,7 @@ def _taken(platform: Platform, entry: OrderEntry) -> str:
     record = platform.forge.read(entry.repository, order_file.PATH, "main")
     if record is None:
         empty = platform.forge.head(entry.repository) is None
-        return "" if empty else f"{entry.repository} is no order"
+        return "" if empty else f"{entry.repository} is not an order"
     owner = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}").requester
     return "" if owner == REQUESTER else f"{entry.order} is an order of {owner}"
 

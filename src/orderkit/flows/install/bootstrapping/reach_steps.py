@@ -23,8 +23,8 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     dig,
 )
-from orderkit.core.platform.installation import Target
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
+from orderkit.core.platform.installation import PlatformTarget
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import NoSuchKindError
 
@@ -47,7 +47,7 @@ _RIGHTS = (
 class ForgeStep:
     """The forge answers, knows us, and lets us write."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "forge"
 
     def look(self) -> Look:
@@ -62,10 +62,10 @@ class ForgeStep:
             if missing:
                 raise AccessError(
                     f"missing: {', '.join(missing)} (credentials from {forge.credentials_source})",
-                    hint="make a token with these scopes, of a user who may write there",
+                    hint="create a token with these scopes for a user who may write there",
                 )
         detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
-        return Look(Verdict.DONE, detail)
+        return Look(StepVerdict.DONE, detail)
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         return self.look()
@@ -75,7 +75,7 @@ class ForgeStep:
 class ClusterStep:
     """The cluster answers, knows us, and lets us write what Argo CD reads."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "cluster"
 
     def look(self) -> Look:
@@ -90,9 +90,9 @@ class ClusterStep:
         if forbidden:
             raise AccessError(
                 f"we may not {', '.join(forbidden)} in namespace {ARGOCD_NAMESPACE}",
-                hint="use a kubeconfig of somebody who may, or grant it by a Role",
+                hint="use a kubeconfig with these rights, or grant them by a Role",
             )
-        return Look(Verdict.DONE, "answers, and lets us write what Argo CD reads")
+        return Look(StepVerdict.DONE, "answers, and we may write what Argo CD reads")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         return self.look()
@@ -102,24 +102,24 @@ class ClusterStep:
 class ArgoCdStep:
     """Argo CD is installed, in a release that we know."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "argocd"
 
     def look(self) -> Look:
-        platform, wanted = self.site.platform, self.site.wanted
+        platform, request = self.site.platform, self.site.wanted
         missing = [k for k in (APPLICATION, APP_PROJECT) if not platform.cluster.serves(k)]
         if missing:
             raise RefusedError(
                 f"Argo CD is missing: the cluster serves no {', '.join(map(str, missing))}",
                 hint="install Argo CD 3.0 to 3.2 into namespace argocd, then repeat",
             )
-        if wanted.installation.target is Target.EMBEDDED:
-            return Look(Verdict.DONE, "the embedded deliverer stands for it")
-        version = argocd_version(platform) or (wanted.installation.argocd_version or "")
-        problem, known = judge_version(version)
-        if problem and known:
+        if request.installation.target is PlatformTarget.EMBEDDED:
+            return Look(StepVerdict.DONE, "the embedded platform includes a stand-in")
+        version = argocd_version(platform) or (request.installation.argocd_version or "")
+        problem, certain = judge_version(version)
+        if problem and certain:
             raise RefusedError(problem, hint="install Argo CD 3.0 to 3.2")
-        return Look(Verdict.DONE, problem or f"Argo CD {version}")
+        return Look(StepVerdict.DONE, problem or f"Argo CD {version}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         return self.look()
@@ -129,15 +129,15 @@ class ArgoCdStep:
 class CrossplaneStep:
     """Crossplane serves its kinds, or a layer brings it."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "crossplane"
 
     def look(self) -> Look:
         missing = [k for k in _CROSSPLANE if not self.site.platform.cluster.serves(k)]
         if not missing:
-            return Look(Verdict.DONE, "serves its kinds")
+            return Look(StepVerdict.DONE, "serves its kinds")
         if self.site.wanted.installation.crossplane.install == "chart":
-            return Look(Verdict.WAIT, "its chart is delivered by the layer 'crossplane'")
+            return Look(StepVerdict.WAIT, "its chart is delivered by the layer 'crossplane'")
         raise RefusedError(
             f"Crossplane is missing: the cluster serves no {', '.join(map(str, missing))}",
             hint="install Crossplane 2, or let spec.crossplane.install of platform.yaml be 'chart'",
@@ -149,17 +149,17 @@ class CrossplaneStep:
 
 def judge_version(version: str) -> tuple[str, bool]:
     """Return what is wrong with a version of Argo CD (empty: nothing), and if that is certain."""
-    found = _VERSION.match(version)
-    if found is None:
-        return "Argo CD is there; its version cannot be seen (spec.argocd.version names it)", False
-    release = int(found[1]), int(found[2])
+    match = _VERSION.match(version)
+    if match is None:
+        return "Argo CD is installed; its version is unknown (set spec.argocd.version)", False
+    release = int(match[1]), int(match[2])
     if release < OLDEST:
         return (
-            f"Argo CD {version} is older than 3.0: it tracks by labels and judges otherwise",
+            f"Argo CD {version} is older than 3.0, which tracks by labels and compares differently",
             True,
         )
     if release > NEWEST:
-        return f"Argo CD {version} is newer than those we know (3.0 to 3.2)", False
+        return f"Argo CD {version} is newer than the tested versions (3.0 to 3.2)", False
     return "", True
 
 
@@ -167,10 +167,10 @@ def argocd_version(platform: Platform) -> str:
     """Return the version in the images of Argo CD's workloads; "" where none can be seen."""
     for kind in _WORKLOADS:
         try:
-            found = platform.cluster.list(kind, namespace=ARGOCD_NAMESPACE).items
+            workloads = platform.cluster.list(kind, namespace=ARGOCD_NAMESPACE).items
         except (NoSuchKindError, AccessError):
             continue
-        for workload in found:
+        for workload in workloads:
             for container in dig(workload, "spec", "template", "spec", "containers", default=()):
                 image = _IMAGE.search(str(container.get("image", "")))
                 if image:

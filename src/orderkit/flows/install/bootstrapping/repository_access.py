@@ -22,7 +22,13 @@ from orderkit.core.objects.kube_objects import (
     dig,
 )
 from orderkit.flows.argocd.refreshing import OWNER
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict, holds
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
+    Look,
+    Say,
+    StepVerdict,
+    holds,
+)
 from orderkit.flows.platform import get_object
 
 SECRET = Kind("", "v1", "Secret")
@@ -34,36 +40,39 @@ _CERTIFICATES = "argocd-tls-certs-cm"
 class AccessStep:
     """Argo CD can read what it shall deliver."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "repositories"
 
     def look(self) -> Look:
-        wanted = self._wanted()
-        if not wanted:
-            return Look(Verdict.DONE, "public, and of an authority that is trusted")
-        told = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in wanted)
-        live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in wanted]
-        if all(found and holds(found, _stored(m)) for found, m in zip(live, wanted, strict=True)):
-            return Look(Verdict.DONE, told)
-        return Look(Verdict.CREATE if None in live else Verdict.CHANGE, told)
+        manifests = self._manifests()
+        if not manifests:
+            return Look(StepVerdict.DONE, "public, with a trusted certificate authority")
+        names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
+        live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in manifests]
+        if all(
+            live_object and holds(live_object, _stored(m))
+            for live_object, m in zip(live, manifests, strict=True)
+        ):
+            return Look(StepVerdict.DONE, names)
+        return Look(StepVerdict.CREATE if None in live else StepVerdict.CHANGE, names)
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
-        if before.verdict is not Verdict.DONE:
-            for manifest in self._wanted():
+        if before.verdict is not StepVerdict.DONE:
+            for manifest in self._manifests():
                 self.site.platform.cluster.apply(manifest, owner=OWNER)
         return before
 
-    def _wanted(self) -> Sequence[Manifest]:
+    def _manifests(self) -> Sequence[Manifest]:
         access, url = self.site.wanted.access, self.site.platform.forge.base_url
-        found = []
+        manifests = []
         if access.token:
             data = {"type": "git", "url": url, "username": access.user, "password": access.token}
-            found.append(_secret(data))
+            manifests.append(_secret(data))
         if access.ca_pem:
             host = urlsplit(url).hostname or ""
-            found.append(_certificates({host: access.ca_pem}))
-        return found
+            manifests.append(_certificates({host: access.ca_pem}))
+        return manifests
 
 
 def _secret(data: dict[str, str]) -> Manifest:

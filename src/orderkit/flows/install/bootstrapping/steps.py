@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from orderkit.core.kit.pack import Files
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.platform import Platform
 
 if TYPE_CHECKING:
-    from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
+    from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 
 SETTINGS_FOLDER = PurePosixPath("gitops", "argocd")
 """Argo CD's own settings in a pack."""
 
 
-class Verdict(StrEnum):
+class StepVerdict(StrEnum):
     """What a look at a step found."""
 
     DONE = "done"
@@ -39,14 +39,14 @@ class Verdict(StrEnum):
     SKIP = "skip"
     """This platform does without; the detail says why."""
     FAIL = "fail"
-    """It cannot be made sure of as things are."""
+    """It cannot be ensured in this state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What is, and what would be done about it."""
 
-    verdict: Verdict
+    verdict: StepVerdict
     detail: str
     advice: str = ""
 
@@ -56,7 +56,7 @@ class StepDone:
     """A step that a run has made sure of, or the one at which it ended."""
 
     step: str
-    verdict: Verdict
+    verdict: StepVerdict
     detail: str
     seconds: float = 0.0
     advice: str = ""
@@ -66,7 +66,7 @@ Say = Callable[[str], None]
 """Tells a person what a step waits for, while it waits."""
 
 
-class Step(Protocol):
+class BootstrapStep(Protocol):
     """One thing that must hold before the next one can."""
 
     @property
@@ -105,11 +105,13 @@ class BootstrapRequest:
     values: PlatformValues
     requester: str
     timeout_s: float = 120.0
-    installation: Installation = field(default_factory=lambda: Installation(Target.EMBEDDED))
+    installation: Installation = field(
+        default_factory=lambda: Installation(PlatformTarget.EMBEDDED)
+    )
     access: RepositoryAccess = RepositoryAccess()
     replace_pack: bool = True
-    """Publish over another pack or another platform's."""
-    probe: ProbeWanted | None = None
+    """Overwrite another pack, or the pack of another platform."""
+    probe: ProbeRequest | None = None
     """None: no probe order is placed."""
     portal_problem: str = ""
     """Why the portal cannot be asked; empty: it can."""
@@ -117,11 +119,11 @@ class BootstrapRequest:
     """The name that idpbuilder's cluster was created with."""
 
 
-class Site:
+class BootstrapContext:
     """The platform, the request, and the pack rendered for it: what every step is given."""
 
-    def __init__(self, platform: Platform, wanted: BootstrapRequest) -> None:
-        self.platform, self.wanted = platform, wanted
+    def __init__(self, platform: Platform, request: BootstrapRequest) -> None:
+        self.platform, self.wanted = platform, request
 
     @cached_property
     def files(self) -> Mapping[PurePosixPath, bytes]:
@@ -148,12 +150,16 @@ class Site:
         ]
 
 
-def holds(live: object, wanted: object) -> bool:
-    """Say whether everything in `wanted` stands in `live`: maps may hold more, lists not."""
-    if isinstance(wanted, Mapping):
+def holds(live: object, expected: object) -> bool:
+    """Say whether everything in `expected` stands in `live`: maps may hold more, lists not."""
+    if isinstance(expected, Mapping):
         return isinstance(live, Mapping) and all(
-            key in live and holds(live[key], value) for key, value in wanted.items()
+            key in live and holds(live[key], value) for key, value in expected.items()
         )
-    if isinstance(wanted, list):
-        return isinstance(live, list) and len(live) == len(wanted) and all(map(holds, live, wanted))
-    return live == wanted
+    if isinstance(expected, list):
+        return (
+            isinstance(live, list)
+            and len(live) == len(expected)
+            and all(map(holds, live, expected))
+        )
+    return live == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orderkit.core.order import ledger
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import snapshot
 from orderkit.flows.team.teams import add_team
 
@@ -14,7 +14,7 @@ from orderkit.flows.team.teams import add_team
 class TeamStep:
     """One team: its organisation, its part of the ledger, its AppProject."""
 
-    site: Site
+    site: BootstrapContext
     team: str
 
     @property
@@ -22,16 +22,16 @@ class TeamStep:
         return f"team {self.team}"
 
     def look(self) -> Look:
-        seen = snapshot(self.site.platform, self.site.platform.ledger)
-        known = set(ledger.teams(seen.blobs)) if seen else set()
-        if self.team in known and self.site.platform.forge.has_org(self.team):
-            return Look(Verdict.DONE, "may order")
-        return Look(Verdict.CREATE, "organisation, AppProject, its part of the ledger")
+        ledger_files = snapshot(self.site.platform, self.site.platform.ledger)
+        teams = set(ledger.teams(ledger_files.blobs)) if ledger_files else set()
+        if self.team in teams and self.site.platform.forge.has_org(self.team):
+            return Look(StepVerdict.DONE, "may order")
+        return Look(StepVerdict.CREATE, "organisation, AppProject, its part of the ledger")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - its Application is not waited for
         before = self.look()
         added = add_team(self.site.platform, self.team, requester=self.site.wanted.requester)
         verdict = before.verdict
-        if verdict is Verdict.DONE and added.created:
-            verdict = Verdict.CHANGE  # what it may order follows the kits
+        if verdict is StepVerdict.DONE and added.created:
+            verdict = StepVerdict.CHANGE  # what it may order follows the kits
         return Look(verdict, "may order")

@@ -5,7 +5,7 @@ Inputs and outputs are Backstage's; where an action of Backstage or CNOE *create
 *sure*, so that an interrupted task is finished by running it again.
 """
 
-from orderkit.flows.template.actions.action_context import Action
+from orderkit.flows.template.actions.action_context import TemplateAction
 from orderkit.flows.template.actions.backstage_request import HTTP_BACKSTAGE_REQUEST
 from orderkit.flows.template.actions.catalog_actions import (
     CATALOG_FETCH,
@@ -23,7 +23,7 @@ from orderkit.flows.template.actions.kubernetes_actions import (
 from orderkit.flows.template.actions.publish_gitea import PUBLISH_GITEA
 from orderkit.flows.template.actions.workspace_actions import FS_DELETE, FS_READDIR, FS_RENAME
 
-ACTIONS: dict[str, Action] = {
+ACTIONS: dict[str, TemplateAction] = {
     action.id: action
     for action in (
         CATALOG_FETCH,

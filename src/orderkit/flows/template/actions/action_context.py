@@ -21,6 +21,7 @@ from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge
 from orderkit.ports.portal import Portal
+from orderkit.ports.processes import ConfinedRenderer
 
 Files = Mapping[PurePosixPath, bytes]
 Inputs = Mapping[str, Any]
@@ -65,6 +66,7 @@ class Services:
     cluster: Cluster
     portal: Portal
     publish: Publish
+    confined: ConfinedRenderer
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,8 @@ class ActionContext:
     user: User
     task_id: str
     log: Callable[[str], None]
+    confined: ConfinedRenderer
+    """Renders what nobody vouches for."""
     dry_run: bool = False
     workspace: dict[PurePosixPath, SkeletonFile] = field(default_factory=dict)
 
@@ -166,7 +170,7 @@ Run = Callable[[ActionContext, Inputs], Outputs]
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class TemplateAction:
     """
     An action: its id, the JSON Schemas of its inputs and outputs, and what it does.
 

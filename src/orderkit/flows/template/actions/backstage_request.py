@@ -20,10 +20,10 @@ from orderkit.flows.template.actions.action_context import (
     MAP,
     NUMBER,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     outputs_schema,
 )
@@ -111,7 +111,7 @@ def _words(body: Any) -> tuple[str, str]:
     return shorten(json.dumps(body, ensure_ascii=False)), ""
 
 
-HTTP_BACKSTAGE_REQUEST = Action(
+HTTP_BACKSTAGE_REQUEST = TemplateAction(
     "http:backstage:request",
     inputs_schema(
         ("path", "method"),

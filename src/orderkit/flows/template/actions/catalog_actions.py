@@ -20,10 +20,10 @@ from orderkit.flows.template.actions.action_context import (
     MAP,
     TEXT,
     TEXTS,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     outputs_schema,
 )
@@ -70,28 +70,28 @@ def _target(inputs: Inputs) -> str:
 
 
 def _fetch(context: ActionContext, inputs: Inputs) -> Outputs:
-    one, many = inputs.get("entityRef"), inputs.get("entityRefs")
-    if not one and many is None:
+    ref_input, ref_inputs = inputs.get("entityRef"), inputs.get("entityRefs")
+    if not ref_input and ref_inputs is None:
         if inputs.get("optional"):
             return {}
-        raise InvalidInputError("entityRef", one, "is missing, and so is entityRefs")
+        raise InvalidInputError("entityRef", ref_input, "is missing, and so is entityRefs")
     outputs: Outputs = {}
-    if one:
-        outputs["entity"] = _entity(context, one, inputs)
-    if many is not None:
-        outputs["entities"] = [_entity(context, ref, inputs) for ref in many]
+    if ref_input:
+        outputs["entity"] = _entity(context, ref_input, inputs)
+    if ref_inputs is not None:
+        outputs["entities"] = [_entity(context, ref, inputs) for ref in ref_inputs]
     return outputs
 
 
 def _entity(context: ActionContext, ref: str, inputs: Inputs) -> Any:
-    found = context.services.catalog.entity(_full_ref(ref, inputs))
-    if found is None and not inputs.get("optional"):
+    entity = context.services.catalog.entity(_full_ref(ref, inputs))
+    if entity is None and not inputs.get("optional"):
         raise NotFoundError(
             f"{ref}: the catalog has no such entity",
             hint="check the reference, or set optional: true to go on with null",
         )
-    context.log(f"{ref} {'is not in the catalog' if found is None else 'fetched'}")
-    return found
+    context.log(f"{ref} {'is not in the catalog' if entity is None else 'fetched'}")
+    return entity
 
 
 def _full_ref(ref: str, inputs: Inputs) -> str:
@@ -121,7 +121,7 @@ def _write(context: ActionContext, inputs: Inputs) -> Outputs:
     return {}
 
 
-CATALOG_REGISTER = Action(
+CATALOG_REGISTER = TemplateAction(
     "catalog:register",
     inputs_schema(
         (), catalogInfoUrl=TEXT, repoContentsUrl=TEXT, catalogInfoPath=TEXT, optional=FLAG
@@ -130,7 +130,7 @@ CATALOG_REGISTER = Action(
     outputs_schema(entityRef=TEXT, catalogInfoUrl=TEXT),
     remote=True,
 )
-CATALOG_FETCH = Action(
+CATALOG_FETCH = TemplateAction(
     "catalog:fetch",
     inputs_schema(
         (),
@@ -145,6 +145,6 @@ CATALOG_FETCH = Action(
     dry_run=True,
     remote=True,
 )
-CATALOG_WRITE = Action(
+CATALOG_WRITE = TemplateAction(
     "catalog:write", inputs_schema(("entity",), filePath=TEXT, entity=MAP), _write, dry_run=True
 )

@@ -12,10 +12,10 @@ from orderkit.core.names import check_label
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest
 from orderkit.flows.template.actions.action_context import (
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
 )
 
@@ -60,14 +60,14 @@ def application(inputs: Inputs) -> Manifest:
 
 
 def _create(context: ActionContext, inputs: Inputs) -> Outputs:
-    wanted = application(inputs)
-    context.services.cluster.apply(wanted, owner=FIELD_OWNER)
-    context.log(f"Application {wanted['metadata']['name']} in {ARGOCD_NAMESPACE}")
+    manifest = application(inputs)
+    context.services.cluster.apply(manifest, owner=FIELD_OWNER)
+    context.log(f"Application {manifest['metadata']['name']} in {ARGOCD_NAMESPACE}")
     return {}
 
 
 _REQUIRED = ("repoUrl", "projectName", "appName", "argoInstance", "path", "appNamespace")
-CNOE_CREATE_ARGOCD_APP = Action(
+CNOE_CREATE_ARGOCD_APP = TemplateAction(
     "cnoe:create-argocd-app",
     inputs_schema(_REQUIRED, **dict.fromkeys((*_REQUIRED, "labelValue"), TEXT)),
     _create,

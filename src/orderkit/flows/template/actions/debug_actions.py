@@ -8,10 +8,10 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.flows.template.actions.action_context import (
     NUMBER,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
 )
 
@@ -46,7 +46,7 @@ def _wait(context: ActionContext, inputs: Inputs) -> Outputs:
     return {}
 
 
-DEBUG_LOG = Action(
+DEBUG_LOG = TemplateAction(
     "debug:log",
     inputs_schema(
         (),
@@ -56,6 +56,6 @@ DEBUG_LOG = Action(
     _log,
     dry_run=True,
 )
-DEBUG_WAIT = Action(
+DEBUG_WAIT = TemplateAction(
     "debug:wait", inputs_schema((), minutes=NUMBER, seconds=NUMBER, milliseconds=NUMBER), _wait
 )

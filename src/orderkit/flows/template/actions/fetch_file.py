@@ -21,36 +21,36 @@ from orderkit.core.portal.render import (
     compile_template,
 )
 from orderkit.core.portal.render.javascript import Closed
-from orderkit.flows.confinement import judge_confined
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     is_executable,
 )
 from orderkit.flows.template.actions.fetch_folder import target_path, tree_options
-from orderkit.flows.template.actions.file_sources import Source, source_of
+from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
+from orderkit.ports.processes import ConfinedRenderer
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
     target = target_path(inputs["targetPath"])
     if target in context.workspace and not inputs.get("replace"):
-        context.log(f"{target} is there already and is not replaced")
+        context.log(f"{target} exists already and is not replaced")
         return {}
     source = source_of(context, inputs["url"])
-    data = _file(source).data
-    context.put(target, SkeletonFile(_rendered(data, inputs, trusted=source.folder.trusted)))
+    confined = None if source.folder.trusted else context.confined
+    context.put(target, SkeletonFile(_rendered(_file(source).data, inputs, confined)))
     check_tree(context.workspace)
     context.log(f"wrote {target}")
     return {}
 
 
-def _rendered(data: bytes, inputs: Inputs, *, trusted: bool) -> bytes:
+def _rendered(data: bytes, inputs: Inputs, confined: ConfinedRenderer | None) -> bytes:
     options, values = tree_options(inputs), inputs.get("values") or {}
     try:
         source = data.decode()
@@ -60,8 +60,8 @@ def _rendered(data: bytes, inputs: Inputs, *, trusted: bool) -> bytes:
             hint="Backstage would destroy it; fetch it with fetch:plain:file",
         ) from error
     try:
-        if not trusted:
-            return _confined(data, values, options)
+        if confined is not None:
+            return _confined(confined, data, values, options)
         template = compile_template(source, options.delimiters)
         text = template.render({options.root: Closed(values)}, strict=True)
     except RenderError as error:
@@ -70,9 +70,11 @@ def _rendered(data: bytes, inputs: Inputs, *, trusted: bool) -> bytes:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _confined(data: bytes, values: Mapping[str, Any], options: TreeOptions) -> bytes:
+def _confined(
+    confined: ConfinedRenderer, data: bytes, values: Mapping[str, Any], options: TreeOptions
+) -> bytes:
     """Render a stranger's file in a child with limits."""
-    (outcome,) = judge_confined({PurePosixPath("file"): SkeletonFile(data)}, values, options)
+    (outcome,) = confined({PurePosixPath("file"): SkeletonFile(data)}, values, options)
     if outcome.error is not None:
         raise outcome.error
     if outcome.file is None or outcome.how != "rendered":
@@ -88,28 +90,28 @@ def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
     return {}
 
 
-def _file(source: Source) -> SkeletonFile:
-    found = source.file()
-    if found.symlink is not None:
+def _file(source: FetchedPath) -> SkeletonFile:
+    file = source.file()
+    if file.symlink is not None:
         raise RefusedError(f"{source.url}: is a symbolic link", hint="put a file there")
-    if is_executable(found):
+    if is_executable(file):
         raise InvalidInputError(
             "url",
             source.url,
             "is executable, and Backstage loses the mode of single files",
             hint="fetch its folder with fetch:template or fetch:plain, which keep modes",
         )
-    return found
+    return file
 
 
 _REQUIRED = ("url", "targetPath")
-FETCH_PLAIN_FILE = Action(
+FETCH_PLAIN_FILE = TemplateAction(
     "fetch:plain:file",
     inputs_schema(_REQUIRED, url=TEXT, targetPath=TEXT, token=TEXT),
     _plain,
     dry_run=True,
 )
-FETCH_TEMPLATE_FILE = Action(
+FETCH_TEMPLATE_FILE = TemplateAction(
     "fetch:template:file",
     inputs_schema(
         _REQUIRED,

@@ -2,7 +2,7 @@
 ``fetch:template`` and ``fetch:plain``: bring a folder into the workspace, rendered or as it is.
 
 Modes survive. ``token`` is ignored, as Backstage's Gitea reader does. What comes from elsewhere
-than the platform's own pack is rendered in a child with limits (``flows.confinement``).
+than the platform's own pack is rendered in a child with limits (`ConfinedRenderer`).
 """
 
 from __future__ import annotations
@@ -22,41 +22,44 @@ from orderkit.core.portal.render import (
     check_tree,
     render_tree,
 )
-from orderkit.flows.confinement import judge_confined
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
     TEXT,
     TEXTS,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
 )
-from orderkit.flows.template.actions.file_sources import Source, source_of
+from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
     options = tree_options(inputs)
-    rendered = _rendered(source_of(context, inputs["url"]), inputs.get("values") or {}, options)
+    source, values = source_of(context, inputs["url"]), inputs.get("values") or {}
+    rendered = _rendered(context, source, values, options)
     _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
     return {}
 
 
 def _rendered(
-    source: Source, values: Mapping[str, Any], options: TreeOptions
+    context: ActionContext,
+    source: FetchedPath,
+    values: Mapping[str, Any],
+    options: TreeOptions,
 ) -> Mapping[PurePosixPath, SkeletonFile]:
     """Render in this process what is vouched for, everything else in a child with limits."""
     if source.folder.trusted:
         return render_tree(source.tree(), values, options)
-    found: dict[PurePosixPath, SkeletonFile] = {}
-    for outcome in judge_confined(source.tree(), values, options):
+    files: dict[PurePosixPath, SkeletonFile] = {}
+    for outcome in context.confined(source.tree(), values, options):
         if outcome.error is not None:
             raise outcome.error
         if outcome.target is not None and outcome.file is not None:
-            found[outcome.target] = outcome.file
-    return found
+            files[outcome.target] = outcome.file
+    return files
 
 
 def tree_options(inputs: Inputs) -> TreeOptions:
@@ -102,9 +105,9 @@ def _place(
     """Put files below ``targetPath``; what an earlier step wrote wins unless `overwrite`."""
     folder = target_path(inputs.get("targetPath", "."))
     for path, file in files.items():
-        place = folder / path
-        if overwrite or place not in context.workspace:
-            context.put(place, file)
+        target = folder / path
+        if overwrite or target not in context.workspace:
+            context.put(target, file)
     check_tree(context.workspace)
     context.log(f"{len(files)} files in {folder}")
 
@@ -121,7 +124,7 @@ def target_path(target: str) -> PurePosixPath:
 
 _FETCH: dict[str, Any] = {"url": TEXT, "targetPath": TEXT, "token": TEXT}
 
-FETCH_TEMPLATE = Action(
+FETCH_TEMPLATE = TemplateAction(
     "fetch:template",
     inputs_schema(
         ("url",),
@@ -137,4 +140,4 @@ FETCH_TEMPLATE = Action(
     _template,
     dry_run=True,
 )
-FETCH_PLAIN = Action("fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True)
+FETCH_PLAIN = TemplateAction("fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True)

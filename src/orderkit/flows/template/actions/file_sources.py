@@ -50,30 +50,32 @@ class ForgeFolder:
             LimitError: There are too many.
         """
         start = self._root / folder
-        inside = [path for path in self._known() if path.is_relative_to(start) and path != start]
+        inside = [
+            path for path in self._file_modes() if path.is_relative_to(start) and path != start
+        ]
         if len(inside) > FILES_MAX:
             raise LimitError(f"{start}: {len(inside)} files; at most {FILES_MAX} are fetched")
-        found = {path.relative_to(start): self._file(path) for path in inside}
-        return {path: file for path, file in found.items() if file is not None}
+        files = {path.relative_to(start): self._file(path) for path in inside}
+        return {path: file for path, file in files.items() if file is not None}
 
     def read(self, path: PurePosixPath) -> SkeletonFile | None:
         return self._file(self._root / path)
 
-    def _known(self) -> Mapping[PurePosixPath, int]:
+    def _file_modes(self) -> Mapping[PurePosixPath, int]:
         if self._modes is None:
             self._modes = self._forge.modes(self._repo, self._commit)
         return self._modes
 
     def _file(self, path: PurePosixPath) -> SkeletonFile | None:
-        mode = self._known().get(path)
+        mode = self._file_modes().get(path)
         if mode == _LINK:
-            return SkeletonFile(b"", symlink="?")  # where to does not matter: links are refused
-        found = None if mode is None else self._forge.read(self._repo, path, self._commit)
-        return SkeletonFile(found.data, mode or PLAIN_MODE) if found else None
+            return SkeletonFile(b"", symlink="?")  # the target does not matter: links are refused
+        revision = None if mode is None else self._forge.read(self._repo, path, self._commit)
+        return SkeletonFile(revision.data, mode or PLAIN_MODE) if revision else None
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FetchedPath:
     """What a URL names: a path in a folder."""
 
     url: str
@@ -87,12 +89,12 @@ class Source:
         Raises:
             InvalidInputError: There is no such folder.
         """
-        found = self.folder.tree(self.path)
-        if not found:
+        files = self.folder.tree(self.path)
+        if not files:
             raise InvalidInputError(
                 "url", self.url, "holds no file", hint="check the folder's name"
             )
-        return found
+        return files
 
     def file(self) -> SkeletonFile:
         """
@@ -101,13 +103,13 @@ class Source:
         Raises:
             InvalidInputError: There is no such file.
         """
-        found = self.folder.read(self.path)
-        if found is None:
+        file = self.folder.read(self.path)
+        if file is None:
             raise InvalidInputError("url", self.url, "is no file", hint="check its name")
-        return found
+        return file
 
 
-def source_of(context: ActionContext, url: str) -> Source:
+def source_of(context: ActionContext, url: str) -> FetchedPath:
     """
     Say what a URL names.
 
@@ -115,9 +117,11 @@ def source_of(context: ActionContext, url: str) -> Source:
         InvalidInputError: It leaves the template's folder, or is not on the platform's forge.
     """
     if "://" not in url:
-        return Source(url, context.template, _beside(url))
+        return FetchedPath(url, context.template, _beside(url))
     repo, commit, path = _on_forge(context, url)
-    return Source(url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path)
+    return FetchedPath(
+        url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path
+    )
 
 
 def _beside(url: str) -> PurePosixPath:
@@ -134,16 +138,16 @@ def _beside(url: str) -> PurePosixPath:
 
 def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, PurePosixPath]:
     forge = context.services.forge
-    found = _SOURCE_URL.match(url)
-    if found is None or found["base"] != forge.base_url:
+    match = _SOURCE_URL.match(url)
+    if match is None or match["base"] != forge.base_url:
         raise InvalidInputError(
             "url",
             url,
-            "is nothing on this platform's forge",
+            "is not a path on this platform's forge",
             hint=f"the form is {forge.base_url}/<owner>/<repo>/src/branch/<branch>/<path>",
         )
-    repo = RepoId(found["owner"], found["repo"])
-    commit = forge.head(repo, found["ref"])
+    repo = RepoId(match["owner"], match["repo"])
+    commit = forge.head(repo, match["ref"])
     if commit is None:
         raise InvalidInputError("url", url, "names a repository or branch that does not exist")
-    return repo, commit, PurePosixPath(found["path"] or ".")
+    return repo, commit, PurePosixPath(match["path"] or ".")

@@ -19,10 +19,10 @@ from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     outputs_schema,
 )
@@ -48,11 +48,11 @@ def _apply(context: ActionContext, inputs: Inputs) -> Outputs:
 
 
 def _manifests(context: ActionContext, inputs: Inputs) -> tuple[Manifest, ...]:
-    given = [name for name in _SOURCES if name in inputs]
-    if len(given) != 1:
+    inputs_given = [name for name in _SOURCES if name in inputs]
+    if len(inputs_given) != 1:
         raise InvalidInputError(
             "manifestString",
-            given,
+            inputs_given,
             "is not exactly one of the three inputs",
             hint=f"give one of {', '.join(_SOURCES)}",
         )
@@ -64,10 +64,10 @@ def _manifests(context: ActionContext, inputs: Inputs) -> tuple[Manifest, ...]:
         if path not in context.workspace:
             raise NotFoundError(f"manifestPath: {path} is not in the workspace")
         name, data = str(path), context.workspace[path].data
-    found = parse_manifests(name, data)
-    if not found:
-        raise InvalidInputError(given[0], "", "holds no object")
-    return found
+    manifests = parse_manifests(name, data)
+    if not manifests:
+        raise InvalidInputError(inputs_given[0], "", "holds no object")
+    return manifests
 
 
 def _checked(manifest: Manifest, inputs: Inputs) -> Manifest:
@@ -90,8 +90,8 @@ def _checked(manifest: Manifest, inputs: Inputs) -> Manifest:
 
 def _label(manifest: Manifest) -> str:
     metadata = manifest["metadata"]
-    where = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return f"{manifest['kind']} {where}{metadata['name']}"
+    prefix = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return f"{manifest['kind']} {prefix}{metadata['name']}"
 
 
 def _sanitize(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -112,7 +112,7 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-CNOE_KUBERNETES_APPLY = Action(
+CNOE_KUBERNETES_APPLY = TemplateAction(
     "cnoe:kubernetes:apply",
     inputs_schema(
         ("namespaced",),
@@ -125,7 +125,7 @@ CNOE_KUBERNETES_APPLY = Action(
     _apply,
     remote=True,
 )
-CNOE_UTILS_SANITIZE = Action(
+CNOE_UTILS_SANITIZE = TemplateAction(
     "cnoe:utils:sanitize",
     inputs_schema(("document",), document=TEXT),
     _sanitize,

@@ -17,11 +17,11 @@ from orderkit.core.portal.render import check_path
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
     PublishRequest,
+    TemplateAction,
     inputs_schema,
     is_executable,
     outputs_schema,
@@ -38,17 +38,23 @@ def repository_of(url: str, *, base_url: str) -> RepoId:
         InvalidInputError: Another host, or owner or repo is missing.
     """
     host, _, query = url.partition("?")
-    found = {key: values[0] for key, values in parse_qs(query).items()}
-    own = base_url.partition("://")[2]
-    if host not in {own, own.partition("/")[0]}:
+    parameters = {key: values[0] for key, values in parse_qs(query).items()}
+    forge_host = base_url.partition("://")[2]
+    if host not in {forge_host, forge_host.partition("/")[0]}:
         raise InvalidInputError(
-            "repoUrl", url, f"is not on this platform's forge, {own}", hint="check forge_host"
+            "repoUrl",
+            url,
+            f"is not on this platform's forge, {forge_host}",
+            hint="check forge_host",
         )
-    if not found.get("owner") or not found.get("repo"):
+    if not parameters.get("owner") or not parameters.get("repo"):
         raise InvalidInputError(
-            "repoUrl", url, "lacks owner or repo", hint=f"write {own}?owner=<team>&repo=<name>"
+            "repoUrl",
+            url,
+            "lacks owner or repo",
+            hint=f"write {forge_host}?owner=<team>&repo=<name>",
         )
-    return RepoId(found["owner"], found["repo"])
+    return RepoId(parameters["owner"], parameters["repo"])
 
 
 def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -91,7 +97,7 @@ def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
     }
 
 
-PUBLISH_GITEA = Action(
+PUBLISH_GITEA = TemplateAction(
     "publish:gitea",
     inputs_schema(
         ("repoUrl", "description"),

@@ -19,10 +19,10 @@ from orderkit.flows.template.actions.action_context import (
     FLAG,
     TEXT,
     TEXTS,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     outputs_schema,
 )
@@ -68,8 +68,8 @@ def _path(text: str, origin: str) -> PurePosixPath:
 
 
 def _delete(context: ActionContext, inputs: Inputs) -> Outputs:
-    for at, wanted in enumerate(inputs["files"]):
-        plain = _path(wanted, f"files[{at}]")
+    for at, pattern in enumerate(inputs["files"]):
+        plain = _path(pattern, f"files[{at}]")
         glob = compile_glob(str(plain))
         for path in list(context.workspace):
             if path.is_relative_to(plain) or glob.fullmatch(str(path)):
@@ -80,11 +80,11 @@ def _delete(context: ActionContext, inputs: Inputs) -> Outputs:
 def _readdir(context: ActionContext, inputs: Inputs) -> Outputs:
     files: list[dict[str, Any]] = []
     folders: list[dict[str, Any]] = []
-    for at, wanted in enumerate(inputs["paths"]):
-        folder = _path(wanted, f"paths[{at}]")
+    for at, folder_name in enumerate(inputs["paths"]):
+        folder = _path(folder_name, f"paths[{at}]")
         inside = [p for p in context.workspace if p.is_relative_to(folder) and p != folder]
         if not inside and folder != PurePosixPath():
-            raise InvalidInputError(f"paths[{at}]", wanted, "is no folder of the workspace")
+            raise InvalidInputError(f"paths[{at}]", folder_name, "is no folder of the workspace")
         deep = bool(inputs.get("recursive"))
         files += _entries(p for p in inside if deep or p.parent == folder)
         nested = {q for p in inside for q in p.parents if q.is_relative_to(folder) and q != folder}
@@ -101,7 +101,7 @@ def _entries(paths: Iterable[PurePosixPath]) -> list[dict[str, Any]]:
 
 _ENTRIES = {"type": "array", "items": outputs_schema(name=TEXT, path=TEXT, fullPath=TEXT)}
 
-FS_RENAME = Action(
+FS_RENAME = TemplateAction(
     "fs:rename",
     inputs_schema(
         ("files",),
@@ -113,8 +113,10 @@ FS_RENAME = Action(
     _rename,
     dry_run=True,
 )
-FS_DELETE = Action("fs:delete", inputs_schema(("files",), files=TEXTS), _delete, dry_run=True)
-FS_READDIR = Action(
+FS_DELETE = TemplateAction(
+    "fs:delete", inputs_schema(("files",), files=TEXTS), _delete, dry_run=True
+)
+FS_READDIR = TemplateAction(
     "fs:readdir",
     inputs_schema(
         ("paths",),

@@ -7,7 +7,7 @@ step, a broken expression is passed on as text) this fails and says so, most of 
 anything runs. Secrets never reach logs, events, outputs or errors. ``docs/templates.md``
 lists what is run and where it differs on purpose.
 
-Called by ``flows.order.ordering`` and ``flows.order.interpreting``; knows no forge and no cluster,
+Called by ``flows.order.placing``; knows no forge and no cluster,
 only what `Services` gives. Layers: ``masking, tasks < checking < rounds < running``.
 """
 

@@ -53,12 +53,12 @@ class Masker:
         """Return `text` with everything hidden replaced; what overlaps becomes one mask."""
         if self._pattern is None:
             return text
-        shown, end = [], 0
+        pieces, end = [], 0
         for start, stop in self._ranges(text):
-            shown.append(text[end:start])
+            pieces.append(text[end:start])
             end = stop
-        shown.append(text[end:])
-        return self._uncut(MASK.join(shown))
+        pieces.append(text[end:])
+        return self._uncut(MASK.join(pieces))
 
     def value(self, value: Any) -> Any:
         """Return a copy of JSON-like data with every text in it masked, keys included."""
@@ -80,11 +80,11 @@ class Masker:
     def leak(self, value: Any, path: str) -> str | None:
         """Return the path of the first text that holds a secret, or None."""
         if isinstance(value, Mapping):
-            found = (self.leak([key, item], f"{path}.{key}") for key, item in value.items())
-            return next((self.text(place) for place in found if place), None)
+            leaks = (self.leak([key, item], f"{path}.{key}") for key, item in value.items())
+            return next((self.text(leak_path) for leak_path in leaks if leak_path), None)
         if isinstance(value, list):
-            found = (self.leak(item, path) for item in value)
-            return next((place for place in found if place), None)
+            leaks = (self.leak(item, path) for item in value)
+            return next((leak_path for leak_path in leaks if leak_path), None)
         text = value if isinstance(value, str) else str(value)
         return path if any(hidden in text for hidden in self._leaks) else None
 
@@ -99,8 +99,8 @@ class Masker:
     def _ranges(self, text: str) -> Iterator[tuple[int, int]]:
         assert self._pattern is not None  # noqa: S101 - the caller looked
         begin, end = -1, -1
-        for found in self._pattern.finditer(text):
-            start, stop = found.span(1)
+        for match in self._pattern.finditer(text):
+            start, stop = match.span(1)
             if start < end:
                 end = max(end, stop)
                 continue
@@ -124,11 +124,11 @@ class Masker:
 
 def _forms(plain: str) -> set[str]:
     """Return a text as it stands in messages: encoded, escaped, in one line."""
-    found = registry.forms_of(plain) | {plain, " ".join(plain.split())}
-    for form in list(found):
+    forms = registry.forms_of(plain) | {plain, " ".join(plain.split())}
+    for form in list(forms):
         escaped = json.dumps(form, ensure_ascii=False)[1:-1]
-        found |= {escaped, json.dumps(form)[1:-1], repr(form)[1:-1], repr(repr(form))[2:-2]}
-    return found
+        forms |= {escaped, json.dumps(form)[1:-1], repr(form)[1:-1], repr(repr(form))[2:-2]}
+    return forms
 
 
 def check_maskable(secrets: Mapping[str, str]) -> None:

@@ -14,15 +14,15 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.render import RenderError, Undefined, render_data, truthy
 from orderkit.core.portal.render.javascript import ordered
-from orderkit.core.portal.template import Step
-from orderkit.flows.template.actions.action_context import Action
+from orderkit.core.portal.template import TemplateStep
+from orderkit.flows.template.actions.action_context import TemplateAction
 from orderkit.flows.template.scaffolder.task_check import (
     PASSED_ON,
     RUNS_ANYWAY,
     check_inputs,
     hinted,
 )
-from orderkit.flows.template.scaffolder.task_values import Task
+from orderkit.flows.template.scaffolder.task_values import TemplateTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Round:
     """One run of an action: its inputs, and the same with secrets masked."""
 
     inputs: Mapping[str, Any]
-    shown: Mapping[str, Any]
+    shown_inputs: Mapping[str, Any]
 
 
-def rounds(task: Task, step: Step, action: Action) -> list[Round]:
+def rounds(task: TemplateTask, step: TemplateStep, action: TemplateAction) -> list[Round]:
     """
     Return the rounds that run; none if the step is skipped.
 
@@ -44,39 +44,41 @@ def rounds(task: Task, step: Step, action: Action) -> list[Round]:
     if task.failure and not isinstance(step.condition, str):
         return []
     if step.each is None:
-        return [_round(task, step, action, {})] if _wanted(task, step, {}) else []
+        return [_round(task, step, action, {})] if _runs(task, step, {}) else []
     # A literal false skips all; after a failure the condition must ask for it even without items.
     if step.condition is False or (task.failure and not _asks(task, step)):
         return []
     return [
         _round(task, step, action, item)
         for item in _items(task, step)
-        if not step.condition or _wanted(task, step, item)
+        if not step.condition or _runs(task, step, item)
     ]
 
 
-def _items(task: Task, step: Step) -> Iterator[dict[str, Any]]:
+def _items(task: TemplateTask, step: TemplateStep) -> Iterator[dict[str, Any]]:
     name = f"steps.{step.id}.each"
-    found = _rendered(step.each, task.secret_scope(shown="plain"), name)
+    items = _rendered(step.each, task.secret_scope(visibility="plain"), name)
     if task.has_secrets:
-        task.masker.learn(found, _without_secrets(task, step.each, {}))
-    if isinstance(found, list):
-        found = {str(at): item for at, item in enumerate(found)}
-    if not isinstance(found, dict):
-        shown = None if isinstance(found, Undefined) else task.masker.value(found)
+        task.masker.learn(items, _without_secrets(task, step.each, {}))
+    if isinstance(items, list):
+        items = {str(at): item for at, item in enumerate(items)}
+    if not isinstance(items, dict):
+        masked = None if isinstance(items, Undefined) else task.masker.value(items)
         raise InvalidInputError(
             name,
-            shown,
+            masked,
             "is neither a list nor a map",
             hint="write `${{ x or [] }}` if it may be missing",
         )
-    for key, value in ordered(found):
+    for key, value in ordered(items):
         yield {"each": {"key": key, "value": value}}
 
 
-def _round(task: Task, step: Step, action: Action, item: dict[str, Any]) -> Round:
+def _round(
+    task: TemplateTask, step: TemplateStep, action: TemplateAction, item: dict[str, Any]
+) -> Round:
     name = f"steps.{step.id}.input"
-    inputs = _rendered(dict(step.input), task.secret_scope(shown="plain", **item), name)
+    inputs = _rendered(dict(step.input), task.secret_scope(visibility="plain", **item), name)
     if not task.has_secrets:
         _check(task, step, action, inputs, item)
         return Round(inputs, inputs)
@@ -86,7 +88,11 @@ def _round(task: Task, step: Step, action: Action, item: dict[str, Any]) -> Roun
 
 
 def _check(
-    task: Task, step: Step, action: Action, inputs: Mapping[str, Any], item: dict[str, Any]
+    task: TemplateTask,
+    step: TemplateStep,
+    action: TemplateAction,
+    inputs: Mapping[str, Any],
+    item: dict[str, Any],
 ) -> None:
     if task.options.dry_run and not action.dry_run and "steps" in repr(step.input):
         return  # examples of earlier steps stand in it; the real values may well fit
@@ -94,10 +100,10 @@ def _check(
     check_inputs(step, action, inputs, task.masker, key=key)
 
 
-def _without_secrets(task: Task, source: Any, item: dict[str, Any]) -> Any:
+def _without_secrets(task: TemplateTask, source: Any, item: dict[str, Any]) -> Any:
     """Render as if there were no secret; nothing at all if that fails."""
     try:
-        return render_data(source, task.secret_scope(shown="none", **item), name="")
+        return render_data(source, task.secret_scope(visibility="none", **item), name="")
     except RenderError:
         return None
 
@@ -109,30 +115,30 @@ def _rendered(source: Any, scope: Mapping[str, Any], name: str) -> Any:
         raise hinted(error, PASSED_ON) from error
 
 
-def _wanted(task: Task, step: Step, item: dict[str, Any]) -> bool:
+def _runs(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> bool:
     """Judge ``if``: an empty list is false; after a failure it must ask for the failure."""
     if step.condition is None:
         return task.failure is None
-    found, asked = _judged(task, step, item)
-    if task.failure and not asked:
+    condition, calls_status = _judged(task, step, item)
+    if task.failure and not calls_status:
         return False
-    return len(found) > 0 if isinstance(found, list) else truthy(found)
+    return len(condition) > 0 if isinstance(condition, list) else truthy(condition)
 
 
-def _asks(task: Task, step: Step) -> bool:
+def _asks(task: TemplateTask, step: TemplateStep) -> bool:
     try:
         return _judged(task, step, {})[1]
     except RenderError:
         return False
 
 
-def _judged(task: Task, step: Step, item: dict[str, Any]) -> tuple[Any, bool]:
+def _judged(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> tuple[Any, bool]:
     """Return what ``if`` renders to, and whether it called ``always()`` or ``failure()``."""
-    asked = False
+    calls_status = False
 
     def ask(*, answer: bool) -> bool:
-        nonlocal asked
-        asked = True
+        nonlocal calls_status
+        calls_status = True
         return answer
 
     functions = {
@@ -141,6 +147,6 @@ def _judged(task: Task, step: Step, item: dict[str, Any]) -> tuple[Any, bool]:
     }
     scope = {**task.scope(**item), **functions}
     try:
-        return render_data(step.condition, scope, name=f"steps.{step.id}.if"), asked
+        return render_data(step.condition, scope, name=f"steps.{step.id}.if"), calls_status
     except RenderError as error:
         raise hinted(error, RUNS_ANYWAY) from error

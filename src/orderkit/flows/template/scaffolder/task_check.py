@@ -14,9 +14,9 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.portal.render import RenderError, compile_template
-from orderkit.core.portal.template import Step, Template
+from orderkit.core.portal.template import Template, TemplateStep
 from orderkit.flows.template.actions import ACTIONS
-from orderkit.flows.template.actions.action_context import Action
+from orderkit.flows.template.actions.action_context import TemplateAction
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
 
 PASSED_ON = "Backstage would pass the text on as it stands"
@@ -26,24 +26,24 @@ _TEXTS = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _SECRETS = re.compile(r"(?<![.\w])(?:secrets|environment\s*\.\s*secrets)\b")
 
 
-def action_of(step: Step) -> Action:
+def action_of(step: TemplateStep) -> TemplateAction:
     """
     Return a step's action.
 
     Raises:
         InvalidInputError: There is none of that name; the nearest and all known are named.
     """
-    found = ACTIONS.get(step.action)
-    if found is None:
+    action = ACTIONS.get(step.action)
+    if action is None:
         near = difflib.get_close_matches(step.action, ACTIONS, n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
         raise InvalidInputError(
             f"steps.{step.id}.action",
             step.action,
-            "is no action Orderkit knows",
+            "is not an action that Orderkit knows",
             hint=f"{guess}known: {', '.join(ACTIONS)}",
         )
-    return found
+    return action
 
 
 def check_template(template: Template, *, platform: bool, dry_run: bool) -> None:
@@ -71,11 +71,11 @@ def check_template(template: Template, *, platform: bool, dry_run: bool) -> None
 def _expressions(template: Template) -> Iterator[tuple[str, str, bool, str]]:
     """Yield each templated text: its path, itself, may it use secrets, what Backstage does."""
     for step in template.steps:
-        where = f"steps.{step.id}"
+        step_path = f"steps.{step.id}"
         if isinstance(step.condition, str):
-            yield f"{where}.if", step.condition, False, RUNS_ANYWAY
+            yield f"{step_path}.if", step.condition, False, RUNS_ANYWAY
         for name, value in (("input", step.input), ("each", step.each)):
-            for path, text in _texts(value, f"{where}.{name}"):
+            for path, text in _texts(value, f"{step_path}.{name}"):
                 yield path, text, True, PASSED_ON
     for path, text in _texts(template.output, "output"):
         yield path, text, False, PASSED_ON
@@ -108,8 +108,8 @@ def hinted(error: RenderError, instead: str) -> RenderError:
 
 
 def _check_no_secret(name: str, source: str) -> None:
-    for found in _TAGS.finditer(source):
-        code = _TEXTS.sub("''", found[1] or found[2] or "")
+    for tag in _TAGS.finditer(source):
+        code = _TEXTS.sub("''", tag[1] or tag[2] or "")
         if _SECRETS.search(code):
             raise InvalidInputError(
                 name,
@@ -149,7 +149,12 @@ def check_secrets(template: Template, secrets: Mapping[str, str]) -> None:
 
 
 def check_inputs(
-    step: Step, action: Action, inputs: Mapping[str, Any], masker: Masker, *, key: str = ""
+    step: TemplateStep,
+    action: TemplateAction,
+    inputs: Mapping[str, Any],
+    masker: Masker,
+    *,
+    key: str = "",
 ) -> None:
     """
     Check rendered inputs against the action's schema. Secrets in them are not shown.
@@ -165,12 +170,12 @@ def check_inputs(
     if problem is None:
         return
     path = ".".join(["steps", step.id, "input", *map(str, problem.absolute_path)])
-    shown = masker.value(problem.instance)
+    masked = masker.value(problem.instance)
     # The library's message shows the value itself, escaped and cut: only if nothing is hidden.
-    message = problem.message if shown == problem.instance else problem.validator
+    message = problem.message if masked == problem.instance else problem.validator
     raise InvalidInputError(
         f"{path} (each.key {key})" if key else path,
-        shown,
+        masked,
         f"is refused: {message}",
         hint=f"inputs of {action.id}: {', '.join(action.schema['properties'])}",
     )

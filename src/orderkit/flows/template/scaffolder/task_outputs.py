@@ -13,13 +13,13 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.portal.render import RenderError, render_data, truthy
 from orderkit.flows.template.actions.action_context import Schema
 from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
-from orderkit.flows.template.scaffolder.task_values import Task
+from orderkit.flows.template.scaffolder.task_values import TemplateTask
 
 EXAMPLES: Mapping[str, Any] = {"string": "<example>", "number": 0, "boolean": False}
 """What Backstage's own dry run puts in the place of unknown outputs."""
 
 
-def render_outputs(task: Task) -> dict[str, Any]:
+def render_outputs(task: TemplateTask) -> dict[str, Any]:
     """
     Render ``spec.output``; links and texts whose ``if`` is false are left out.
 
@@ -28,13 +28,13 @@ def render_outputs(task: Task) -> dict[str, Any]:
         RefusedError: A secret would stand in it.
     """
     scope = task.scope()
-    written = dict(task.template.output)
+    output = dict(task.template.output)
     for key in ("links", "text"):
-        if isinstance(written.get(key), list):
-            shown = [v for at, v in enumerate(written[key]) if _shown(v, scope, f"{key}[{at}]")]
-            written[key] = [_without_if(item) for item in shown]
+        if isinstance(output.get(key), list):
+            entries = [v for at, v in enumerate(output[key]) if _shown(v, scope, f"{key}[{at}]")]
+            output[key] = [_without_if(item) for item in entries]
     try:
-        rendered: dict[str, Any] = render_data(written, scope, name="output")
+        rendered: dict[str, Any] = render_data(output, scope, name="output")
     except RenderError as error:
         raise hinted(error, PASSED_ON) from error
     leak = task.masker.leak(rendered, "output")
@@ -49,8 +49,8 @@ def render_outputs(task: Task) -> dict[str, Any]:
 def _shown(item: Any, scope: Mapping[str, Any], name: str) -> bool:
     if not isinstance(item, dict) or "if" not in item:
         return True
-    found = render_data(item["if"], scope, name=f"output.{name}.if")
-    return len(found) > 0 if isinstance(found, list) else truthy(found)
+    condition = render_data(item["if"], scope, name=f"output.{name}.if")
+    return len(condition) > 0 if isinstance(condition, list) else truthy(condition)
 
 
 def _without_if(item: Any) -> Any:

@@ -10,15 +10,15 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.portal.render import FileOutcome, SkeletonFile, Tree, TreeOptions
 from orderkit.core.portal.render.integrations import integrations
-from orderkit.core.portal.template import Step, Template
+from orderkit.core.portal.template import Template, TemplateStep
 from orderkit.flows.template.actions.action_context import (
-    Action,
     ActionContext,
     MemoryFolder,
     Services,
+    TemplateAction,
     TemplateFolder,
     User,
 )
@@ -29,9 +29,9 @@ from orderkit.flows.template.scaffolder.task_outputs import example_of, render_o
 from orderkit.flows.template.scaffolder.task_values import (
     State,
     StepEvent,
-    Task,
     TaskOptions,
     TaskResult,
+    TemplateTask,
 )
 
 _DEFAULTS = TaskOptions()
@@ -80,12 +80,13 @@ def run(
         folder,
         template.entity["ref"],
         services,
-        _known(user, template, services),
+        _with_entity(user, template, services),
         task_id,
         lambda line: log.append(masker.text(line)),
+        options.confined or (services.confined if services else _refused),
         options.dry_run,
     )
-    task = Task(template, values, context, options, masker, on_step, log)
+    task = TemplateTask(template, values, context, options, masker, on_step, log)
     with integrations(_hosts(services)):
         for step in template.steps:
             _run_step(task, step)
@@ -94,63 +95,84 @@ def run(
         return _result(task)
 
 
+def _refused(
+    files: Tree,  # noqa: ARG001 - the port's signature
+    values: Mapping[str, Any] | None,  # noqa: ARG001
+    options: TreeOptions,  # noqa: ARG001
+) -> list[FileOutcome]:
+    raise RefusedError("templates that nobody vouches for cannot be rendered here")
+
+
 def _hosts(services: Services | None) -> list[str] | None:
     """Return the hosts the portal has integrations for: the platform's forge, if there is one."""
     return None if services is None else [urlsplit(services.forge.base_url).netloc.lower()]
 
 
-def _result(task: Task) -> TaskResult:
+def _result(task: TemplateTask) -> TaskResult:
     try:
         outputs = render_outputs(task)
     except OrderkitError as error:
         raise task.masker.error(error) from error
-    steps = {step: task.masker.value(found["output"]) for step, found in task.steps.items()}
+    steps = {
+        step: task.masker.value(step_record["output"]) for step, step_record in task.steps.items()
+    }
     return TaskResult(outputs, steps, tuple(task.log), dict(task.context.workspace))
 
 
-def _known(user: User, template: Template, services: Services | None) -> User:
+def _with_entity(user: User, template: Template, services: Services | None) -> User:
     """Ask the catalog for the user's entity, if the template may look at it."""
     if user.entity is not None or services is None:
         return user
-    written = json.dumps(
+    template_text = json.dumps(
         [template.output, [(s.input, s.condition, s.each) for s in template.steps]]
     )
-    if not _USES_ENTITY.search(written):
+    if not _USES_ENTITY.search(template_text):
         return user
     return replace(user, entity=services.catalog.entity(user.ref))
 
 
-def _run_step(task: Task, step: Step) -> None:
+def _run_step(task: TemplateTask, step: TemplateStep) -> None:
     before = len(task.log)
     try:
         action = action_of(step)
-        wanted = rounds(task, step, action)
+        step_rounds = rounds(task, step, action)
         planned = task.options.dry_run and not action.dry_run
-        if wanted:
-            task.steps[step.id] = {"output": _outputs(task, step, action, wanted, planned=planned)}
+        if step_rounds:
+            task.steps[step.id] = {
+                "output": _outputs(task, step, action, step_rounds, planned=planned)
+            }
     except OrderkitError as error:
         masked = task.masker.error(error)
         task.failure = task.failure or masked
         task.on_step(StepEvent(step.id, step.action, "failed", f"{step.name}: {masked}"))
         return
-    if not wanted:
+    if not step_rounds:
         task.on_step(StepEvent(step.id, step.action, "skipped", step.name))
         return
-    shown = tuple(each.shown for each in wanted) if task.options.dry_run else ()
-    said = task.log[before:]
-    summary = task.masker.text(f"{step.name}: {said[-1]}" if said else step.name)
+    inputs_shown = (
+        tuple(step_round.shown_inputs for step_round in step_rounds) if task.options.dry_run else ()
+    )
+    messages = task.log[before:]
+    summary = task.masker.text(f"{step.name}: {messages[-1]}" if messages else step.name)
     state: State = "planned" if planned else "done"
-    task.on_step(StepEvent(step.id, step.action, state, summary, shown))
+    task.on_step(StepEvent(step.id, step.action, state, summary, inputs_shown))
 
 
 def _outputs(
-    task: Task, step: Step, action: Action, wanted: list[Round], *, planned: bool
+    task: TemplateTask,
+    step: TemplateStep,
+    action: TemplateAction,
+    step_rounds: list[Round],
+    *,
+    planned: bool,
 ) -> dict[str, Any]:
     """Run the rounds and return the step's outputs: of ``each``, lists with one per round."""
     collected: dict[str, Any] = {}
-    for one in wanted:
-        found = example_of(action.outputs) if planned else action.run(task.context, one.inputs)
-        for name, value in (found if isinstance(found, dict) else {}).items():
+    for step_round in step_rounds:
+        outputs = (
+            example_of(action.outputs) if planned else action.run(task.context, step_round.inputs)
+        )
+        for name, value in (outputs if isinstance(outputs, dict) else {}).items():
             if step.each is None or planned:
                 collected[name] = value
             else:

@@ -12,6 +12,7 @@ from orderkit.core.portal.render import SkeletonFile
 from orderkit.core.portal.template import Template
 from orderkit.flows.template.actions.action_context import ActionContext
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
+from orderkit.ports.processes import ConfinedRenderer
 
 State = Literal["done", "planned", "skipped", "failed"]
 
@@ -48,6 +49,8 @@ class TaskOptions:
     environment: Environment = field(default_factory=Environment)
     dry_run: bool = False
     """Run only what touches nothing but the workspace; the rest gives example outputs."""
+    confined: ConfinedRenderer | None = None
+    """Renders what nobody vouches for; None: what the platform's services bring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class TaskResult:
 
 
 @dataclass(slots=True)
-class Task:
+class TemplateTask:
     """A running task. `failure` is the first error; later steps may still ask for it."""
 
     template: Template
@@ -88,12 +91,12 @@ class Task:
             **extra,
         }
 
-    def secret_scope(self, *, shown: Literal["plain", "masked", "none"], **extra: Any) -> Any:
+    def secret_scope(self, *, visibility: Literal["plain", "masked", "none"], **extra: Any) -> Any:
         """Return the names that ``input`` and ``each`` may use, secrets as asked."""
         scope = self.scope(**extra)
-        own, installed = self.options.secrets, self.options.environment.secrets
-        scope["secrets"] = _shown(own, shown)
-        scope["environment"]["secrets"] = _shown(installed, shown)
+        template_secrets, installed = self.options.secrets, self.options.environment.secrets
+        scope["secrets"] = _shown(template_secrets, visibility)
+        scope["environment"]["secrets"] = _shown(installed, visibility)
         return scope
 
     @property

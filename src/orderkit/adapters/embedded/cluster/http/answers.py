@@ -8,7 +8,7 @@ from typing import Literal
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.cluster.documents import encode
-from orderkit.adapters.embedded.cluster.refusals import Refusal, Subject
+from orderkit.adapters.embedded.cluster.refusals import ApiRefusal, RefusalSubject
 from orderkit.core.errors import shorten
 from orderkit.core.objects.kube_objects import Manifest
 
@@ -34,7 +34,7 @@ def _header_text(text: str) -> str:
 def representation(accept: str) -> Representation:
     """Return what the first understood alternative of an Accept header asks for."""
     for alternative in accept.split(","):
-        parameters = {part.strip().lower() for part in alternative.split(";")}
+        parameters = {parameter.strip().lower() for parameter in alternative.split(";")}
         if "as=table" in parameters:
             return "table"
         if parameters & {"as=partialobjectmetadata", "as=partialobjectmetadatalist"}:
@@ -57,7 +57,7 @@ def failure(code: int, reason: str, message: str) -> Manifest:
     }
 
 
-def status_of(refusal: Refusal) -> Manifest:
+def status_of(refusal: ApiRefusal) -> Manifest:
     """Return the Status that tells a client about a refusal."""
     status = failure(refusal.code, refusal.reason, str(refusal))
     if refusal.subject is not None or refusal.causes:
@@ -65,7 +65,7 @@ def status_of(refusal: Refusal) -> Manifest:
     return status
 
 
-def _details(refusal: Refusal) -> Manifest:
+def _details(refusal: ApiRefusal) -> Manifest:
     details: Manifest = {}
     subject = refusal.subject
     if subject is not None:
@@ -79,7 +79,7 @@ def _details(refusal: Refusal) -> Manifest:
     return details
 
 
-def success(subject: Subject, uid: str) -> Manifest:
+def success(subject: RefusalSubject, uid: str) -> Manifest:
     """Return the Status of a deletion that is complete."""
     return {
         "kind": "Status",

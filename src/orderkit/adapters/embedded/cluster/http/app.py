@@ -25,9 +25,9 @@ from starlette.types import ASGIApp
 
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, discovery, openapi, resources
-from orderkit.adapters.embedded.cluster.http.targets import Target, find_target
+from orderkit.adapters.embedded.cluster.http.targets import RequestTarget, find_target
 from orderkit.adapters.embedded.cluster.http.watching import WatchResponse
-from orderkit.adapters.embedded.cluster.refusals import Refusal
+from orderkit.adapters.embedded.cluster.refusals import ApiRefusal
 from orderkit.core.objects.kube_objects import Manifest
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def cluster_app(cluster: EmbeddedCluster, *, token: str) -> ASGIApp:
             return answers.document(answers.UNAUTHORIZED, code=401)
         try:
             return await _answer(cluster, request)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             body, code = answers.status_of(refusal), refusal.code
             return answers.document(body, code=code, warnings=refusal.warnings)
         except Exception:
@@ -79,13 +79,13 @@ def kubeconfig(url: str, token: str) -> Manifest:
 
 
 def _knows(request: Request, token: str) -> bool:
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
         try:
-            given = base64.b64decode(given).decode().partition(":")[2]
+            credentials = base64.b64decode(credentials).decode().partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):
             return False
-    return secrets.compare_digest(given.strip().encode(), token.encode())
+    return secrets.compare_digest(credentials.strip().encode(), token.encode())
 
 
 async def _answer(cluster: EmbeddedCluster, request: Request) -> Response:
@@ -96,14 +96,14 @@ async def _answer(cluster: EmbeddedCluster, request: Request) -> Response:
     target = find_target(cluster.registry, path)
     if target is not None:
         return await _resource(cluster, request, target)
-    found = await run_in_threadpool(_described, cluster, path)
-    if found is None:
+    description = await run_in_threadpool(_described, cluster, path)
+    if description is None:
         return answers.document(answers.NO_SUCH_PATH, code=404)
-    return answers.document(found)
+    return answers.document(description)
 
 
-async def _resource(cluster: EmbeddedCluster, request: Request, target: Target) -> Response:
-    call = resources.Call(
+async def _resource(cluster: EmbeddedCluster, request: Request, target: RequestTarget) -> Response:
+    call = resources.ClusterRequest(
         target=target,
         query=request.query_params,
         body=await request.body(),
@@ -138,13 +138,6 @@ def _described(cluster: EmbeddedCluster, path: str) -> Manifest | None:
             return None
 
 
-def _openapi_v2(cluster: EmbeddedCluster, request: Request) -> Response:
-    if "proto-openapi.spec.v2" in request.headers.get("accept", ""):
-        body = openapi.document_v2_protobuf(cluster.registry)
-        return Response(body, media_type=openapi.PROTOBUF_V2)
-    return answers.document(openapi.document_v2(cluster.registry))
-
-
 def _health(cluster: EmbeddedCluster, _request: Request) -> Response:
     closed = cluster.store.closed
     return PlainTextResponse("closed" if closed else "ok", status_code=500 if closed else 200)
@@ -155,7 +148,6 @@ _FIXED: dict[str, _Fixed] = {
     "/version": lambda _cluster, _request: answers.document(discovery.VERSION),
     "/api": lambda _cluster, _request: answers.document(discovery.core_versions()),
     "/apis": lambda cluster, _request: answers.document(discovery.group_list(cluster.registry)),
-    "/openapi/v2": _openapi_v2,
     "/openapi/v3": lambda cluster, _request: answers.document(openapi.index_v3(cluster.registry)),
     "/healthz": _health,
     "/readyz": _health,

@@ -14,7 +14,7 @@ import yaml
 
 from orderkit.adapters.embedded.cluster.documents import decode
 from orderkit.adapters.embedded.cluster.http import protobuf
-from orderkit.adapters.embedded.cluster.http.targets import Target
+from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
 from orderkit.core.objects.kube_objects import Manifest, metadata
 
@@ -63,7 +63,7 @@ def read_document(body: bytes, content_type: str) -> Any:
         raise BadRequest(f"the object provided is unrecognized: {error}") from error
 
 
-def read_object(body: bytes, content_type: str, target: Target) -> Manifest:
+def read_object(body: bytes, content_type: str, target: RequestTarget) -> Manifest:
     """
     Return the body as an object of the target's kind, its namespace filled in.
 
@@ -74,20 +74,20 @@ def read_object(body: bytes, content_type: str, target: Target) -> Manifest:
     if not isinstance(manifest, dict) or not isinstance(manifest.get("metadata", {}), dict):
         raise BadRequest("the object provided is unrecognized: it is no Kubernetes object")
     kind = target.served.kind
-    stated = (manifest.get("apiVersion", kind.api_version), manifest.get("kind", kind.kind))
-    if stated != (kind.api_version, kind.kind):
+    stated_kind = (manifest.get("apiVersion", kind.api_version), manifest.get("kind", kind.kind))
+    if stated_kind != (kind.api_version, kind.kind):
         raise BadRequest(
-            f"the object provided ({stated[0]}, {stated[1]}) does not match the kind served here "
-            f"({kind.api_version}, {kind.kind})"
+            f"the object provided ({stated_kind[0]}, {stated_kind[1]}) does not match the "
+            f"kind served here ({kind.api_version}, {kind.kind})"
         )
-    found = manifest.setdefault("metadata", {})
-    if target.name and found.setdefault("name", target.name) != target.name:
+    fields = manifest.setdefault("metadata", {})
+    if target.name and fields.setdefault("name", target.name) != target.name:
         raise BadRequest(
-            f"the name of the object ({found['name']}) does not match the name on the URL "
+            f"the name of the object ({fields['name']}) does not match the name on the URL "
             f"({target.name})"
         )
-    if target.namespace is not None and not found.get("namespace"):
-        found["namespace"] = target.namespace
+    if target.namespace is not None and not fields.get("namespace"):
+        fields["namespace"] = target.namespace
     if target.namespace is not None and metadata(manifest)["namespace"] != target.namespace:
         raise BadRequest(
             "the namespace of the provided object does not match the namespace sent on the request"

@@ -8,7 +8,7 @@ aggregated form of newer clients is not offered; they fall back to this one.
 from __future__ import annotations
 
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
-from orderkit.adapters.embedded.cluster.registry import Registry
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.core.objects.kube_objects import Manifest
 
 VERSION: Manifest = {
@@ -32,7 +32,7 @@ def core_versions() -> Manifest:
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 
-def group_list(registry: Registry) -> Manifest:
+def group_list(registry: KindRegistry) -> Manifest:
     """Answer ``/apis``."""
     groups = dict.fromkeys(served.kind.group for served in registry.all() if served.kind.group)
     return {
@@ -42,14 +42,14 @@ def group_list(registry: Registry) -> Manifest:
     }
 
 
-def group(registry: Registry, name: str) -> Manifest | None:
+def group(registry: KindRegistry, name: str) -> Manifest | None:
     """Answer ``/apis/<group>``."""
     if not any(served.kind.group == name for served in registry.all()):
         return None
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(registry, name)}
 
 
-def _group(registry: Registry, name: str) -> Manifest:
+def _group(registry: KindRegistry, name: str) -> Manifest:
     served = [kind for kind in registry.all() if kind.kind.group == name]
     versions = [
         {"groupVersion": f"{name}/{version}", "version": version}
@@ -58,7 +58,7 @@ def _group(registry: Registry, name: str) -> Manifest:
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def resource_list(registry: Registry, group_name: str, version: str) -> Manifest | None:
+def resource_list(registry: KindRegistry, group_name: str, version: str) -> Manifest | None:
     """Answer ``/api/v1`` and ``/apis/<group>/<version>``."""
     kinds = [
         served

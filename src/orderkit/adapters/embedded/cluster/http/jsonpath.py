@@ -35,7 +35,7 @@ def find(path: str, document: Any) -> list[Any]:
     """
     values = [document]
     for step in _compiled(path):
-        values = [found for value in values for found in step(value)]
+        values = [match for value in values for match in step(value)]
     return values
 
 
@@ -51,10 +51,10 @@ def _steps(text: str) -> Iterator[Step]:
     at = 0
     while at < len(text):
         for pattern, make in _FORMS:
-            found = pattern.match(text, at)
-            if found:
-                yield make(found)
-                at = found.end()
+            match = pattern.match(text, at)
+            if match:
+                yield make(match)
+                at = match.end()
                 break
         else:
             if text.startswith(".[", at):
@@ -63,12 +63,12 @@ def _steps(text: str) -> Iterator[Step]:
             raise JsonPathError(f"unsupported JSONPath at {text[at:]!r}")
 
 
-def _field(found: re.Match[str]) -> Step:
-    return _named(re.sub(r"\\(.)", r"\1", found[1]))
+def _field(match: re.Match[str]) -> Step:
+    return _named(re.sub(r"\\(.)", r"\1", match[1]))
 
 
-def _quoted(found: re.Match[str]) -> Step:
-    return _named(found[1] if found[1] is not None else found[2])
+def _quoted(match: re.Match[str]) -> Step:
+    return _named(match[1] if match[1] is not None else match[2])
 
 
 def _named(name: str) -> Step:
@@ -83,10 +83,10 @@ def _everything(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else []
 
 
-def _index(found: re.Match[str]) -> Step:
-    if found[1] == "*":
+def _index(match: re.Match[str]) -> Step:
+    if match[1] == "*":
         return _everything
-    index = int(found[1])
+    index = int(match[1])
 
     def step(value: Any) -> Iterable[Any]:
         fits = isinstance(value, list) and -len(value) <= index < len(value)
@@ -95,9 +95,9 @@ def _index(found: re.Match[str]) -> Step:
     return step
 
 
-def _filter(found: re.Match[str]) -> Step:
-    steps, operator, text = _compiled(found["path"]), found["op"], found["value"]
-    wanted = None if operator is None else _literal(text)
+def _filter(match: re.Match[str]) -> Step:
+    steps, operator, text = _compiled(match["path"]), match["op"], match["value"]
+    literal = None if operator is None else _literal(text)
 
     def keeps(item: Any) -> bool:
         values = [item]
@@ -105,7 +105,7 @@ def _filter(found: re.Match[str]) -> Step:
             values = [inner for value in values for inner in step(value)]
         if operator is None:
             return bool(values)
-        return bool(values) and _COMPARE[operator](values[0], wanted)
+        return bool(values) and _COMPARE[operator](values[0], literal)
 
     def step(value: Any) -> Iterable[Any]:
         return [item for item in _everything(value) if keeps(item)]
@@ -125,9 +125,9 @@ def _literal(text: str) -> Any:
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def test(left: Any, right: Any) -> bool:
+    def test(actual: Any, literal: Any) -> bool:
         try:
-            return compare(left, right)
+            return compare(actual, literal)
         except TypeError:
             return False
 
@@ -135,12 +135,12 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": _ordered(lambda left, right: left < right),
-    "<=": _ordered(lambda left, right: left <= right),
-    ">": _ordered(lambda left, right: left > right),
-    ">=": _ordered(lambda left, right: left >= right),
+    "==": lambda actual, literal: actual == literal,
+    "!=": lambda actual, literal: actual != literal,
+    "<": _ordered(lambda actual, literal: actual < literal),
+    "<=": _ordered(lambda actual, literal: actual <= literal),
+    ">": _ordered(lambda actual, literal: actual > literal),
+    ">=": _ordered(lambda actual, literal: actual >= literal),
 }
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...] = (
     (_FILTER, _filter),

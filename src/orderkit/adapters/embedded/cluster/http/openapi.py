@@ -1,10 +1,8 @@
 """
 OpenAPI documents: enough for kubectl to validate, explain and dry-run.
 
-Version 3, one document per group and version, carries the real schemas (``kubectl explain`` reads
-them). Version 2 lists the patchable kinds only: that is what older kubectl looks up before a
-server-side dry run; a kind without a definition there is simply not validated on the client.
-Old clients want version 2 in protobuf.
+One document per group and version, in version 3, carries the schemas (``kubectl explain`` reads
+them). Version 2 is not served: kubectl since 1.27 asks for version 3 first.
 """
 
 from __future__ import annotations
@@ -14,13 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from orderkit.adapters.embedded.cluster.documents import encode
-from orderkit.adapters.embedded.cluster.http.protobuf import message, text
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
-from orderkit.adapters.embedded.cluster.registry import Registry
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.core.objects.kube_objects import Manifest
 
-PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""Media type of the answer; what old clients ask for has an ``@``, which Go cannot parse."""
 _TITLE = "Orderkit embedded cluster"
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -39,10 +34,7 @@ def _tag(served: ServedKind) -> Manifest:
     return {"group": kind.group, "kind": kind.kind, "version": kind.version}
 
 
-# -- version 3
-
-
-def index_v3(registry: Registry) -> Manifest:
+def index_v3(registry: KindRegistry) -> Manifest:
     """Answer ``/openapi/v3``; the hash changes with the content, so clients may cache."""
     paths = {}
     for group, version in dict.fromkeys((s.kind.group, s.kind.version) for s in registry.all()):
@@ -53,7 +45,7 @@ def index_v3(registry: Registry) -> Manifest:
     return {"paths": paths}
 
 
-def document_v3(registry: Registry, group: str, version: str) -> Manifest | None:
+def document_v3(registry: KindRegistry, group: str, version: str) -> Manifest | None:
     """Answer ``/openapi/v3/apis/<group>/<version>``."""
     kinds = [s for s in registry.all() if (s.kind.group, s.kind.version) == (group, version)]
     if not kinds:
@@ -115,51 +107,3 @@ def _path_v3(served: ServedKind) -> Manifest:
         }
         for method in ("get", "put", "patch", "delete")
     }
-
-
-# -- version 2
-
-
-def document_v2(registry: Registry) -> Manifest:
-    """Answer ``/openapi/v2`` in JSON."""
-    parameters = [{"name": name, "in": "query", "type": "string"} for name in _PARAMETERS]
-    return {
-        "swagger": "2.0",
-        "info": {"title": _TITLE, "version": "v1"},
-        "paths": {
-            object_path(served): {
-                "patch": {
-                    "parameters": parameters,
-                    "responses": {"200": {"description": "OK"}},
-                    "x-kubernetes-group-version-kind": _tag(served),
-                }
-            }
-            for served in registry.all()
-        },
-    }
-
-
-def document_v2_protobuf(registry: Registry) -> bytes:
-    """Answer ``/openapi/v2`` as a gnostic ``openapi.v2.Document``."""
-    info = text(1, _TITLE) + text(2, "v1")
-    paths = b"".join(message(2, _named_path(served)) for served in registry.all())
-    return text(1, "2.0") + message(2, info) + message(8, paths)
-
-
-def _named_path(served: ServedKind) -> bytes:
-    """NamedPathItem{name=1, value=2: PathItem{patch=8}}."""
-    return text(1, object_path(served)) + message(2, message(8, _operation(served)))
-
-
-def _operation(served: ServedKind) -> bytes:
-    """Operation{parameters=8, vendor_extension=13: NamedAny{name=1, value=2: Any{yaml=2}}}."""
-    tag = text(2, "".join(f"{name}: {encode(value)}\n" for name, value in _tag(served).items()))
-    extension = text(1, "x-kubernetes-group-version-kind") + message(2, tag)
-    parameters = b"".join(message(8, _parameter(name)) for name in _PARAMETERS)
-    return parameters + message(13, extension)
-
-
-def _parameter(name: str) -> bytes:
-    """ParametersItem{parameter=1: Parameter{non_body=2: {query=3: {in=2, name=4, type=6}}}}."""
-    query = text(2, "query") + text(4, name) + text(6, "string")
-    return message(1, message(2, message(3, query)))

@@ -3,8 +3,7 @@ The little protobuf that kubectl cannot do without.
 
 Typed clients (``kubectl create configmap`` since 1.32) send built-in kinds as protobuf, whatever
 the server answers; `read_object` turns those into plain data. Only the kinds in `MESSAGES` are
-known. Encoding is for the OpenAPI v2 document of old kubectl. Field numbers are those of the
-published ``generated.proto`` files.
+known. Field numbers are those of the published ``generated.proto`` files.
 """
 
 from __future__ import annotations
@@ -21,57 +20,57 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProtobufField:
     """How to read one field of a message."""
 
     name: str
     type: Literal["text", "bytes", "bool", "int", "message", "map", "time"] = "text"
-    of: Mapping[int, Field] | None = None
+    of: Mapping[int, ProtobufField] | None = None
     """Fields of a message, or of a map's entries (1 is the key, 2 the value)."""
     repeated: bool = False
 
 
-Message = Mapping[int, Field]
+Message = Mapping[int, ProtobufField]
 
 
-def _texts(name: str) -> Field:
-    return Field(name, repeated=True)
+def _texts(name: str) -> ProtobufField:
+    return ProtobufField(name, repeated=True)
 
 
-def _map(name: str, value: Field | None = None) -> Field:
-    return Field(name, "map", {1: Field("key"), 2: value or Field("value")})
+def _map(name: str, value: ProtobufField | None = None) -> ProtobufField:
+    return ProtobufField(name, "map", {1: ProtobufField("key"), 2: value or ProtobufField("value")})
 
 
 _OWNER: Message = {
-    1: Field("kind"),
-    3: Field("name"),
-    4: Field("uid"),
-    5: Field("apiVersion"),
-    6: Field("controller", "bool"),
-    7: Field("blockOwnerDeletion", "bool"),
+    1: ProtobufField("kind"),
+    3: ProtobufField("name"),
+    4: ProtobufField("uid"),
+    5: ProtobufField("apiVersion"),
+    6: ProtobufField("controller", "bool"),
+    7: ProtobufField("blockOwnerDeletion", "bool"),
 }
 _META: Message = {
-    1: Field("name"),
-    2: Field("generateName"),
-    3: Field("namespace"),
-    5: Field("uid"),
-    6: Field("resourceVersion"),
-    7: Field("generation", "int"),
-    8: Field("creationTimestamp", "time"),
+    1: ProtobufField("name"),
+    2: ProtobufField("generateName"),
+    3: ProtobufField("namespace"),
+    5: ProtobufField("uid"),
+    6: ProtobufField("resourceVersion"),
+    7: ProtobufField("generation", "int"),
+    8: ProtobufField("creationTimestamp", "time"),
     11: _map("labels"),
     12: _map("annotations"),
-    13: Field("ownerReferences", "message", _OWNER, repeated=True),
+    13: ProtobufField("ownerReferences", "message", _OWNER, repeated=True),
     14: _texts("finalizers"),
 }
-_METADATA = Field("metadata", "message", _META)
+_METADATA = ProtobufField("metadata", "message", _META)
 _REFERENCE: Message = {
-    1: Field("kind"),
-    2: Field("namespace"),
-    3: Field("name"),
-    4: Field("uid"),
-    5: Field("apiVersion"),
-    6: Field("resourceVersion"),
-    7: Field("fieldPath"),
+    1: ProtobufField("kind"),
+    2: ProtobufField("namespace"),
+    3: ProtobufField("name"),
+    4: ProtobufField("uid"),
+    5: ProtobufField("apiVersion"),
+    6: ProtobufField("resourceVersion"),
+    7: ProtobufField("fieldPath"),
 }
 _RULE: Message = {
     1: _texts("verbs"),
@@ -80,66 +79,74 @@ _RULE: Message = {
     4: _texts("resourceNames"),
     5: _texts("nonResourceURLs"),
 }
-_RULES = Field("rules", "message", _RULE, repeated=True)
-_ROLE_REF: Message = {1: Field("apiGroup"), 2: Field("kind"), 3: Field("name")}
+_RULES = ProtobufField("rules", "message", _RULE, repeated=True)
+_ROLE_REF: Message = {
+    1: ProtobufField("apiGroup"),
+    2: ProtobufField("kind"),
+    3: ProtobufField("name"),
+}
 _SUBJECT: Message = {
-    1: Field("kind"),
-    2: Field("apiGroup"),
-    3: Field("name"),
-    4: Field("namespace"),
+    1: ProtobufField("kind"),
+    2: ProtobufField("apiGroup"),
+    3: ProtobufField("name"),
+    4: ProtobufField("namespace"),
 }
 _BINDING: Message = {
     1: _METADATA,
-    2: Field("subjects", "message", _SUBJECT, repeated=True),
-    3: Field("roleRef", "message", _ROLE_REF),
+    2: ProtobufField("subjects", "message", _SUBJECT, repeated=True),
+    3: ProtobufField("roleRef", "message", _ROLE_REF),
 }
 _SELECTOR: Message = {1: _map("matchLabels")}
-_AGGREGATION: Message = {1: Field("clusterRoleSelectors", "message", _SELECTOR, repeated=True)}
-_PRECONDITIONS: Message = {1: Field("uid"), 2: Field("resourceVersion")}
+_AGGREGATION: Message = {
+    1: ProtobufField("clusterRoleSelectors", "message", _SELECTOR, repeated=True)
+}
+_PRECONDITIONS: Message = {1: ProtobufField("uid"), 2: ProtobufField("resourceVersion")}
 
 MESSAGES: Mapping[str, Message] = {
     "Namespace": {
         1: _METADATA,
-        2: Field("spec", "message", {1: _texts("finalizers")}),
+        2: ProtobufField("spec", "message", {1: _texts("finalizers")}),
     },
     "ConfigMap": {
         1: _METADATA,
         2: _map("data"),
-        3: _map("binaryData", Field("value", "bytes")),
-        4: Field("immutable", "bool"),
+        3: _map("binaryData", ProtobufField("value", "bytes")),
+        4: ProtobufField("immutable", "bool"),
     },
     "Secret": {
         1: _METADATA,
-        2: _map("data", Field("value", "bytes")),
-        3: Field("type"),
+        2: _map("data", ProtobufField("value", "bytes")),
+        3: ProtobufField("type"),
         4: _map("stringData"),
-        5: Field("immutable", "bool"),
+        5: ProtobufField("immutable", "bool"),
     },
     "ServiceAccount": {
         1: _METADATA,
-        2: Field("secrets", "message", _REFERENCE, repeated=True),
-        3: Field("imagePullSecrets", "message", {1: Field("name")}, repeated=True),
-        4: Field("automountServiceAccountToken", "bool"),
+        2: ProtobufField("secrets", "message", _REFERENCE, repeated=True),
+        3: ProtobufField("imagePullSecrets", "message", {1: ProtobufField("name")}, repeated=True),
+        4: ProtobufField("automountServiceAccountToken", "bool"),
     },
     "Role": {1: _METADATA, 2: _RULES},
     "ClusterRole": {
         1: _METADATA,
         2: _RULES,
-        3: Field("aggregationRule", "message", _AGGREGATION),
+        3: ProtobufField("aggregationRule", "message", _AGGREGATION),
     },
     "RoleBinding": _BINDING,
     "ClusterRoleBinding": _BINDING,
     "DeleteOptions": {
-        1: Field("gracePeriodSeconds", "int"),
-        2: Field("preconditions", "message", _PRECONDITIONS),
-        3: Field("orphanDependents", "bool"),
-        4: Field("propagationPolicy"),
+        1: ProtobufField("gracePeriodSeconds", "int"),
+        2: ProtobufField("preconditions", "message", _PRECONDITIONS),
+        3: ProtobufField("orphanDependents", "bool"),
+        4: ProtobufField("propagationPolicy"),
         5: _texts("dryRun"),
     },
 }
 _ENVELOPE: Message = {
-    1: Field("typeMeta", "message", {1: Field("apiVersion"), 2: Field("kind")}),
-    2: Field("raw", "bytes"),
+    1: ProtobufField(
+        "typeMeta", "message", {1: ProtobufField("apiVersion"), 2: ProtobufField("kind")}
+    ),
+    2: ProtobufField("raw", "bytes"),
 }
 
 
@@ -166,22 +173,22 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def _read(data: bytes, message: Message) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for number, raw in _fields(data):
         field = message.get(number)
         if field is None:
             continue
         value = _value(field, raw)
         if field.type == "map":
-            out.setdefault(field.name, {}).update(value)
+            fields.setdefault(field.name, {}).update(value)
         elif field.repeated:
-            out.setdefault(field.name, []).append(value)
+            fields.setdefault(field.name, []).append(value)
         elif value not in ("", None):
-            out[field.name] = value
-    return out
+            fields[field.name] = value
+    return fields
 
 
-def _value(field: Field, raw: int | bytes) -> Any:
+def _value(field: ProtobufField, raw: int | bytes) -> Any:
     if isinstance(raw, int):
         return bool(raw) if field.type == "bool" else raw
     match field.type:
@@ -199,7 +206,7 @@ def _value(field: Field, raw: int | bytes) -> Any:
 
 
 def _time(raw: bytes) -> str | None:
-    seconds = _read(raw, {1: Field("seconds", "int")}).get("seconds")
+    seconds = _read(raw, {1: ProtobufField("seconds", "int")}).get("seconds")
     if not seconds:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -237,21 +244,3 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if not byte & 0x80:
             return value, at
-
-
-def message(number: int, payload: bytes) -> bytes:
-    """Encode a length-delimited field."""
-    return _varint(number << 3 | _BYTES) + _varint(len(payload)) + payload
-
-
-def text(number: int, value: str) -> bytes:
-    """Encode a string field."""
-    return message(number, value.encode())
-
-
-def _varint(value: int) -> bytes:
-    out = []
-    while value > 0x7F:  # noqa: PLR2004 - seven bits per byte is what a varint is
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])

@@ -17,7 +17,7 @@ from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, bodies
 from orderkit.adapters.embedded.cluster.http.answers import Representation
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
-from orderkit.adapters.embedded.cluster.http.targets import Target
+from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
     Deletion,
@@ -43,10 +43,10 @@ from orderkit.ports.cluster import Propagation
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ClusterRequest:
     """One request, parsed as far as every verb needs it."""
 
-    target: Target
+    target: RequestTarget
     query: Mapping[str, str]
     body: bytes
     content_type: str
@@ -82,7 +82,7 @@ class Selection:
         return self.fields is None or self.fields(manifest)
 
 
-def selection(call: Call) -> Selection:
+def selection(call: ClusterRequest) -> Selection:
     """
     Read the selectors of a request.
 
@@ -93,8 +93,8 @@ def selection(call: Call) -> Selection:
         call.query.get("fieldSelector", ""), events=call.target.served.kind == EVENT
     )
     if call.target.name:
-        name, others = call.target.name, fields
-        fields = lambda m: metadata(m)["name"] == name and (others is None or others(m))  # noqa: E731 - one name for both cases
+        name, field_test = call.target.name, fields
+        fields = lambda m: metadata(m)["name"] == name and (field_test is None or field_test(m))  # noqa: E731 - one name for both cases
     return Selection(label_selector(call.query.get("labelSelector", "")), fields)
 
 
@@ -108,7 +108,7 @@ def shown(served: ServedKind, manifest: Manifest) -> Manifest:
     return {**manifest, "apiVersion": version}
 
 
-def get(cluster: EmbeddedCluster, call: Call) -> Response:
+def get(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Answer one object.
 
@@ -116,14 +116,14 @@ def get(cluster: EmbeddedCluster, call: Call) -> Response:
         NotFound: It does not exist.
     """
     target = call.target
-    found = cluster.store.get(place_of(target.served, target.where, target.name))
-    if found is None:
+    stored = cluster.store.get(place_of(target.served, target.where, target.name))
+    if stored is None:
         raise NotFound(target.served.subject(target.name))
-    return _object(call, found)
+    return _object(call, stored)
 
 
 def _object(
-    call: Call, manifest: Manifest, *, code: int = 200, write: Write | None = None
+    call: ClusterRequest, manifest: Manifest, *, code: int = 200, write: Write | None = None
 ) -> Response:
     served = call.target.served
     warnings = write.warnings if write is not None else ()
@@ -136,18 +136,18 @@ def _object(
     return answers.document(body, code=code, warnings=warnings)
 
 
-def list_(cluster: EmbeddedCluster, call: Call) -> Response:
+def list_(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Answer a collection. ``limit`` is accepted; everything comes in one page.
 
     Raises:
         BadRequest: A selector cannot be read.
     """
-    served, wanted = call.target.served, selection(call)
+    served, selected = call.target.served, selection(call)
     with cluster.store.lock:
         version = str(cluster.store.version)
-        found = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
-    items = [shown(served, manifest) for manifest in found if wanted(manifest)]
+        stored = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
+    items = [shown(served, manifest) for manifest in stored if selected(manifest)]
     if call.wants == "table":
         return answers.document(table(served, items, version=version, include=call.include))
     if call.wants == "partial":
@@ -169,7 +169,7 @@ def list_(cluster: EmbeddedCluster, call: Call) -> Response:
     )
 
 
-def create(cluster: EmbeddedCluster, call: Call) -> Response:
+def create(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Create an object.
 
@@ -183,7 +183,7 @@ def create(cluster: EmbeddedCluster, call: Call) -> Response:
     )
 
 
-def update(cluster: EmbeddedCluster, call: Call) -> Response:
+def update(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Replace an object or its status.
 
@@ -198,7 +198,7 @@ def update(cluster: EmbeddedCluster, call: Call) -> Response:
     return _object(call, new, write=write)
 
 
-def patch(cluster: EmbeddedCluster, call: Call) -> Response:
+def patch(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Patch an object or its status in one of four formats.
 
@@ -214,11 +214,11 @@ def patch(cluster: EmbeddedCluster, call: Call) -> Response:
     return _object(call, new, write=write)
 
 
-def _media_type(call: Call) -> str:
+def _media_type(call: ClusterRequest) -> str:
     return call.content_type.partition(";")[0].strip().lower()
 
 
-def _apply(cluster: EmbeddedCluster, call: Call, write: Write) -> Response:
+def _apply(cluster: EmbeddedCluster, call: ClusterRequest, write: Write) -> Response:
     target = call.target
     if not call.query.get("fieldManager"):
         raise BadRequest(
@@ -226,12 +226,12 @@ def _apply(cluster: EmbeddedCluster, call: Call, write: Write) -> Response:
             "for apply patch"
         )
     manifest = bodies.read_object(call.body, "application/yaml", target)
-    there = cluster.store.get(place_of(target.served, target.where, target.name)) is not None
+    exists = cluster.store.get(place_of(target.served, target.where, target.name)) is not None
     new = cluster.writes.apply(target.served, manifest, write, force=call.flag("force"))
-    return _object(call, new, code=200 if there else 201, write=write)
+    return _object(call, new, code=200 if exists else 201, write=write)
 
 
-def _edit(call: Call) -> Callable[[Manifest], Manifest]:
+def _edit(call: ClusterRequest) -> Callable[[Manifest], Manifest]:
     served = call.target.served
     match _media_type(call):
         case bodies.JSON_PATCH:
@@ -255,7 +255,7 @@ def _edit(call: Call) -> Callable[[Manifest], Manifest]:
     return edit
 
 
-def _write(call: Call) -> Write:
+def _write(call: ClusterRequest) -> Write:
     agent = call.user_agent.partition("/")[0] or "unknown"
     strictness = call.query.get("fieldValidation") or "Warn"
     if strictness not in {"Strict", "Warn", "Ignore"}:
@@ -271,13 +271,13 @@ def _write(call: Call) -> Write:
     )
 
 
-def _dry_run(stated: object) -> bool:
-    if stated not in {None, "", "All"}:
-        raise BadRequest(f'dryRun: Unsupported value: "{stated}": supported values: "All"')
-    return stated == "All"
+def _dry_run(text: object) -> bool:
+    if text not in {None, "", "All"}:
+        raise BadRequest(f'dryRun: Unsupported value: "{text}": supported values: "All"')
+    return text == "All"
 
 
-def delete(cluster: EmbeddedCluster, call: Call) -> Response:
+def delete(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Delete an object: a Status when it is gone, the object when finalizers hold it.
 
@@ -285,27 +285,29 @@ def delete(cluster: EmbeddedCluster, call: Call) -> Response:
         Refusal: See ``Writes.delete``.
     """
     target = call.target
-    done = cluster.writes.delete(target.served, target.where, target.name, _deletion(call))
-    if not done.gone:
-        return _object(call, done.manifest)
-    uid = metadata(done.manifest)["uid"]
+    deleted = cluster.writes.delete(target.served, target.where, target.name, _deletion(call))
+    if not deleted.is_gone:
+        return _object(call, deleted.manifest)
+    uid = metadata(deleted.manifest)["uid"]
     return answers.document(answers.success(target.served.subject(target.name), uid))
 
 
-def delete_collection(cluster: EmbeddedCluster, call: Call) -> Response:
+def delete_collection(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Delete every selected object of a collection; answers the list of them.
 
     Raises:
         Refusal: See ``Writes.delete``.
     """
-    served, wanted, how = call.target.served, selection(call), _deletion(call)
-    found = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
+    served, selected, how = call.target.served, selection(call), _deletion(call)
+    stored = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
     items = []
-    for manifest in filter(wanted, found):
-        where, name = metadata(manifest).get("namespace", ""), metadata(manifest)["name"]
+    for manifest in filter(selected, stored):
+        namespace, name = metadata(manifest).get("namespace", ""), metadata(manifest)["name"]
         try:
-            items.append(shown(served, cluster.writes.delete(served, where, name, how).manifest))
+            items.append(
+                shown(served, cluster.writes.delete(served, namespace, name, how).manifest)
+            )
         except NotFound:
             continue  # somebody was faster, which is what was wanted
     return answers.document(
@@ -321,22 +323,22 @@ def delete_collection(cluster: EmbeddedCluster, call: Call) -> Response:
 _PROPAGATIONS = ("Background", "Foreground", "Orphan")
 
 
-def _deletion(call: Call) -> Deletion:
+def _deletion(call: ClusterRequest) -> Deletion:
     options = bodies.read_document(call.body, call.content_type) if call.body else {}
     if not isinstance(options, dict):
         raise BadRequest("DeleteOptions must be an object")
-    stated = options.get("propagationPolicy") or call.query.get("propagationPolicy") or None
+    policy = options.get("propagationPolicy") or call.query.get("propagationPolicy") or None
     orphan = options.get("orphanDependents", call.flag("orphanDependents") or None)
-    if stated is None and orphan is not None:
-        stated = "Orphan" if orphan else "Background"
-    if stated is not None and stated not in _PROPAGATIONS:
+    if policy is None and orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    if policy is not None and policy not in _PROPAGATIONS:
         raise BadRequest(
-            f'propagationPolicy: Unsupported value: "{stated}": supported values: "Foreground", '
+            f'propagationPolicy: Unsupported value: "{policy}": supported values: "Foreground", '
             '"Background", "Orphan"'
         )
     dry_run = (options.get("dryRun") or [call.query.get("dryRun")])[0]
     return Deletion(
-        propagation=cast("Propagation | None", stated),
+        propagation=cast("Propagation | None", policy),
         uid=dig(options, "preconditions", "uid") or "",
         resource_version=dig(options, "preconditions", "resourceVersion") or "",
         dry_run=_dry_run(dry_run),
@@ -344,6 +346,6 @@ def _deletion(call: Call) -> Deletion:
     )
 
 
-Verb = Callable[[EmbeddedCluster, Call], Response]
+Verb = Callable[[EmbeddedCluster, ClusterRequest], Response]
 ON_OBJECT: Mapping[str, Verb] = {"GET": get, "PUT": update, "PATCH": patch, "DELETE": delete}
 ON_COLLECTION: Mapping[str, Verb] = {"GET": list_, "POST": create, "DELETE": delete_collection}

@@ -77,10 +77,10 @@ def _cell(column: Column, manifest: Manifest) -> Any:
     if column.path in _COMPUTED:
         return _COMPUTED[column.path](manifest)
     try:
-        found = find(column.path, manifest)
+        values = find(column.path, manifest)
     except JsonPathError:
         return None
-    value = found[0] if found else None
+    value = values[0] if values else None
     return UNKNOWN_TIME if value is None and column.type == "date" else _shown(column, value)
 
 
@@ -110,12 +110,12 @@ def _text(value: Any) -> str | None:
 def age(timestamp: str) -> str:
     """Return how long ago a Kubernetes timestamp was, as kubectl writes it."""
     try:
-        then = datetime.fromisoformat(timestamp)
+        moment = datetime.fromisoformat(timestamp)
     except ValueError:
         return INVALID_TIME
-    if then.tzinfo is None:
+    if moment.tzinfo is None:
         return INVALID_TIME
-    return human_duration(datetime.now(UTC) - then)
+    return human_duration(datetime.now(UTC) - moment)
 
 
 def human_duration(duration: timedelta) -> str:
@@ -146,8 +146,8 @@ def _count(*fields: str) -> Callable[[Manifest], int]:
 def _reference(field: str) -> Callable[[Manifest], str]:
     def text(manifest: Manifest) -> str:
         kind = dig(manifest, field, "kind", default="")
-        shown = kind.lower() if field == "involvedObject" else kind
-        return f"{shown}/{dig(manifest, field, 'name', default='')}"
+        kind_text = kind.lower() if field == "involvedObject" else kind
+        return f"{kind_text}/{dig(manifest, field, 'name', default='')}"
 
     return text
 

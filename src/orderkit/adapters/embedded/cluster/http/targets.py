@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
-from orderkit.adapters.embedded.cluster.registry import Registry
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
 
 Subresource = Literal["", "status", "finalize"]
 _NAMESPACES = "namespaces"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """What a request is about. `name` empty: the collection; `namespace` None: everywhere."""
 
     served: ServedKind
@@ -26,16 +26,16 @@ class Target:
         return self.namespace or ""
 
 
-def find_target(registry: Registry, path: str) -> Target | None:
+def find_target(registry: KindRegistry, path: str) -> RequestTarget | None:
     """Return what a path means, or None if nothing is served there."""
     match [step for step in path.split("/") if step]:
-        case ["api", version, *rest]:
+        case ["api", version, *steps_below]:
             group = ""
-        case ["apis", group, version, *rest]:
+        case ["apis", group, version, *steps_below]:
             pass
         case _:
             return None
-    match rest:
+    match steps_below:
         case [plural, namespace, *below] if plural == _NAMESPACES and len(below) > 0:
             if not group and below[0] in {"status", "finalize"} and len(below) == 1:
                 return _target(registry, (group, version, plural), None, [namespace, *below])
@@ -47,8 +47,8 @@ def find_target(registry: Registry, path: str) -> Target | None:
 
 
 def _target(
-    registry: Registry, resource: tuple[str, str, str], namespace: str | None, below: list[str]
-) -> Target | None:
+    registry: KindRegistry, resource: tuple[str, str, str], namespace: str | None, below: list[str]
+) -> RequestTarget | None:
     served = registry.resource(*resource)
     if served is None or len(below) > 2:  # noqa: PLR2004 - name and subresource
         return None
@@ -57,10 +57,10 @@ def _target(
         return None
     match sub:
         case "":
-            return Target(served, namespace, name, "")
+            return RequestTarget(served, namespace, name, "")
         case "status" if served.has_status:
-            return Target(served, namespace, name, "status")
+            return RequestTarget(served, namespace, name, "status")
         case "finalize" if served.plural == _NAMESPACES:
-            return Target(served, namespace, name, "finalize")
+            return RequestTarget(served, namespace, name, "finalize")
         case _:
             return None

@@ -19,10 +19,10 @@ from starlette.responses import Response
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster, bookmark
 from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.http import answers
-from orderkit.adapters.embedded.cluster.http.resources import Call, selection, shown
+from orderkit.adapters.embedded.cluster.http.resources import ClusterRequest, selection, shown
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
 from orderkit.adapters.embedded.cluster.hub import Watcher
-from orderkit.adapters.embedded.cluster.journal import Change
+from orderkit.adapters.embedded.cluster.journal import JournalEntry
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired
 from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 
@@ -37,7 +37,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 class WatchResponse(Response):
     """Stream the changes a request asks for."""
 
-    def __init__(self, cluster: EmbeddedCluster, call: Call) -> None:
+    def __init__(self, cluster: EmbeddedCluster, call: ClusterRequest) -> None:
         """
         Read the request; nothing is opened yet.
 
@@ -70,14 +70,14 @@ class WatchResponse(Response):
                 opened = await run_in_threadpool(self._open, stack, on_ready)
             except Expired as error:
                 await self._start(send)
-                await _send(send, [_line("ERROR", answers.status_of(error))], more=False)
+                await _send(send, [_line("ERROR", answers.status_of(error))], is_open=False)
                 return
-            gone = asyncio.create_task(_disconnected(receive, wake))
+            disconnect = asyncio.create_task(_disconnected(receive, wake))
             try:
                 await self._start(send)
-                await self._stream(send, opened, wake, gone)
+                await self._stream(send, opened, wake, disconnect)
             finally:
-                gone.cancel()
+                disconnect.cancel()
 
     def _open(
         self, stack: contextlib.ExitStack, on_ready: Callable[[], None]
@@ -96,9 +96,9 @@ class WatchResponse(Response):
             )
             if not self._from_now:
                 return watcher, []
-            found = store.scan(kind.group, kind.kind, target.namespace)
+            stored = store.scan(kind.group, kind.kind, target.namespace)
             version = store.version
-        lines = [self._event("ADDED", m) for m in found if self._selection(m)]
+        lines = [self._event("ADDED", m) for m in stored if self._selection(m)]
         if self._call.flag("sendInitialEvents"):
             lines.append(self._bookmark(version, initial=True))
         return watcher, lines
@@ -111,13 +111,15 @@ class WatchResponse(Response):
         send: Send,
         opened: tuple[Watcher, list[bytes]],
         wake: asyncio.Event,
-        gone: asyncio.Task[None],
+        disconnect: asyncio.Task[None],
     ) -> None:
         watcher, lines = opened
         deadline = time.monotonic() + self._timeout_s
         await _send(send, lines)
         while (
-            not gone.done() and not watcher.closed and (left_s := deadline - time.monotonic()) > 0
+            not disconnect.done()
+            and not watcher.closed
+            and (left_s := deadline - time.monotonic()) > 0
         ):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), min(left_s, BOOKMARK_EVERY_S))
@@ -128,28 +130,28 @@ class WatchResponse(Response):
                 lines += self._position(watcher)
             if lines:
                 await _send(send, lines)
-        if gone.done():
+        if disconnect.done():
             return
         if watcher.overrun:
             error = Expired(self._since or 0, self._cluster.store.version)
-            await _send(send, [_line("ERROR", answers.status_of(error))], more=False)
+            await _send(send, [_line("ERROR", answers.status_of(error))], is_open=False)
             return
-        await _send(send, self._position(watcher) if self._bookmarks else [], more=False)
+        await _send(send, self._position(watcher) if self._bookmarks else [], is_open=False)
 
     def _position(self, watcher: Watcher) -> list[bytes]:
         """Return what is still queued, then a bookmark of the position reached by it."""
         with self._cluster.store.lock:
-            version, rest = self._cluster.store.version, watcher.take()
-        lines = [line for change in rest for line in self._lines(change)]
+            version, queued = self._cluster.store.version, watcher.take()
+        lines = [line for change in queued for line in self._lines(change)]
         return [*lines, self._bookmark(version)]
 
-    def _lines(self, change: Change) -> Iterator[bytes]:
+    def _lines(self, change: JournalEntry) -> Iterator[bytes]:
         """Yield the event a change is to this watch; labels may make it appear or vanish."""
-        wanted = self._selection
-        if not wanted.has_fields(change.manifest):
+        chosen_objects = self._selection
+        if not chosen_objects.has_fields(change.manifest):
             return
-        now = wanted.has_labels(labels_of(change.manifest))
-        before = change.old_labels is not None and wanted.has_labels(change.old_labels)
+        now = chosen_objects.has_labels(labels_of(change.manifest))
+        before = change.old_labels is not None and chosen_objects.has_labels(change.old_labels)
         if change.type == "DELETED":
             if now or before:
                 yield self._event("DELETED", change.manifest)
@@ -188,8 +190,8 @@ def _line(type_: str, body: Manifest) -> bytes:
     return encode({"type": type_, "object": body}).encode() + b"\n"
 
 
-async def _send(send: Send, lines: list[bytes], *, more: bool = True) -> None:
-    await send({"type": "http.response.body", "body": b"".join(lines), "more_body": more})
+async def _send(send: Send, lines: list[bytes], *, is_open: bool = True) -> None:
+    await send({"type": "http.response.body", "body": b"".join(lines), "more_body": is_open})
 
 
 async def _disconnected(receive: Receive, wake: asyncio.Event) -> None:

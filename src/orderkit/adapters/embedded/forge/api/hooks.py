@@ -27,7 +27,7 @@ from orderkit.adapters.embedded.forge.api.calls import (
     paged,
 )
 from orderkit.adapters.embedded.forge.api.shapes import Json
-from orderkit.adapters.embedded.forge.hooks import Hook, HookSettings, Place, events_meant
+from orderkit.adapters.embedded.forge.hooks import Hook, HookOwner, HookSettings, events_meant
 from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
 
@@ -117,18 +117,18 @@ def try_out(call: Call) -> Response:
     commit = gitread.resolve(gitread.open_repository(repo.path), ref.removeprefix(gitread.HEADS))
     if commit is None:
         return empty_answer()
-    hook = _hook(call, Place(repo_id=repo.id))
+    hook = _hook(call, HookOwner(repo_id=repo.id))
     events.push_again(call.forge, hook, repo, ref, commit, by=call.user)
     return empty_answer()
 
 
-def _place(call: Call) -> Place:
+def _place(call: Call) -> HookOwner:
     if "repo" in call.request.path_params:
-        return Place(repo_id=access.administered(call).id)
-    return Place(owner_id=orgs.owned(call).id)
+        return HookOwner(repo_id=access.administered(call).id)
+    return HookOwner(owner_id=orgs.owned(call).id)
 
 
-def _hook(call: Call, place: Place) -> Hook:
+def _hook(call: Call, place: HookOwner) -> Hook:
     found = call.forge.hooks.find(place, call.path_number("id"))
     if found is None:
         raise ApiError(404)

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.pages import changes, places, rawdiff, robots, site
-from orderkit.adapters.embedded.forge.pages.places import Home, Place
+from orderkit.adapters.embedded.forge.pages.places import Home, PathAtCommit
 from orderkit.adapters.embedded.forge.pages.records import Record, record
 
 PAGE = 50
@@ -77,7 +77,7 @@ def commit(call: Call) -> Response:
         commit=shown,
         said=robots.said_of(here, shown.id),
         changes=changes.of_commit(here.git, found),
-        files_at=Place(here, found, "commit", shown.id, ""),
+        files_at=PathAtCommit(here, found, "commit", shown.id, ""),
     )
 
 

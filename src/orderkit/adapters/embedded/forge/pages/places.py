@@ -70,7 +70,7 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathAtCommit:
     """A path at a commit. `kind` and `ref` are how the address names the commit."""
 
     home: Home
@@ -114,14 +114,14 @@ def home(call: Call) -> Home:
     return Home(call, row, gitread.open_repository(row.path))
 
 
-def default_place(here: Home) -> Place | None:
+def default_place(here: Home) -> PathAtCommit | None:
     """Return the top of the default branch, or None without one."""
     branch = here.row.default_branch
     commit = gitread.branch_commit(here.git, branch)
-    return Place(here, commit, "branch", branch, "") if commit else None
+    return PathAtCommit(here, commit, "branch", branch, "") if commit else None
 
 
-def place(call: Call) -> Place:
+def place(call: Call) -> PathAtCommit:
     """
     Return the place that ``{kind}/{rest}`` of the address names.
 
@@ -137,7 +137,7 @@ def place(call: Call) -> Place:
     return found
 
 
-def without_kind(call: Call) -> Place:
+def without_kind(call: Call) -> PathAtCommit:
     """
     Return the place that an address without ``branch`` and the like means.
 
@@ -170,13 +170,13 @@ def _parts(call: Call) -> list[str]:
     return [part for part in str(call.request.path_params.get("rest", "")).split("/") if part]
 
 
-def _split(here: Home, kind: str, parts: Sequence[str]) -> Place | None:
+def _split(here: Home, kind: str, parts: Sequence[str]) -> PathAtCommit | None:
     """A branch name may contain slashes: the shortest that exists wins."""
     for count in range(1, len(parts) + 1):
         name = "/".join(parts[:count])
         commit = _commit(here.git, kind, name)
         if commit is not None:
-            return Place(here, commit, kind, name, "/".join(parts[count:]))
+            return PathAtCommit(here, commit, kind, name, "/".join(parts[count:]))
     return None
 
 

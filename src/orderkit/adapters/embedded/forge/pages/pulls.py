@@ -20,7 +20,7 @@ from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.issues import Issue, Label
 from orderkit.adapters.embedded.forge.pages import changes, places, rawdiff, robots, site
-from orderkit.adapters.embedded.forge.pages.places import Home, Place
+from orderkit.adapters.embedded.forge.pages.places import Home, PathAtCommit
 from orderkit.adapters.embedded.forge.pages.records import record
 from orderkit.adapters.embedded.forge.pullgit import Pull
 from orderkit.adapters.embedded.forge.pulls import PullFilter
@@ -135,7 +135,7 @@ def files(call: Call) -> Response:
         base, head = (gitread.commit_by_id(here.git, each) for each in (span.base, span.head))
         if base is not None and head is not None:
             found = changes.between(here.git, base.tree, head.tree)
-            at = Place(here, head, "commit", span.head, "")
+            at = PathAtCommit(here, head, "commit", span.head, "")
     return _page(here, "pullfiles.html", shown, view="files", changes=found, files_at=at)
 
 

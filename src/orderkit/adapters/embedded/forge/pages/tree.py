@@ -21,7 +21,7 @@ from orderkit.adapters.embedded.forge import gitread, mediatypes
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.contents import raw_answer
 from orderkit.adapters.embedded.forge.pages import places, site, texts
-from orderkit.adapters.embedded.forge.pages.places import Home, Place
+from orderkit.adapters.embedded.forge.pages.places import Home, PathAtCommit
 from orderkit.adapters.embedded.forge.pages.records import Record, record
 from orderkit.adapters.embedded.forge.pages.visible import decode
 
@@ -79,7 +79,7 @@ def _empty(here: Home) -> Response:
     return site.page(here.call, "empty.html", here.name, home=here, tab="files")
 
 
-def _folder(spot: Place) -> Response:
+def _folder(spot: PathAtCommit) -> Response:
     entry = gitread.entry_at(spot.commit.tree, spot.path)
     entries = gitread.children(spot.home.git, entry.id, spot.path) if entry else []
     entries.sort(key=lambda each: (each.type != "dir", each.name))
@@ -103,7 +103,7 @@ def _folder(spot: Place) -> Response:
     )
 
 
-def _readme(spot: Place, entries: Sequence[gitread.Entry]) -> tuple[str, str] | None:
+def _readme(spot: PathAtCommit, entries: Sequence[gitread.Entry]) -> tuple[str, str] | None:
     """Return name and text of the README of a folder, or None."""
     files = {each.name.lower(): each for each in entries if each.type == "file"}
     for name in _READMES:
@@ -114,7 +114,7 @@ def _readme(spot: Place, entries: Sequence[gitread.Entry]) -> tuple[str, str] | 
     return None
 
 
-def _last_changes(spot: Place, wanted: Mapping[str, str]) -> dict[str, Record]:
+def _last_changes(spot: PathAtCommit, wanted: Mapping[str, str]) -> dict[str, Record]:
     """Return the newest commit that gave each entry its id, as far back as is searched."""
     trees: dict[str, dict[str, str]] = {}
     pending, found = dict(wanted), dict[str, Record]()
@@ -145,7 +145,7 @@ def _ids(commit: pygit2.Commit, path: str, trees: dict[str, dict[str, str]]) -> 
     return trees[entry.id]
 
 
-def _file(spot: Place, entry: gitread.Entry) -> Response:
+def _file(spot: PathAtCommit, entry: gitread.Entry) -> Response:
     blob = gitread.blob(spot.home.git, entry.id)
     size = blob.size if blob is not None else 0
     data = blob.data if blob is not None and size <= texts.FILE_MAX_BYTES else b""
@@ -170,7 +170,7 @@ def _file(spot: Place, entry: gitread.Entry) -> Response:
     )
 
 
-def _history(spot: Place) -> list[pygit2.Commit]:
+def _history(spot: PathAtCommit) -> list[pygit2.Commit]:
     walk = gitread.history(spot.home.git, spot.commit, spot.path)
     return list(islice(walk, 1))
 

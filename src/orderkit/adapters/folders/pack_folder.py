@@ -1,5 +1,5 @@
 """
-Read a pack from a folder on disk, and say which commit it is.
+Read a pack from a folder on disk, and identify its commit.
 
 The reference pack lies beside the sources in a checkout and inside the package in a wheel.
 Only the rooms of a pack are read; symbolic links are refused, sizes are capped.
@@ -20,9 +20,9 @@ from orderkit.core.yaml.documents import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops")
 SCHEMAS = "schemas"
-"""Where a pack may keep CRDs that somebody else delivers: plans judge by them."""
+"""Folder for CRDs that others deliver; plans use their schemas."""
 DOCS = "docs/kits"
-"""Where the kits' generated pages lie."""
+"""Folder of the kits' generated pages."""
 _FILE_MAX_BYTES = 1_000_000
 _FILES_MAX = 5_000
 _NOISE = {"__pycache__", ".DS_Store"}
@@ -44,6 +44,12 @@ def reference_pack() -> Path:
     )
 
 
+def is_reference_pack(folder: Path) -> bool:
+    """Say whether a skeleton belongs to the pack that comes with this installation."""
+    rooms = [(reference_pack() / room).resolve() for room in ("templates", "day2", "skeletons")]
+    return any(folder.resolve().is_relative_to(room) for room in rooms)
+
+
 def read_folder(folder: Path, *, docs: bool = False) -> Files:
     """
     Read ``pack.yaml`` and the pack's rooms.
@@ -58,15 +64,15 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
         raise InvalidInputError(
             "pack", str(folder), "has no pack.yaml", hint="give the root of a pack"
         )
-    found = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
+    files = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
     for room in (*ROOMS, SCHEMAS, *((DOCS,) if docs else ())):
         for path in sorted((folder / room).rglob("*")):
             if path.is_dir() or not _NOISE.isdisjoint(path.parts):
                 continue
-            found[PurePosixPath(path.relative_to(folder))] = _read(path)
-    if len(found) > _FILES_MAX:
+            files[PurePosixPath(path.relative_to(folder))] = _read(path)
+    if len(files) > _FILES_MAX:
         raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
-    return found
+    return files
 
 
 def read_commit(folder: Path, ref: str) -> Files:
@@ -83,20 +89,20 @@ def read_commit(folder: Path, ref: str) -> Files:
         raise NotFoundError(
             f"{folder}: git has no commit '{ref}'", hint="name a commit, tag or branch; fetch it"
         )
-    done = subprocess.run(  # noqa: S603 - fixed arguments and a commit's hash
+    process = subprocess.run(  # noqa: S603 - fixed arguments and a commit's hash
         ["git", "-C", str(folder), "archive", "--format=tar", commit],  # noqa: S607 - git from PATH
         capture_output=True,
         check=False,
         timeout=60,
     )
-    files = _unpacked(done.stdout) if done.returncode == 0 else {}
+    files = _unpacked(process.stdout) if process.returncode == 0 else {}
     if PurePosixPath("pack.yaml") not in files:
         raise NotFoundError(f"{folder}: no pack.yaml there at '{ref}'")
     return files
 
 
 def _unpacked(archive: bytes) -> Files:
-    found: dict[PurePosixPath, bytes] = {}
+    files: dict[PurePosixPath, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:
             path = PurePosixPath(member.name)
@@ -104,10 +110,12 @@ def _unpacked(archive: bytes) -> Files:
             if member.isdir() or not (inside or path.is_relative_to(DOCS)):
                 continue
             content = tar.extractfile(member) if member.isreg() else None
-            if content is None or member.size > _FILE_MAX_BYTES or len(found) == _FILES_MAX:
-                raise InvalidInputError(str(path), None, "is a link, too large, or one too many")
-            found[path] = content.read()
-    return found
+            if content is None or member.size > _FILE_MAX_BYTES or len(files) == _FILES_MAX:
+                raise InvalidInputError(
+                    str(path), None, "is a link, is too large, or exceeds the number of files"
+                )
+            files[path] = content.read()
+    return files
 
 
 def write_file(folder: Path, path: PurePosixPath, data: bytes | None) -> None:
@@ -118,20 +126,22 @@ def write_file(folder: Path, path: PurePosixPath, data: bytes | None) -> None:
         InvalidInputError: A link stands in the way.
         OSError: It cannot be written.
     """
-    place = folder / path
-    for step in (place, *place.parents):
+    target = folder / path
+    for step in (target, *target.parents):
         if step == folder:
             break
         if step.is_symlink():
             raise InvalidInputError(str(step), None, "is a symbolic link; a pack has none")
     if data is None:
-        place.unlink(missing_ok=True)
-        _drop_empty(place.parent, folder)
+        target.unlink(missing_ok=True)
+        _drop_empty(target.parent, folder)
         return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder / f".{place.name}.new"  # in no room: what a kill leaves is never published
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = (
+        folder / f".{target.name}.new"
+    )  # outside the pack's folders, so a leftover of a kill is never published
     beside.write_bytes(data)
-    beside.replace(place)
+    beside.replace(target)
 
 
 def _drop_empty(start: Path, root: Path) -> None:
@@ -178,7 +188,7 @@ def pack_commit(folder: Path, files: Files) -> str:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(  # noqa: S603 - fixed arguments
+        process = subprocess.run(  # noqa: S603 - fixed arguments
             ["git", "-C", str(folder), *arguments],  # noqa: S607 - git from PATH
             capture_output=True,
             text=True,
@@ -187,4 +197,4 @@ def _git(folder: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()

@@ -3,33 +3,29 @@ Render templates that nobody vouches for in a child process with limits.
 
 The renderer has no way to the system, and bounds rounds, calls, texts and output; what it
 cannot bound is time and memory together. So skeletons from elsewhere than the platform's own
-published pack are rendered by a child that gets files and values on its standard input, and
-answers on its standard output, both as JSON: nothing it says is ever executed. It is killed
-when it takes too long, and the kernel refuses it more processor time, memory or output.
+published pack are rendered by a child that gets files and values as JSON and answers as JSON:
+nothing it says is ever executed. It is killed when it takes too long, and the kernel refuses it
+more processor time, memory or output.
 
-Called by ``flows.template.rendering`` and by ``fetch:template`` for templates from other
-repositories.
+Given to flows as the port `ConfinedRenderer`.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import resource
-import subprocess
-import sys
-import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Any
+from typing import Any
 
+from orderkit.adapters.processes.child_process import Answer, SocketChild
 from orderkit.core.errors import OrderkitError, RefusedError, shorten
 from orderkit.core.portal.render import (
     Delimiters,
+    FileOutcome,
     LimitError,
-    Outcome,
     Position,
     RenderError,
     SkeletonFile,
@@ -41,10 +37,11 @@ from orderkit.core.portal.render import (
     lint_tree,
 )
 from orderkit.core.portal.render.integrations import hosts_known, integrations
+from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChildLimits:
     """What a child may use."""
 
     cpu_s: int = 10
@@ -53,19 +50,16 @@ class Limits:
     output_bytes: int = 32 << 20
 
 
-_DEFAULTS = Limits()
-_CHILD = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from orderkit.flows import confinement; confinement.child(*map(int, sys.argv[2:]))"
-)
+_DEFAULTS = ChildLimits()
+_ENTRY = "orderkit.adapters.processes.confined_rendering:answer"
 
 
 def judge_confined(
     files: Tree,
     values: Mapping[str, Any] | None,
     options: TreeOptions,
-    limits: Limits = _DEFAULTS,
-) -> list[Outcome]:
+    limits: ChildLimits = _DEFAULTS,
+) -> list[FileOutcome]:
     """
     Do what `judge_tree` does, or `lint_tree` if `values` is None, in a child with limits.
 
@@ -85,55 +79,35 @@ def judge_confined(
     return [_outcome(found) for found in answer["outcomes"]]
 
 
-def _ask(request: str, limits: Limits) -> dict[str, Any]:
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as answered:
-        asked.write(request.encode("utf-8", "surrogatepass"))
-        asked.seek(0)
-        code = _run(asked, answered, limits)
-        answered.seek(0)
-        answer = answered.read(limits.output_bytes + 1)
-    try:
-        found = json.loads(answer) if code == 0 and len(answer) <= limits.output_bytes else None
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise LimitError(
-            f"rendering was stopped: it needs more than {limits.cpu_s} s of processor time, "
-            f"{limits.memory_bytes >> 20} MiB of memory or {limits.output_bytes >> 20} MiB of "
-            f"output (the child ended with {code})",
-            hint="loops over loops and texts that grow are the usual cause",
-        )
-    return found
-
-
-def _run(asked: IO[bytes], answered: IO[bytes], limits: Limits) -> int:
-    bounds = (limits.cpu_s, limits.memory_bytes, limits.output_bytes)
-    command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path), *map(str, bounds)]
-    child = subprocess.Popen(  # noqa: S603 - our own interpreter and code, no shell
-        command, stdin=asked, stdout=answered, stderr=subprocess.DEVNULL, env={}, cwd="/"
+def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
+    bounds = ProcessLimits(
+        address_bytes=limits.memory_bytes,
+        cpu_s=limits.cpu_s,
+        answer_bytes=limits.output_bytes,
+        is_isolated=True,
     )
-    try:
-        return child.wait(limits.wall_s)
-    except subprocess.TimeoutExpired:
-        return -1
-    finally:
-        child.kill()
-        child.wait()
+    until_s = time.monotonic() + limits.wall_s
+    with SocketChild(_ENTRY, bounds) as child:
+        try:
+            child.send(request.encode("utf-8", "surrogatepass"), limits.wall_s)
+            found = json.loads(child.receive(max(0.0, until_s - time.monotonic())))
+        except (ChildTimeoutError, ChildEndedError, ValueError) as error:
+            raise LimitError(
+                f"rendering was stopped: it needs more than {limits.wall_s:g} s, {limits.cpu_s} s "
+                f"of processor time, {limits.memory_bytes >> 20} MiB of memory or "
+                f"{limits.output_bytes >> 20} MiB of output ({error})",
+                hint="loops over loops and texts that grow are the usual cause",
+            ) from error
+    return dict(found)
 
 
 # --- the child's side
 
 
-def child(cpu_s: int, memory_bytes: int, output_bytes: int) -> None:
-    """Limit this process, answer the one request on standard input, end."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (output_bytes, output_bytes))
-    request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
-    answer = json.dumps(_answer(request))
-    with os.fdopen(1, "w", encoding="ascii", closefd=False) as out:
-        out.write(answer)
+def answer(request: bytes) -> tuple[bytes, Answer | None]:
+    """Answer the one request; the entry of the child."""
+    found = _answer(json.loads(request.decode("utf-8", "surrogatepass")))
+    return json.dumps(found).encode("ascii"), None
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +120,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         delimiters=Delimiters(**given),
     )
     values = request["values"]
-    judge: Callable[[], list[Outcome]] = (
+    judge: Callable[[], list[FileOutcome]] = (
         (lambda: lint_tree(files, options))
         if values is None
         else (lambda: judge_tree(files, values, options))
@@ -185,7 +159,7 @@ def _read_file(found: list[Any]) -> SkeletonFile:
     return SkeletonFile(base64.b64decode(str(data), validate=True), int(mode), link)
 
 
-def _written(outcome: Outcome) -> dict[str, Any]:
+def _written(outcome: FileOutcome) -> dict[str, Any]:
     return {
         "path": str(outcome.path),
         "how": outcome.how,
@@ -195,8 +169,8 @@ def _written(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _outcome(found: dict[str, Any]) -> Outcome:
-    return Outcome(
+def _outcome(found: dict[str, Any]) -> FileOutcome:
+    return FileOutcome(
         PurePosixPath(found["path"]),
         str(found["how"]),
         None if found["target"] is None else PurePosixPath(found["target"]),

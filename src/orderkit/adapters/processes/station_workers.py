@@ -6,7 +6,7 @@ killed and a fresh one is forked for the next request. One station never holds e
 station that hangs delays its own orders, not those of the others.
 
 Called by ``function_server`` and, for its limits, by ``orderkit function``; the processes are
-``nursery``'s.
+forked by ``forking_parent``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from orderkit.adapters.functions.nursery import COMMAND, FORK, KILL, LENGTH, READY
+from orderkit.adapters.processes.child_process import LENGTH, launch
+from orderkit.adapters.processes.forking_parent import COMMAND, FORK, KILL
 from orderkit.core.errors import OrderkitError
 
+_ENTRY = "orderkit.adapters.functions.station_answers:load_answers"
+_PARENT = "orderkit.adapters.processes.forking_parent"
+_READY = b"ready"
 _START_S = 60.0
 """How long importing the stations may take."""
 _COMMAND_S = 30.0
@@ -36,7 +39,7 @@ class StoppedError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """What one request may take."""
 
     at_once: int = 4
@@ -67,12 +70,12 @@ class _Worker:
 class Workers:
     """The processes of one server. Made and used on one event loop."""
 
-    def __init__(self, stations: Path, limits: Limits) -> None:
+    def __init__(self, stations: Path, limits: CallLimits) -> None:
         self._stations, self._limits = stations, limits
         self._idle: list[_Worker] = []
         self._places = asyncio.Semaphore(limits.at_once)
         self._of_station = weakref.WeakValueDictionary[str, asyncio.Semaphore]()
-        self._nursery: subprocess.Popen[bytes] | None = None
+        self._parent: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._commanding = threading.Lock()
 
@@ -142,9 +145,9 @@ class Workers:
         return await asyncio.to_thread(self._commanded, verb, number, passed)
 
     def _commanded(self, verb: bytes, number: int, passed: socket.socket | None) -> int:
-        """Ask the nursery; one that ended is started anew, with it all its children are gone."""
+        """Ask the parent; one that ended is started anew, with it all its children are gone."""
         with self._commanding:
-            if self._nursery is None or self._nursery.poll() is not None:
+            if self._parent is None or self._parent.poll() is not None:
                 self._stop()
                 self._start()
             return self._asked(verb, number, passed)
@@ -175,31 +178,20 @@ class Workers:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            self._nursery = subprocess.Popen(  # noqa: S603 - our own module
-                [
-                    sys.executable,
-                    "-m",
-                    "orderkit.adapters.functions.nursery",
-                    str(theirs.fileno()),
-                    str(self._stations),
-                    str(self._limits.memory_bytes),
-                ],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
+            arguments = (_ENTRY, str(self._stations), str(self._limits.memory_bytes))
+            environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+            self._parent = launch(_PARENT, arguments, theirs, environment=environment)
         self._control = ours
         ours.settimeout(_START_S)
         try:
-            said = ours.recv(len(READY), socket.MSG_WAITALL)
+            said = ours.recv(len(_READY), socket.MSG_WAITALL)
         except TimeoutError as error:
-            self._nursery.kill()
+            self._parent.kill()
             self._stop()
             raise OrderkitError(
                 f"{self._stations}: importing the stations takes longer than {_START_S:g} s"
             ) from error
-        if said != READY:
+        if said != _READY:
             self._stop()
             raise OrderkitError(f"{self._stations}: importing the stations ended the process")
         ours.settimeout(_COMMAND_S)
@@ -208,10 +200,10 @@ class Workers:
         if self._control is not None:
             self._control.close()
         self._control = None
-        if self._nursery is not None:
+        if self._parent is not None:
             try:
-                self._nursery.wait(_COMMAND_S)
+                self._parent.wait(_COMMAND_S)
             except subprocess.TimeoutExpired:
-                self._nursery.kill()
-                self._nursery.wait()
-        self._nursery = None
+                self._parent.kill()
+                self._parent.wait()
+        self._parent = None

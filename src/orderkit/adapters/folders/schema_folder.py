@@ -1,5 +1,5 @@
 """
-Read a folder of schemas that somebody gave for one plan: CRDs, XRDs, OpenAPI documents.
+Read a folder of schemas for one plan: CRDs, XRDs, OpenAPI documents.
 
 The pack's own ``schemas/`` is read with the pack. Called by ``orderkit plan --schemas``.
 """
@@ -16,7 +16,7 @@ _FILE_MAX_BYTES = 20_000_000
 
 def read_schemas(folder: Path) -> Layer:
     """
-    Read a folder of schemas: CRDs, XRDs, OpenAPI documents; other files are passed by.
+    Read a folder of schemas: CRDs, XRDs, OpenAPI documents; other files are skipped.
 
     Raises:
         InvalidInputError: A link, a file beyond 20 MB, or one that cannot be read.

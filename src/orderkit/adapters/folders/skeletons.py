@@ -1,5 +1,5 @@
 """
-Render one of the skeletons that start something: a pack, a kit.
+Render the skeleton of a new pack or kit.
 
 They lie in ``skeletons/`` beside the reference pack and are cookiecutter's. Rendered without its
 prompts, hooks, replay files and user configuration, so the same values give the same files. Not
@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.templatefolder import DiskFolder
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.template_folder import DiskFolder
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.portal.render import SkeletonFile
 
@@ -42,14 +42,14 @@ def render_skeleton(name: str, values: Mapping[str, Any]) -> dict[PurePosixPath,
     if not (skeleton / "cookiecutter.json").is_file():
         raise NotFoundError(f"there is no skeleton {skeleton}", hint="install Orderkit again")
     defaults = json.loads((skeleton / "cookiecutter.json").read_bytes())
-    with tempfile.TemporaryDirectory(prefix="orderkit-") as place:
+    with tempfile.TemporaryDirectory(prefix="orderkit-") as scratch:
         try:
-            made = generate_files(
+            rendered = generate_files(
                 skeleton,
                 {"cookiecutter": {**defaults, **values, "folder": "made"}},
-                output_dir=place,
+                output_dir=scratch,
                 accept_hooks=False,
             )
         except CookiecutterException as error:
             raise InvalidInputError(f"skeletons/{name}", dict(values), str(error)) from error
-        return dict(DiskFolder(Path(made), trusted=True).tree(PurePosixPath()))
+        return dict(DiskFolder(Path(rendered), trusted=True).tree(PurePosixPath()))

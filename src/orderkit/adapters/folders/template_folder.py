@@ -4,7 +4,7 @@ A template's folder on disk, read on demand, and trees written to disk.
 Reading never follows a symbolic link: links are handed on as links, which renderers refuse. Modes
 are git's: a file its owner may execute is 100755. Writing makes a whole folder or none: it is built
 beside its place and renamed. Called by ``orderkit run``, ``flows.kit.start_pack`` and
-``adapters.skeletons``.
+``adapters.folders.skeletons``.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class DiskFolder:
             RefusedError: The folder is a link, or a file is no plain file.
         """
         start = self._inside(folder)
-        found: dict[PurePosixPath, SkeletonFile] = {}
+        files: dict[PurePosixPath, SkeletonFile] = {}
         for path in _files(start) if start.is_dir() else ():
-            if len(found) >= FILES_MAX:
+            if len(files) >= FILES_MAX:
                 raise LimitError(f"{folder}: more than {FILES_MAX} files")
-            found[PurePosixPath(path.relative_to(start))] = self._file(path)
-        return found
+            files[PurePosixPath(path.relative_to(start))] = self._file(path)
+        return files
 
     def read(self, path: PurePosixPath) -> SkeletonFile | None:
         """
@@ -52,19 +52,19 @@ class DiskFolder:
         Raises:
             LimitError: It is too large. RefusedError: it is no plain file.
         """
-        place = self._inside(path)
-        return self._file(place) if place.is_symlink() or place.is_file() else None
+        file = self._inside(path)
+        return self._file(file) if file.is_symlink() or file.is_file() else None
 
     def _inside(self, path: PurePosixPath) -> Path:
         """Return a place below the root that is reached without any link."""
-        place = self._root
-        for part in path.parts:
-            if place.is_symlink() and place != self._root:
-                raise RefusedError(f"{path}: '{place.name}' is a symbolic link")
-            place /= part
-        if place.is_symlink() and place.is_dir():
+        target = self._root
+        for name in path.parts:
+            if target.is_symlink() and target != self._root:
+                raise RefusedError(f"{path}: '{target.name}' is a symbolic link")
+            target /= name
+        if target.is_symlink() and target.is_dir():
             raise RefusedError(f"{path}: is a symbolic link", hint="put a folder there")
-        return place
+        return target
 
     def _file(self, path: Path) -> SkeletonFile:
         name = path.relative_to(self._root)
@@ -88,17 +88,17 @@ def _files(start: Path) -> Iterator[Path]:
             yield Path(folder, name)
 
 
-def template_path(given: str) -> Path | None:
+def template_path(text: str) -> Path | None:
     """
     Return the template.yaml that a path means, None if nothing is there.
 
     Raises:
         NotFoundError: It is a folder without a template.yaml.
     """
-    path = Path(given)
+    path = Path(text)
     if path.is_dir():
         if not (path / "template.yaml").is_file():
-            raise NotFoundError(f"{given}: the folder has no template.yaml")
+            raise NotFoundError(f"{text}: the folder has no template.yaml")
         return path / "template.yaml"
     return path if path.is_file() else None
 
@@ -151,8 +151,8 @@ def write_tree(
         RefusedError: Something is there already.
     """
     check_free(folder)
-    place = folder.absolute()
-    half = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    target_folder = folder.absolute()
+    half = Path(tempfile.mkdtemp(prefix=f".{target_folder.name}.", dir=target_folder.parent))
     try:
         for path, file in files.items():
             target = half / path
@@ -161,7 +161,7 @@ def write_tree(
             target.chmod(0o755 if file.mode == EXECUTABLE_MODE else 0o644)
         half.chmod(0o755)
         finish(half)
-        half.rename(place)
+        half.rename(target_folder)
     except BaseException:
         shutil.rmtree(half, ignore_errors=True)
         raise

@@ -6,7 +6,7 @@ then called ``<folder>/<name>``. A folder is imported as a package under a priva
 packs (or two versions of one) never meet in ``sys.modules``. A station runs as part of this
 process with all its rights: load only packs you trust as much as Orderkit.
 
-A folder that cannot be loaded does not hurt the others: its station is a `BrokenStation`,
+A folder that cannot be loaded does not affect the others: its station is a `BrokenStation`,
 which refuses every order of that kit with the reason.
 
 Called by the embedded platform, by the commands that check and try kits, and by the processes of
@@ -46,7 +46,7 @@ class BrokenStation:
     error: str
 
     def __call__(self, request: StationRequest) -> StationResponse:
-        """Refuse, so that nothing that exists is deleted."""
+        """Refuse, so that no existing resource is deleted."""
         response = StationResponse.to(request)
         response.fatal(f'station "{self.name}" cannot be loaded: {self.error}')
         return response
@@ -67,10 +67,10 @@ def stations_in(root: Path) -> Mapping[str, Station]:
     if not root.is_dir():
         return {}
     folders = (f for f in root.iterdir() if f.is_dir() and not f.name.startswith((".", "_")))
-    found: dict[str, Station] = {}
+    stations: dict[str, Station] = {}
     for folder in sorted(folders):
-        found |= _stations(folder, load)
-    return found
+        stations |= _stations(folder, load)
+    return stations
 
 
 def _stations(folder: Path, load: int) -> dict[str, Station]:
@@ -93,20 +93,20 @@ def _loaded(folder: Path, name: str) -> dict[str, Station]:
 
 def _defined(folder: str, module: ModuleType) -> dict[str, Station]:
     """Return what a module offers: one station, or several by name."""
-    several: object = getattr(module, SEVERAL, None)
-    if several is None:
-        found = getattr(module, FUNCTION, None)
-        if not callable(found):
+    stations_by_name: object = getattr(module, SEVERAL, None)
+    if stations_by_name is None:
+        station_function = getattr(module, FUNCTION, None)
+        if not callable(station_function):
             raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py defines no {FUNCTION}()")
-        return {folder: found}
-    if not isinstance(several, Mapping) or not several:
+        return {folder: station_function}
+    if not isinstance(stations_by_name, Mapping) or not stations_by_name:
         raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL} is no mapping by name")
-    for name, station in several.items():
+    for name, station in stations_by_name.items():
         if not isinstance(name, str) or not _NAME.match(name) or not callable(station):
             raise StationLoadError(
                 f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL}[{name!r}] is no station of a plain name"
             )
-    return {f"{folder}/{name}": station for name, station in several.items()}
+    return {f"{folder}/{name}": station for name, station in stations_by_name.items()}
 
 
 def _package(folder: Path, name: str) -> ModuleType:

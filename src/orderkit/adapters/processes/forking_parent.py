@@ -11,50 +11,43 @@ Wire between owner and parent, over a Unix socket: ``f`` with a socket forks a c
 answers its process id; ``k`` and a process id stops that child. Between owner and child: frames
 of a length (4 bytes) and as many bytes, request in, answer out.
 
-Not for platforms without fork. Run as ``python -m orderkit.adapters.functions.nursery`` by
-``workers``.
+Not for platforms without fork. Its `main` is run in a process of its own by ``station_workers``.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
 import socket
 import struct
 import sys
 import traceback
-from pathlib import Path
 from typing import NoReturn
 
-from orderkit.adapters.functions.function_messages import answered
-from orderkit.adapters.stationfolder import stations_in
-from orderkit.core.crossplane.station import Station, station_runner
+from orderkit.adapters.processes.child_process import Answer, detach, limit, load, serve
+from orderkit.ports.processes import ProcessLimits
 
 COMMAND = struct.Struct("!cI")
-LENGTH = struct.Struct("!I")
-READY = b"ready"
 FORK, KILL = b"f", b"k"
 
 
 def main(arguments: list[str]) -> None:
-    """Load the stations of a folder, say so, fork on request until the owner is gone."""
-    number, folder, memory = int(arguments[0]), Path(arguments[1]), int(arguments[2])
-    for ignored in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ignored, signal.SIG_IGN)
-    os.dup2(2, 1)
-    run = station_runner(stations_in(folder))
+    """Load an entry, say what it says, fork on request until the owner is gone."""
+    number, entry, setup, data_bytes = arguments
+    detach()
+    ready, answer = load(entry)(setup.encode())
+    assert answer is not None  # noqa: S101 - a fork without an answer has no purpose
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody counts in them
-    with socket.socket(fileno=number) as owner:
-        owner.sendall(READY)
-        _Nursery(owner, run, memory).serve()
+    with socket.socket(fileno=int(number)) as owner:
+        owner.sendall(ready)
+        _ForkingParent(owner, answer, ProcessLimits(data_bytes=int(data_bytes))).serve()
 
 
-class _Nursery:
-    def __init__(self, owner: socket.socket, run: Station, memory_bytes: int) -> None:
-        self._owner, self._run, self._memory_bytes = owner, run, memory_bytes
+class _ForkingParent:
+    def __init__(self, owner: socket.socket, answer: Answer, limits: ProcessLimits) -> None:
+        self._owner, self._answer, self._limits = owner, answer, limits
         self._children: set[int] = set()
 
     def serve(self) -> None:
@@ -83,7 +76,7 @@ class _Nursery:
         child = os.fork()
         if child == 0:
             self._owner.close()
-            _child(descriptor, self._run, self._memory_bytes)
+            _child(descriptor, self._answer, self._limits)
         os.close(descriptor)
         return child
 
@@ -100,40 +93,15 @@ class _Nursery:
             self._children.discard(child)
 
 
-def _child(descriptor: int, run: Station, memory_bytes: int) -> NoReturn:
+def _child(descriptor: int, answer: Answer, limits: ProcessLimits) -> NoReturn:
     """Answer until the owner closes the socket; never return into the parent's loop."""
     code = 0
     try:
-        if memory_bytes:
-            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        limit(limits)
         with socket.socket(fileno=descriptor) as owner:
-            _answer(owner, run)
+            serve(owner, answer)
     except BaseException:  # noqa: BLE001 - a station may raise SystemExit, too
         traceback.print_exc()
         code = 1
     sys.stderr.flush()
     os._exit(code)
-
-
-def _answer(owner: socket.socket, run: Station) -> None:
-    while True:
-        head = _read(owner, LENGTH.size)
-        if len(head) < LENGTH.size:
-            return
-        reply = answered(run, _read(owner, LENGTH.unpack(head)[0]))
-        owner.sendall(LENGTH.pack(len(reply)) + reply)
-
-
-def _read(owner: socket.socket, wanted: int) -> bytes:
-    """Read so many bytes; fewer only if the other side is gone."""
-    data = bytearray()
-    while len(data) < wanted:
-        part = owner.recv(min(wanted - len(data), 1 << 20))
-        if not part:
-            break
-        data += part
-    return bytes(data)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

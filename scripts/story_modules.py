@@ -1,0 +1,184 @@
+"""
+Count the modules of Orderkit that an order and a plan pass through, and draw the walk.
+
+It starts an embedded platform, adds a team, orders a garage and plans a change of it, each command
+in a process of its own under `sys.setprofile`. A module counts when one of its functions is
+entered; what runs while a module is imported (class bodies, tables) does not count. In the
+platform's own process only what runs below a function of ``orderkit.web`` counts: that is the
+service; the forge, the cluster and the delivery beside it are no part of the walk.
+
+    .venv/bin/python scripts/story_modules.py            # print both numbers and the modules
+    .venv/bin/python scripts/story_modules.py --write    # and write them into docs/architecture.md
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = str(ROOT / "src") + os.sep
+PAGE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- written by scripts/story_modules.py -->\n", "<!-- end -->\n"
+CODE_OF_A_FUNCTION = 0x01  # CO_OPTIMIZED: bodies of modules and classes do not have it
+START_S = 180
+STORIES = {
+    "order": ("order", "garage", "team_name=walk", "stage=stage2"),
+    "plan": ("plan", "garage-walk", "stage=stage3"),
+}
+Walk = dict[str, str]
+"""Modules in the order of their first entry, each with the module that called it first."""
+
+
+class Recorder:
+    """Records which modules' functions were entered, and from where first."""
+
+    def __init__(self, only_below: str) -> None:
+        self.walk: Walk = {}
+        self._only_below = only_below
+        self._threads = threading.local()
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            self._enter(frame)
+        elif event == "return":
+            stack = self._stack()
+            if stack:
+                stack.pop()
+
+    def _stack(self) -> list[tuple[bool, str]]:
+        """Return, per frame of this thread, whether its calls count, and the nearest module."""
+        if not hasattr(self._threads, "stack"):
+            self._threads.stack = []
+        stack: list[tuple[bool, str]] = self._threads.stack
+        return stack
+
+    def _enter(self, frame: FrameType) -> None:
+        stack, code = self._stack(), frame.f_code
+        module = str(frame.f_globals.get("__name__", ""))
+        counts, caller = stack[-1] if stack else (not self._only_below, "")
+        if code.co_name == "<module>":
+            counts = False
+        elif self._only_below and module.startswith(self._only_below):
+            counts = True
+        if counts and code.co_flags & CODE_OF_A_FUNCTION and code.co_filename.startswith(SOURCE):
+            self.walk.setdefault(module, caller)
+            caller = module
+        stack.append((counts, caller))
+
+
+def record(file: str, only_below: str, arguments: tuple[str, ...]) -> int:
+    """Run one command of Orderkit and write its walk; called in a child process."""
+    from orderkit.cli.main import run
+
+    recorder = Recorder(only_below)
+    signal.signal(signal.SIGUSR1, lambda *_: recorder.walk.clear())
+    threading.setprofile(recorder)
+    sys.setprofile(recorder)
+    try:
+        return run([*arguments])
+    finally:
+        sys.setprofile(None)
+        Path(file).write_text(json.dumps(recorder.walk))
+
+
+def command(
+    file: Path, arguments: tuple[str, ...], state: Path, only_below: str = ""
+) -> subprocess.Popen[bytes]:
+    """Start a command of Orderkit under the recorder."""
+    environment = {**os.environ, "ORDERKIT_STATE": str(state)}
+    call = [sys.executable, __file__, "--record", str(file), only_below, *arguments]
+    return subprocess.Popen(call, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
+
+
+@contextmanager
+def platform(folder: Path, story: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """Run an embedded platform; its service's walk is written when it ends."""
+    state = folder / f"state-{story}"
+    up = ("up", "--state", str(state))
+    process = command(folder / f"{story}-service", up, state, only_below="orderkit.web")
+    try:
+        deadline = time.monotonic() + START_S
+        while not (state / "platform.yaml").exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                sys.exit("the platform did not start")
+            time.sleep(0.2)
+        yield state, process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def measured(story: str) -> tuple[Walk, Walk]:
+    """Return the walk of one story in its command, and in the service."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with platform(folder, story) as (state, up):
+            done(command(folder / "before", ("team", "add", "walk"), state))
+            if story == "plan":
+                done(command(folder / "before", STORIES["order"], state))
+            up.send_signal(signal.SIGUSR1)  # what the service did before is no part of the story
+            done(command(folder / story, STORIES[story], state))
+        service = json.loads((folder / f"{story}-service").read_text())
+        return json.loads((folder / story).read_text()), service
+
+
+def done(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a command; a plan says by its exit code that something changes."""
+    code = process.wait(START_S)
+    if code not in (0, 2, 3, 10):
+        sys.exit(f"a command ended with exit code {code}")
+
+
+def room(module: str) -> str:
+    """Return the room a module lies in: its folder below ``orderkit``."""
+    return module.rpartition(".")[0].removeprefix("orderkit").lstrip(".") or "orderkit"
+
+
+def picture(walk: Walk) -> str:
+    """Draw the rooms of a walk as Mermaid; an arrow leads from the room that asked first."""
+    counts = Counter(room(module) for module in walk)
+    ids = {name: f"r{number}" for number, name in enumerate(counts)}
+    lines = ["```mermaid", "flowchart LR"]
+    lines += [f'  {ids[name]}["{name} ({count})"]' for name, count in counts.items()]
+    reached: set[str] = set()
+    for module, caller in walk.items():
+        here, there = room(module), room(caller) if caller else ""
+        if there and here != there and here not in reached:
+            lines.append(f"  {ids[there]} --> {ids[here]}")
+        reached.add(here)
+    return "\n".join([*lines, "```", ""])
+
+
+def main(*, write: bool) -> None:
+    """Measure every story, print the modules, and put numbers and pictures into the page."""
+    text = ""
+    for story, arguments in STORIES.items():
+        own, service = measured(story)
+        both = {**service, **own}
+        numbers = f"{len(both)} modules: {len(own)} in the command, {len(service)} in the service"
+        print(f"{story}: {numbers}")
+        for module in both:
+            print(f"  {module}{'' if module in own else ' (service)'}")
+        text += f"\n`orderkit {' '.join(arguments)}` passes through {numbers}.\n\n{picture(own)}"
+    if write:
+        page = PAGE.read_text()
+        before, _, rest = page.partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}{text}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--record"]:
+        sys.exit(record(sys.argv[2], sys.argv[3], tuple(sys.argv[4:])))
+    main(write="--write" in sys.argv)

@@ -1,0 +1,1 @@
+"""Folders on this machine: packs, stations, schemas, templates, and rendered skeletons."""

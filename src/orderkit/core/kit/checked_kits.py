@@ -1,0 +1,61 @@
+"""
+Read a kit whose author may have made mistakes: kit.yaml and XRD have to agree.
+
+Called when a pack is published (``flows.install.pack_rendering``), by ``kit check``, ``kit
+generate``, ``kit test`` and plans of a pack that is not published yet. A published kit was checked
+then and is only read (``core.kit.kit_reader``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.consistency import KitProblem, problems
+from orderkit.core.kit.kit_reader import definition_path, kit_path, kit_spec, read_kit
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import Pack
+from orderkit.core.schema.xrd import BrokenXrdError
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import Files
+
+
+def checked_kit(name: str, files: Files) -> Kit:
+    """
+    Read one kit of a pack whose author may have made mistakes.
+
+    Raises:
+        InvalidInputError: A file is missing or broken, or the first of `refusals`.
+    """
+    for refusal in refusals(name, files):
+        raise refusal
+    return read_kit(name, files)
+
+
+def checked_kits(pack: Pack) -> tuple[Kit, ...]:
+    """Read every kit of such a pack; raises like `checked_kit`."""
+    return tuple(checked_kit(name, pack.files) for name in pack.kit_names)
+
+
+def refusals(name: str, files: Files) -> Iterator[InvalidInputError]:
+    """
+    Yield everything that is wrong with a kit as errors that name file and line.
+
+    Raises:
+        InvalidInputError: A file is missing or not well-formed, so that nothing more can be said.
+    """
+    path = definition_path(name)
+    try:
+        for problem in problems(read_kit(name, files), kit_spec(name, files)):
+            yield _refusal(problem, name, files)
+    except BrokenXrdError as error:
+        where = yaml11.field_location(str(path), files[path], error.steps)
+        raise InvalidInputError(where, None, f"is refused: {error}", hint=error.hint) from error
+
+
+def _refusal(problem: KitProblem, name: str, files: Files) -> InvalidInputError:
+    path = definition_path(name) if problem.file == "xrd" else kit_path(name)
+    where = (
+        yaml11.field_location(str(path), files[path], problem.steps) if path in files else str(path)
+    )
+    return InvalidInputError(where, problem.value, problem.rule, hint=problem.hint)

@@ -1,0 +1,467 @@
+"""
+Place an order, or run any other scaffolder template: one story for the command line and portals.
+
+A template comes from the platform's published pack or from a file. Its values pass the form; a
+kit's order is checked against the ledger, the XRD and its team's limits before anything is
+written. The steps then run as the portal would run them: the pack is the program. Everything they
+write is *ensure*: after a crash at any point the same command finishes the same order, and a
+second order of the same id with other values is refused.
+
+The step that registers the order is answered in this process (``flows.order.registering_portal``),
+by the very flow that the service runs. It goes to the service over HTTP in two cases: platform.yaml
+says that the service registers (``spec.service.registers``), or the forge does not let these
+credentials write the ledger.
+
+Called by ``orderkit order``, ``orderkit run``, the probe order of a bootstrap, the demo, and the
+service behind the portal's copy of a template (``core.portal.service_copy``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orderkit.core.errors import (
+    AlreadyOrderedError,
+    IncompleteError,
+    InvalidInputError,
+    RemoteError,
+)
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_check import check_order_files
+from orderkit.core.portal.template import Template
+from orderkit.core.suggestions import did_you_mean
+from orderkit.flows.argocd.refreshing import RepeatedRefresh
+from orderkit.flows.order import listing
+from orderkit.flows.order.listing import OrderReport
+from orderkit.flows.order.publishing import operation, publish
+from orderkit.flows.order.reference_check import check_references
+from orderkit.flows.order.registering import archived, check_free
+from orderkit.flows.order.registering_portal import RegisteringPortal
+from orderkit.flows.platform import (
+    Platform,
+    ledger_snapshot,
+)
+from orderkit.flows.team.limit_check import check_may_order, check_values
+from orderkit.flows.template import scaffolder
+from orderkit.flows.template.published_templates import (
+    TemplateSource,
+    kit_template,
+    published_template,
+)
+from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
+from orderkit.flows.waiting import until
+from orderkit.ports.forge import FileChange, Forge
+from orderkit.ports.portal import Portal
+from orderkit.ports.requesters import Requester
+
+BRANCH = "main"
+SECRET_SHOWN = "*" * 10
+"""What the form posts in the place of a secret (measured)."""
+_HISTORY = 200
+
+OnStep = Callable[[StepEvent], None]
+Permit = Callable[[TeamName | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRequest:
+    """What a person asks for: a kit, ``field=value`` texts, and for whom."""
+
+    kit: str
+    assignments: Mapping[str, str]
+    requester: str
+    wait: bool = True
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """`created` is False when the same order was there already. `report` is its state now."""
+
+    order: OrderId
+    team: TeamName
+    repository: RepoId
+    commit: CommitSha
+    created: bool
+    report: OrderReport
+    outputs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateRunRequest:
+    """What a person asks for. `values` come from a file; `assignments` win over them."""
+
+    assignments: Mapping[str, str]
+    values: Mapping[str, Any]
+    requester: str
+    options: TaskOptions
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """
+    What a portal asks for: a template of the pack, by its folder or name, and form values.
+
+    `id` is the portal's own id of its task. `authorization` goes along with what the steps send
+    through the portal's proxy, as it would from the portal. `permit` raises unless the caller may
+    order for the team that the values name; None: the template is no kit's, and names no team.
+    """
+
+    template: str
+    values: Mapping[str, Any]
+    requester: Requester
+    id: str = ""
+    authorization: str = field(default="", repr=False)
+    permit: Permit = field(default=lambda _: None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDone:
+    """`created` is False where the same order was there already. `steps` are outputs by id."""
+
+    template: str
+    order: OrderId | None
+    created: bool
+    steps: Mapping[str, Mapping[str, Any]]
+    outputs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A template with checked values, and whoever runs it. Nothing is written yet."""
+
+    source: TemplateSource
+    parameters: Mapping[str, Any]
+    requester: Requester
+    portal: Portal
+    id: str = ""
+    """What ``context.task.id`` is; empty: made from template, values and requester."""
+    options: TaskOptions = field(default_factory=TaskOptions)
+    on_step: OnStep = lambda _event: None
+
+
+def _entry_of(source: TemplateSource, parameters: Mapping[str, Any]) -> OrderEntry | None:
+    """Name the order of a kit's template by its values."""
+    if source.kit is None:
+        return None
+    values = source.template.validate(parameters)
+    return OrderEntry(source.kit.team(values), source.kit.order_id(values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    result: TaskResult
+    created: bool
+
+
+def order(
+    platform: Platform, request: OrderRequest, *, on_step: Callable[[str, str], None]
+) -> Ordered:
+    """
+    Place an order, or find the same one placed, and wait until it is Ready.
+
+    Idempotent, resumable.
+
+    Raises:
+        NotFoundError: No such kit or team.
+        RefusedError: The team may not have it: its kits, or one of its limits.
+        InvalidInputError: A value the form, the XRD or the naming rules refuse.
+        AlreadyOrderedError: Another order has this id, or it is ending.
+        IncompleteError: It is placed but not Ready in time.
+    """
+    requester = Requester(check_requester(request.requester))
+    source = kit_template(platform, request.kit)
+    parameters = read_assignments(source.template, request.assignments)
+    entry = _entry_of(source, parameters)
+    if entry is None:
+        raise RuntimeError("a kit's template names an order")
+    task = _Task(
+        source,
+        parameters,
+        requester,
+        _portal(platform, requester),
+        f"order-{entry.order}",
+        on_step=lambda event: on_step(event.step, event.summary),
+    )
+    placed = _place(platform, task, entry)
+    head = platform.forge.head(entry.repository)
+    if head is None:
+        raise InvalidInputError("template.yaml", request.kit, f"published no {entry.repository}")
+    report = _wait(platform, entry, request)
+    return Ordered(
+        entry.order, entry.team, entry.repository, head, placed.created, report,
+        placed.result.outputs,
+    )  # fmt: skip
+
+
+def run(
+    source: TemplateSource,
+    request: TemplateRunRequest,
+    platform: Platform | None,
+    *,
+    on_step: OnStep,
+) -> TaskResult:
+    """
+    Run a template as its form would be answered; without a platform if its steps need none.
+
+    Raises:
+        InvalidInputError: A value, a secret or an input is refused.
+        AlreadyOrderedError: A repository to publish holds something else.
+        IncompleteError: An order is published and not registered; the same command finishes it.
+        OrderkitError: What a step raises.
+    """
+    parameters = _parameters(source.template, request)
+    requester = Requester(request.requester)
+    if platform is None:
+        return scaffolder.run(
+            source.template,
+            parameters,
+            files=source.folder,
+            services=None,
+            user=scaffolder.User(request.requester),
+            task_id=_task_id(source.template, parameters, requester),
+            on_step=on_step,
+            options=request.options,
+        )
+    portal = _portal(platform, requester)
+    task = _Task(source, parameters, requester, portal, "", request.options, on_step)
+    entry = None if request.options.dry_run else _entry_of(source, parameters)
+    return _place(platform, task, entry).result
+
+
+def _task_id(template: Template, parameters: Mapping[str, Any], requester: Requester) -> str:
+    """Name the task by what it does, so that the same command is the same task."""
+    written = json.dumps([template.entity["ref"], parameters, requester.ref], sort_keys=True)
+    return f"run-{hashlib.sha256(written.encode()).hexdigest()[:20]}"
+
+
+def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
+    """
+    Run a template of the pack for a portal. Idempotent; returns when the order is registered.
+
+    Raises:
+        NotFoundError: No such template or team.
+        InvalidInputError: A value that form, XRD or naming rules refuse, or that the platform sets.
+        AlreadyOrderedError: The order exists with other values, ended, or is another team's.
+        IncompleteError: The order is published and not registered; the same request finishes it.
+        RefusedError: What `permit` says, or the team may not have it.
+    """
+    source = published_template(platform, request.template)
+    _check_fixed(source.template, request.values)
+    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
+    task = _Task(source, request.values, request.requester, portal, request.id)
+    entry = _entry_of(source, request.values)
+    request.permit(entry.team if entry else None)
+    placed = _place(platform, task, entry)
+    return TaskDone(
+        source.template.name,
+        entry.order if entry else None,
+        placed.created,
+        placed.result.steps,
+        placed.result.outputs,
+    )
+
+
+def _portal(platform: Platform, requester: Requester) -> Portal:
+    """Return where a command's steps send their requests (see the module's docstring)."""
+    return platform.portal if platform.service_registers else RegisteringPortal(platform, requester)
+
+
+def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placed:
+    """
+    Run the steps; of an order (`entry`) first check that the ledger lets its team have it.
+
+    Raises:
+        NotFoundError: The team is not in the ledger.
+        RefusedError: The team may not have it: its kits, or one of its limits.
+        AlreadyOrderedError: Another order has this id, or it is ending.
+        IncompleteError: It is published and not registered; the same again finishes it.
+        OrderkitError: What a step raises.
+    """
+    kit = task.source.kit
+    if entry is None or kit is None:
+        return _Placed(_run(platform, task, None), created=False)
+    before_ledger = ledger_snapshot(platform)
+    check_free(entry, before_ledger.blobs)
+    team = check_may_order(platform, entry, kit.name, before_ledger)
+    before = platform.forge.head(entry.repository)
+
+    def check(request: scaffolder.PublishRequest) -> None:
+        """Check what was rendered against the XRD; if it is new, against limits and the cluster."""
+        xr = check_order_files(kit, entry.order, request.files)
+        if platform.forge.head(request.repo) is None:
+            check_values(team, kit, xr)
+            check_references(platform, kit, xr["spec"])
+
+    try:
+        result = _run(platform, task, check)
+    except RemoteError as error:
+        if before is None and _published(platform, entry.repository):
+            raise IncompleteError(
+                f"{entry.order} is published but not delivered yet: {error}",
+                hint=f"{error.hint}; then repeat the same command"
+                if error.hint
+                else "repeat the command",
+            ) from error
+        raise
+    return _Placed(result, before is None or entry.application_path not in before_ledger.blobs)
+
+
+def _published(platform: Platform, repo: RepoId) -> bool:
+    """Say whether the repository has a commit, as far as the forge can be asked."""
+    try:
+        return platform.forge.head(repo) is not None
+    except RemoteError:
+        return False  # the forge itself is the trouble; its own error says so
+
+
+def _run(
+    platform: Platform, task: _Task, check: Callable[[scaffolder.PublishRequest], None] | None
+) -> TaskResult:
+    def publish_files(request: scaffolder.PublishRequest) -> scaffolder.Published:
+        if check is not None:
+            check(request)
+        is_order = check is not None or order_file.PATH in request.files
+        commit = (publish if is_order else _publish_files)(platform.forge, request)
+        url = f"{platform.forge.base_url}/{request.repo}"
+        return scaffolder.Published(f"{url}.git", f"{url}/src/branch/{BRANCH}/", commit)
+
+    return scaffolder.run(
+        task.source.template,
+        task.parameters,
+        files=task.source.folder,
+        services=scaffolder.Services(
+            forge=platform.forge,
+            catalog=platform.catalog,
+            cluster=platform.cluster,
+            portal=task.portal,
+            confined=platform.confined,
+            publish=publish_files,
+        ),
+        user=scaffolder.User(task.requester.ref, proof=task.requester.proof),
+        task_id=task.id or _task_id(task.source.template, task.parameters, task.requester),
+        on_step=task.on_step,
+        options=task.options,
+    )
+
+
+def _publish_files(forge: Forge, request: scaffolder.PublishRequest) -> CommitSha:
+    """
+    Make sure a repository was made from these files; return that commit. Idempotent.
+
+    Raises:
+        AlreadyOrderedError: It was made from something else.
+    """
+    repository = forge.ensure_repo(
+        request.repo, description=request.description, private=request.private
+    )
+    if repository.archived:
+        raise archived(request.repo)
+    write = operation(request)
+    if forge.head(request.repo) is None:
+        changes = [FileChange(path, request.files[path], None) for path in sorted(request.files)]
+        return forge.write(request.repo, changes, write).commit
+    for commit in forge.commits(request.repo, limit=_HISTORY):
+        if commit.operation == write.id:
+            return commit.id
+    raise AlreadyOrderedError(
+        f"{request.repo} exists and was not made from these files",
+        hint=f"look at {repository.web_url}, or publish under another name; Backstage would "
+        "fail with '409 Conflict'",
+    )
+
+
+def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> OrderReport:
+    def look() -> OrderReport:
+        return listing.status(platform, entry.order)
+
+    if not request.wait:
+        return look()
+    asking = RepeatedRefresh(platform)
+
+    def ask(report: OrderReport) -> None:
+        """The ledger's team has not taken the order up: its refresh may have been lost."""
+        if report.state.phase == "Registered":
+            asking.look(ledger.team_application(entry.team))
+
+    return until(
+        platform.clock,
+        look,
+        lambda report: report.state.ready,
+        timeout_s=request.timeout_s,
+        goal=f"{entry.order}: becoming Ready",
+        why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
+        on_look=ask,
+    )
+
+
+# --- values
+
+
+def read_assignments(template: Template, assignments: Mapping[str, str]) -> dict[str, Any]:
+    """
+    Turn ``field=value`` texts into form values of the type their field has.
+
+    Text fields keep their text whatever it looks like: a team named ``yes`` stays a string.
+
+    Raises:
+        InvalidInputError: Unknown field (the nearest is named), or no JSON of that type.
+    """
+    known = template.properties
+    values: dict[str, Any] = {}
+    for name, text in assignments.items():
+        if name not in known:
+            hint = did_you_mean(name, known, f"fields: {', '.join(known)}")
+            raise InvalidInputError(name, text, "is no field of this form", hint=hint)
+        values[name] = _typed(name, text, known[name].get("type", "string"))
+    return values
+
+
+def _typed(name: str, text: str, type_: str) -> object:
+    if type_ == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError(
+            name, text, f"is no {type_}", hint='write it as JSON, for example 3, true, ["a"]'
+        ) from error
+
+
+def _parameters(template: Template, request: TemplateRunRequest) -> dict[str, Any]:
+    """Put values, assignments and the asterisks of secret fields together."""
+    parameters = {**request.values, **read_assignments(template, request.assignments)}
+    for name, schema in template.properties.items():
+        if schema.get("ui:field") != "Secret":
+            continue
+        if name in parameters and parameters[name] != SECRET_SHOWN:
+            raise InvalidInputError(
+                name,
+                scaffolder.MASK,
+                "is a secret of the form, not a parameter",
+                hint=f"pass it with --secret {name}=@FILE or --secret {name}=env",
+            )
+        if name in request.options.secrets:
+            parameters[name] = SECRET_SHOWN
+    return parameters
+
+
+def _check_fixed(template: Template, values: Mapping[str, Any]) -> None:
+    """
+    Refuse other values for hidden fields with a default: those are the platform's own.
+
+    The portal's copy does not send them; what is sent is somebody's own call.
+    """
+    for name, value in values.items():
+        schema = template.properties.get(name, {})
+        hidden = schema.get("ui:widget") == "hidden" and "default" in schema
+        if hidden and value != schema["default"]:
+            raise InvalidInputError(
+                name, value, "is set by the platform", hint="leave it out: the platform fills it in"
+            )

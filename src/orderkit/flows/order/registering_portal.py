@@ -1,0 +1,99 @@
+"""
+A portal that registers orders in this process, and passes every other request on.
+
+The template's step ``http:backstage:request`` asks the portal's proxy for Orderkit's service: one
+POST to ``/proxy/orderkit/v1/orders``. The step runs as it is written; this portal only answers that
+one request itself, with the status and the body that the service would send, so that a
+step's outputs and errors are the same on both ways. Where the forge does not let these credentials
+write the ledger, the request goes on to the service, which may have the right.
+
+Used by ``flows.order.placing``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.names import OrderId, TeamName
+from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.platform import Platform
+from orderkit.ports.portal import PortalResponse
+from orderkit.ports.requesters import Requester
+
+REGISTER_PATH = "/proxy/orderkit/v1/orders"
+_PROXY = "proxy/"
+_FIELDS = ("order", "kit", "team")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteringPortal:
+    """
+    The platform's portal as the steps of one order see it.
+
+    `authorization` goes along with requests to the portal's proxy that set none. `permit` raises
+    unless the requester may order for the team. A `requester` without proof is a claim.
+    """
+
+    platform: Platform
+    requester: Requester
+    authorization: str = field(default="", repr=False)
+    permit: Callable[[TeamName | None], None] = field(default=lambda _: None, repr=False)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_s: float = 60.0,
+    ) -> PortalResponse:
+        """Register the order, or send any other request on."""
+        registration = (
+            self._registration(body) if (method, path) == ("POST", REGISTER_PATH) else None
+        )
+        if registration is not None:
+            try:
+                return self._registered(registration)
+            except AccessError:
+                pass  # the ledger can be written by the service only: ask it
+        names = {name.lower() for name in headers}
+        proxied = path.lstrip("/").startswith(_PROXY)
+        if self.authorization and proxied and "authorization" not in names:
+            headers = {**headers, "Authorization": self.authorization}
+        return self.platform.portal.request(
+            method, path, headers=headers, body=body, timeout_s=timeout_s
+        )
+
+    def _registration(self, body: bytes | None) -> Registration | None:
+        """Read what is asked for; None if it is anything but an order: the service says why."""
+        try:
+            asked = json.loads(body or b"")
+        except ValueError:
+            return None
+        if not isinstance(asked, dict) or not all(isinstance(asked.get(n), str) for n in _FIELDS):
+            return None
+        by = self.requester
+        requester = by.ref if by.proof else str(asked.get("requester") or by.ref)
+        team, order = TeamName(asked["team"]), OrderId(asked["order"])
+        return Registration(order, asked["kit"], team, requester, by.proof)
+
+    def _registered(self, registration: Registration) -> PortalResponse:
+        try:
+            self.permit(registration.team)
+            registered = register(self.platform, registration)
+        except AccessError:
+            raise
+        except OrderkitError as error:
+            return _answer(
+                error.http_status, {"error": {"message": str(error), "hint": error.hint}}
+            )
+        return _answer(201 if registered.changed else 200, registered.to_json())
+
+
+def _answer(status: int, body: Mapping[str, Any]) -> PortalResponse:
+    return PortalResponse(status, {"content-type": "application/json"}, json.dumps(body).encode())

@@ -1,0 +1,105 @@
+"""
+Find a scaffolder template in the platform's published pack, or read one from a file.
+
+A template of the pack is read with its natural steps, those that the kit's author wrote, whatever
+copy of it the portal runs (``core.portal.profile``). Called by ``flows.order.placing``,
+``flows.order.adopting`` and ``orderkit run``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.kit.model import Kit
+from orderkit.core.portal.profile import TEMPLATES, natural_path
+from orderkit.core.portal.template import Template, parse_template
+from orderkit.flows.platform import Platform, RepositorySnapshot, pack_snapshot, published_pack
+from orderkit.flows.template import scaffolder
+from orderkit.flows.template.actions.file_sources import ForgeFolder
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSource:
+    """A template, the folder it lies in, and the kit it orders if it is a kit's."""
+
+    template: Template
+    folder: scaffolder.TemplateFolder
+    kit: Kit | None = None
+
+
+def kit_template(platform: Platform, name: str) -> TemplateSource:
+    """
+    Return the template of a kit of the published pack, its natural steps.
+
+    Raises:
+        NotFoundError: The pack has no such kit. InvalidInputError: The kit has no template.
+    """
+    pack_files = pack_snapshot(platform)
+    pack = published_pack(platform, pack_files)
+    kit = pack.kit(name)
+    folder = PurePosixPath("templates", name)
+    template = _natural(platform, pack_files, folder)
+    if template is None:
+        path = natural_path(folder, pack_files.blobs)
+        raise InvalidInputError(str(path), None, f"is missing in pack '{pack.name}'")
+    return TemplateSource(template, _folder(platform, pack_files, folder), kit)
+
+
+def published_template(platform: Platform, name: str) -> TemplateSource:
+    """
+    Find a template of the published pack, its natural steps, by its kit's name or its own.
+
+    Raises:
+        NotFoundError: The pack has no such template; those it has are named.
+    """
+    pack_files = pack_snapshot(platform)
+    templates: dict[str, str] = {}
+    for folder in _template_folders(pack_files, first=name):
+        template = _natural(platform, pack_files, folder)
+        if template is None:
+            continue
+        if name in {folder.name, template.name}:
+            pack = published_pack(platform, pack_files)
+            kit = pack.kit(folder.name) if folder.name in pack.kit_names else None
+            return TemplateSource(template, _folder(platform, pack_files, folder), kit)
+        templates[template.name] = folder.name
+    raise NotFoundError(
+        f"template '{name}' is neither a file nor in the published pack",
+        hint="templates: "
+        f"{', '.join(f'{kit} ({own})' for own, kit in templates.items()) or 'none'}",
+    )
+
+
+def _template_folders(pack_files: RepositorySnapshot, *, first: str) -> Iterator[PurePosixPath]:
+    paths = [path for path in pack_files.blobs if path.match(TEMPLATES)]
+    for path in sorted(paths, key=lambda path: (path.parent.name != first, path)):
+        yield path.parent
+
+
+def _natural(
+    platform: Platform, pack_files: RepositorySnapshot, folder: PurePosixPath
+) -> Template | None:
+    path = natural_path(folder, pack_files.blobs)
+    revision = platform.forge.read(platform.pack_repo, path, pack_files.commit)
+    return None if revision is None else parse_template(revision.data, name=str(path))
+
+
+def _folder(
+    platform: Platform, pack_files: RepositorySnapshot, folder: PurePosixPath
+) -> ForgeFolder:
+    return ForgeFolder(platform.forge, platform.pack_repo, pack_files.commit, folder, trusted=True)
+
+
+def template_of(
+    path: PurePosixPath | str, data: bytes, folder: scaffolder.TemplateFolder
+) -> TemplateSource:
+    """
+    Read a template that is no part of a published pack.
+
+    Raises:
+        InvalidInputError: It is no v1beta3 Template.
+    """
+    return TemplateSource(parse_template(data, name=str(path)), folder)

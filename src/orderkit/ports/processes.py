@@ -1,0 +1,99 @@
+"""
+What flows may ask of other processes: to answer messages within limits, and to render templates.
+
+An entry is named as ``module:function``, because only the child imports it. Implemented by
+``adapters.processes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from orderkit.core.errors import OrderkitError
+
+if TYPE_CHECKING:  # children import this module, and not all of them render
+    from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
+
+
+class ChildTimeoutError(OrderkitError):
+    """The child gave no answer in time."""
+
+
+class ChildEndedError(OrderkitError):
+    """The child ended, or answered more than it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """What a child may use; 0: any."""
+
+    data_bytes: int = 0
+    """Data memory."""
+    address_bytes: int = 0
+    """All memory, mapped files and stacks included."""
+    cpu_s: int = 0
+    answer_bytes: int = 0
+    """Of one answer, and of a file that the child writes."""
+    is_isolated: bool = False
+    """It gets neither our environment nor a folder, and nothing it prints is shown."""
+
+
+class ChildProcess(Protocol):
+    """One process. Not for several threads, except `kill`."""
+
+    def send(self, message: bytes, timeout_s: float) -> None:
+        """
+        Send a message; the first one goes to the entry itself.
+
+        Raises:
+            ChildTimeoutError: The child did not take it. ChildEndedError: the child is gone.
+        """
+        ...
+
+    def receive(self, timeout_s: float) -> bytes:
+        """
+        Return the answer to the oldest message that has none yet.
+
+        Raises:
+            ChildTimeoutError: There was none in time. ChildEndedError: the child is gone.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End the process now; whoever waits for it gets a ChildEndedError."""
+        ...
+
+    def stop(self) -> None:
+        """End the process and remove its temporary folder. Safe to call twice."""
+        ...
+
+
+class Processes(Protocol):
+    """Starts children."""
+
+    def start(self, entry: str, limits: ProcessLimits) -> ChildProcess:
+        """
+        Start a child that serves an entry.
+
+        The entry is called with the first message. It returns the first answer, and the function
+        that answers further messages or None if there are to be none.
+        """
+        ...
+
+
+class ConfinedRenderer(Protocol):
+    """Renders templates that nobody vouches for, where they can do no harm."""
+
+    def __call__(
+        self, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
+    ) -> list[FileOutcome]:
+        """
+        Do what `judge_tree` does, or `lint_tree` if `values` is None, within limits.
+
+        Raises:
+            LimitError: It took more time, memory or output than it may.
+            RenderError: The options or sizes are refused as a whole.
+        """
+        ...

@@ -1,0 +1,99 @@
+"""Which way an order's registration goes: in the command's process, or to the service."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.errors import AccessError, IncompleteError
+from orderkit.flows.order.placing import OrderRequest, order
+from orderkit.flows.platform import Platform
+from orderkit.ports.portal import PortalResponse
+
+
+class Portal:
+    """The platform's portal, with a list of what was asked of it."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._portal, self.asked = platform.portal, list[str]()
+
+    def request(self, method: str, path: str, **options: Any) -> PortalResponse:
+        self.asked.append(f"{method} {path}")
+        return self._portal.request(method, path, **options)
+
+
+class ReadOnlyLedger:
+    """The forge, as credentials see it that may write everything but the ledger."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._platform.forge, name)
+
+    def write(self, repo: Any, *arguments: Any, **options: Any) -> Any:
+        if repo == self._platform.ledger:
+            raise AccessError(f"{repo}: may not be written")
+        return self._platform.forge.write(repo, *arguments, **options)
+
+
+def place(platform: Platform, team: str) -> None:
+    values = {"team_name": team, "stage": "stage2"}
+    request = OrderRequest("garage", values, "user:default/eve", wait=False)
+    order(platform, request, on_step=lambda *_: None)
+
+
+def is_registered(platform: Platform, team: str) -> bool:
+    path = PurePosixPath("apps", team, f"garage-{team}.yaml")
+    return platform.forge.read(platform.ledger, path, "main") is not None
+
+
+def test_an_order_registers_itself(platform: Running, team: str) -> None:
+    portal = Portal(platform.platform)
+
+    place(replace(platform.platform, portal=portal), team)
+
+    assert portal.asked == []
+    assert is_registered(platform.platform, team)
+
+
+def test_the_service_registers_where_the_platform_says_so(platform: Running, team: str) -> None:
+    portal = Portal(platform.platform)
+
+    place(replace(platform.platform, portal=portal, service_registers=True), team)
+
+    assert portal.asked == ["POST /proxy/orderkit/v1/orders"]
+    assert is_registered(platform.platform, team)
+
+
+def test_the_service_is_asked_where_the_ledger_may_not_be_written(
+    platform: Running, team: str
+) -> None:
+    portal, whole = Portal(platform.platform), platform.platform
+
+    place(replace(whole, portal=portal, forge=ReadOnlyLedger(whole)), team)
+
+    assert portal.asked == ["POST /proxy/orderkit/v1/orders"]
+    assert is_registered(whole, team)
+
+
+def test_an_order_that_cannot_be_registered_is_finished_by_the_same_request(
+    platform: Running, team: str
+) -> None:
+    whole = platform.platform
+
+    class Nobody:
+        def request(self, *_: Any, **__: Any) -> PortalResponse:
+            raise AccessError("the service does not know us")
+
+    with pytest.raises(IncompleteError, match="published but not delivered yet"):
+        place(replace(whole, portal=Nobody(), forge=ReadOnlyLedger(whole)), team)
+    assert not is_registered(whole, team)
+
+    place(whole, team)
+
+    assert is_registered(whole, team)

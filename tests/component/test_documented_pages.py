@@ -1,0 +1,56 @@
+"""
+Every ``sh`` block of these pages works as shown, in its order, on one platform.
+
+The README and the first order have ``test_readme.py``, the tutorial has ``test_tutorial.py``.
+Blocks that need a system of the reader's are marked ``shell``: for those,
+``tests/unit/test_documented_commands.py`` checks that commands and options exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from documentedpages import ROOT, Page, Reader, running_platform
+
+ORDERED = "orderkit order garage team_name=ae86 stage=stage2"
+PAGES = (
+    Page("docs/kits.md"),
+    Page("docs/changes.md", before=ORDERED),
+    Page("docs/plans.md", before=ORDERED, in_pack=True),
+    Page("docs/templates.md"),
+    Page("docs/teams.md"),
+    Page("docs/portal.md"),
+    Page("docs/delivery.md"),
+    Page("docs/ending.md", before=ORDERED),
+)
+ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
+"""Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""
+ANY_PORT = ("--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    home = tmp_path_factory.mktemp("home")
+    with running_platform(home, ANY_PORT):
+        yield Reader(home)
+
+
+def test_no_page_with_commands_is_forgotten() -> None:
+    shown = {page.name for page in (ROOT / "docs").rglob("*.md") if has_commands(page.read_text())}
+
+    assert shown - ELSEWHERE == {page.name.removeprefix("docs/") for page in PAGES}
+
+
+def has_commands(text: str) -> bool:
+    return re.search(r"^```sh\n", text, re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize(
+    ("page", "block"),
+    [(page, block) for page in PAGES for block in page.blocks],
+    ids=lambda value: value.name if isinstance(value, Page) else value.split("\n")[0][:40],
+)
+def test_the_block_works(page: Page, block: str, reader: Reader) -> None:
+    reader.types(page, block)

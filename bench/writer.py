@@ -148,7 +148,6 @@ class GitClient:
         person = gitwrite.Person("bench", "bench@localhost", datetime.now(UTC))
         request = gitwrite.CommitRequest(
             branch="main",
-            new_branch="",
             message=f"Count\n\n{OPERATION_TRAILER}: {operation}",
             author=person,
             committer=person,

@@ -1,4 +1,4 @@
-"""Merges and rebases computed in memory are those that the real git makes."""
+"""Merges computed in memory are those that the real git makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from pygit2.enums import FileMode
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread
-from orderkit.adapters.embedded.forge.gitmerge import Landing, MergeError
+from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, MergeError, TrialMerge
 from orderkit.adapters.embedded.forge.gitwrite import Person
 
 if TYPE_CHECKING:
@@ -95,8 +95,9 @@ def test_trial_and_merge_agree_with_git(chances: Chances, tmp_path: Path) -> Non
         assert trial.merge_base == git(folder, "merge-base", "base", "head").stdout.strip()
         assert (trial.verdict == "conflict") == (said.returncode == 1), said.stdout
         if trial.verdict != "conflict":
-            merged = gitmerge.build(repo, "merge", Landing(base, head, "m", ME, ME))
-            squashed = gitmerge.build(repo, "squash", Landing(base, head, "m", ME, ME))
+            wanted = MergeCommit(base, head, "m", ME, ME)
+            merged = gitmerge.write_merge(repo, wanted, squash=False)
+            squashed = gitmerge.write_merge(repo, wanted, squash=True)
             tree = said.stdout.split()[0]
             assert _trees(repo, merged, squashed) == [tree, tree]
             assert (trial.verdict == "empty") == (tree == _trees(repo, base)[0])
@@ -108,53 +109,11 @@ def _trees(repo: pygit2.Repository, *commits: str) -> list[str]:
     return [str(each.tree_id) for each in found if each is not None]
 
 
-def rebased(repo: pygit2.Repository, base: str, head: str) -> str:
-    """Return the rebased tip, or nothing if a commit conflicts."""
-    try:
-        return gitmerge.rebase(repo, Landing(base, head, "", ME, ME))
-    except MergeError as error:
-        if (error.kind, error.style) != ("conflict", "rebase"):
-            raise
-        return ""
-
-
-def test_rebases_agree_with_git(chances: Chances, tmp_path: Path) -> None:
-    rng, outcomes = chances.random("rebases"), set()
-    for number in range(chances.count(10, 200)):
-        folder = tmp_path / str(number)
-        repo, base, head = forked(rng, folder)
-        copy = tmp_path / f"copy-{number}"
-        assert git(tmp_path, "clone", "-q", "-b", "head", str(folder), str(copy)).returncode == 0
-
-        said = git(copy, "rebase", "-q", "origin/base")
-        top = rebased(repo, base, head)
-        assert (top == "") == (said.returncode != 0), said.stderr
-        outcomes.add("replayed" if top else "conflict")
-        if not top:
-            continue
-
-        ours = gitmerge.commits_between(repo, base, top)
-        theirs = git(copy, "log", "--format=%T %s", "origin/base..head").stdout.splitlines()
-        assert [f"{each.tree_id} {each.message}" for each in ours] == theirs
-    assert outcomes == {"conflict", "replayed"}
-
-
-@pytest.mark.parametrize("style", ["merge", "squash", "rebase"])
-def test_unrelated_histories_are_not_joined(tmp_path: Path, style: gitmerge.Style) -> None:
+@pytest.mark.parametrize("squash", [False, True])
+def test_unrelated_histories_are_not_joined(tmp_path: Path, *, squash: bool) -> None:
     repo = pygit2.init_repository(str(tmp_path), bare=True)
     one, other = (commit(repo, [], {"a": text}, text) for text in ("1", "2"))
 
-    assert gitmerge.try_merge(tmp_path, one, other) == gitmerge.Trial("empty", "")
-    with pytest.raises(MergeError, match="unrelated"):
-        gitmerge.build(repo, style, Landing(one, other, "m", ME, ME))
-
-
-def test_a_branch_that_is_up_to_date_is_rebased_onto_itself(tmp_path: Path) -> None:
-    repo = pygit2.init_repository(str(tmp_path), bare=True)
-    base = commit(repo, [], {"a": "1"}, "base")
-    head = commit(repo, [base], {"a": "2"}, "head")
-
-    assert gitmerge.rebase(repo, Landing(base, head, "", ME, ME)) == head
-    assert gitmerge.build(repo, "fast-forward-only", Landing(base, head, "", ME, ME)) == head
-    with pytest.raises(MergeError, match="fast-forward"):
-        gitmerge.build(repo, "fast-forward-only", Landing(head, base, "", ME, ME))
+    assert gitmerge.try_merge(tmp_path, one, other) == TrialMerge("empty", "")
+    with pytest.raises(10, match="unrelated"):
+        gitmerge.write_merge(repo, MergeCommit(one, other, "m", ME, ME), squash=squash)

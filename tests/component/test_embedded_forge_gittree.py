@@ -55,8 +55,9 @@ def test_edited_trees_equal_those_of_git(
         made = edited.write()
 
         assert str(made) == by_git(repo, index, edits), (base, edits)
-        entries = gitread.walk_tree(repo, str(made))
-        files = {each.path for each in entries if each.mode != FileMode.TREE}
+        items = gitread.walk_items(repo[made].peel(pygit2.Tree), recursive=True)
+        entries = [gitread.entry_of(folder, item) for folder, item in items]
+        files = {entry.path for entry in entries if entry.mode != FileMode.TREE}
         assert {path for path in PATHS if edited.has_file(path)} == files
 
 

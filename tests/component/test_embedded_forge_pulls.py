@@ -13,8 +13,8 @@ import pytest
 import requests
 
 from orderkit.adapters.embedded.forge import EmbeddedForge, gitread, gitwrite
-from orderkit.adapters.embedded.forge.pullgit import PULL_REF, Landed, Pull
-from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.adapters.embedded.forge.pullgit import PULL_REF, MergeRecord, Pull
+from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
 AUTH = ("warden", "warden-pw1")
@@ -32,7 +32,8 @@ class Desk:
         return requests.request(method, f"{self.url}{API}{path}", json=body, auth=AUTH, timeout=30)
 
     def opened_pull(self, head: str) -> Pull:
-        made = self.call("POST", f"/contents/{head}.txt", NEW | {"new_branch": head})
+        self.call("POST", "/branches", {"new_branch_name": head})
+        made = self.call("POST", f"/contents/{head}.txt", NEW | {"branch": head})
         assert made.status_code == 201, made.text
         body = {"head": head, "base": "main", "title": head}
         number = self.call("POST", "/pulls", body).json()["number"]
@@ -48,8 +49,8 @@ class Desk:
         return found
 
     @property
-    def repo(self) -> RepoRow:
-        found = self.forge.registry.find("warden", "r")
+    def repo(self) -> Repository:
+        found = self.forge.repositories.find("warden", "r")
         assert found is not None
         return found
 
@@ -66,7 +67,7 @@ def desk(root: Path, *, check_delay_s: float = 0.0) -> Iterator[Desk]:
     forge.ensure_user(*AUTH, admin=True)
     try:
         found = Desk(forge, server.url)
-        if forge.registry.find("warden", "r") is None:
+        if forge.repositories.find("warden", "r") is None:
             user = forge.accounts.find("warden")
             assert user is not None
             body = {"name": "r", "auto_init": True}
@@ -84,7 +85,8 @@ def begin(found: Desk, pull: Pull, commit: str) -> None:
     """Do what a merge does before it moves the base branch."""
     user = found.forge.accounts.find("warden")
     assert user is not None
-    found.forge.landings.begin(found.repo, pull, Landed(commit, user.id, "2026-01-02T03:04:05Z"))
+    record = MergeRecord(commit, user.id, "2026-01-02T03:04:05Z")
+    found.forge.merge_journal.begin(found.repo, pull, record)
 
 
 def test_a_merge_killed_before_the_branch_moved_never_happened(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_merge_killed_before_the_branch_moved_never_happened(tmp_path: Path) -
 
     with desk(tmp_path) as found:
         shown = found.shown(pull.number)
-        assert (shown["merged"], shown["state"], found.pull(pull.number).landing) == (
+        assert (shown["merged"], shown["state"], found.pull(pull.number).merge_in_progress) == (
             False,
             "open",
             None,

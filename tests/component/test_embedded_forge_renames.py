@@ -20,7 +20,7 @@ from orderkit.adapters.embedded.forge.gitwrite import (
     Person,
     WriteError,
 )
-from orderkit.adapters.embedded.forge.registry import NewRepo, RepoRow
+from orderkit.adapters.embedded.forge.repositories import NewRepository, Repository
 from orderkit.adapters.embedded.forge.store import Store
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.core.errors import ConflictError, InvalidInputError
@@ -33,15 +33,15 @@ class Killed(BaseException):
     """Stands for the end of the process: nothing after it runs."""
 
 
-def with_repo(folder: Path) -> RepoRow:
+def with_repo(folder: Path) -> Repository:
     with closing(EmbeddedForge(folder)) as forge:
         forge.ensure_user("ann", "ann-pw12345")
         ann = forge.accounts.find("ann")
         assert ann is not None
-        return forge.registry.create(ann, NewRepo("old"))
+        return forge.repositories.create(ann, NewRepository("old"))
 
 
-def marked(repo: RepoRow) -> None:
+def marked(repo: Repository) -> None:
     (repo.path / "mark").write_text("mine")
 
 
@@ -58,64 +58,40 @@ def killed_at_the_folder(monkeypatch: pytest.MonkeyPatch, *, after: bool) -> Non
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("what", ["repository", "account"])
 def test_a_kill_in_the_middle_leaves_the_old_or_the_new_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, *, after: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool
 ) -> None:
     repo = with_repo(tmp_path)
     marked(repo)
     forge = EmbeddedForge(tmp_path)
-    ann = forge.accounts.by_id(repo.owner_id)
     with monkeypatch.context() as patched:
         killed_at_the_folder(patched, after=after)
-        renames: dict[str, Callable[[], object]] = {
-            "repository": lambda: forge.renames.repository(repo, "new"),
-            "account": lambda: forge.renames.account(ann, "eve"),
-        }
         with pytest.raises(Killed):
-            renames[what]()
+            forge.repositories.rename(repo, "new")
     forge.close()
 
     with closing(EmbeddedForge(tmp_path)) as again:
-        (found,) = again.registry.all()
-        wanted = "ann/new" if what == "repository" else "eve/old"
-        assert found.full_name == (wanted if after else "ann/old")
-        assert (found.path / "mark").read_text() == "mine"
-        assert again.registry.find(*wanted.split("/")) == (found if after else None)
-        old = again.renames.account_now("ann") or again.renames.repository_now(ann.id, "old")
-        assert (old is not None) == after
+        (kept,) = again.repositories.all()
+        assert kept.full_name == ("ann/new" if after else "ann/old")
+        assert (kept.path / "mark").read_text() == "mine"
+        assert again.repositories.find("ann", "new") == (kept if after else None)
+        assert again.repositories.renamed(repo.owner_id, "old") == (kept if after else None)
 
     with closing(Store(tmp_path / "forge.sqlite")) as store:
-        assert store.rows("SELECT 1 FROM accounts WHERE moving_to <> ''") == []
         assert store.rows("SELECT 1 FROM repositories WHERE moving_to <> ''") == []
-
-
-def test_a_user_without_repositories_is_renamed_too(tmp_path: Path) -> None:
-    with closing(EmbeddedForge(tmp_path)) as forge:
-        forge.ensure_user("ann", "ann-pw12345")
-        ann = forge.accounts.find("ann")
-        assert ann is not None
-
-        assert forge.renames.account(ann, "eve").name == "eve"
-
-    with closing(EmbeddedForge(tmp_path)) as again:
-        assert again.accounts.check_password("eve", "ann-pw12345") is not None
-        assert again.accounts.find("ann") is None
 
 
 def test_refused_names_change_nothing(tmp_path: Path) -> None:
     repo = with_repo(tmp_path)
     with closing(EmbeddedForge(tmp_path)) as forge:
         ann = forge.accounts.by_id(repo.owner_id)
-        forge.registry.create(ann, NewRepo("taken"))
+        forge.repositories.create(ann, NewRepository("taken"))
         with pytest.raises(ConflictError):
-            forge.renames.repository(repo, "TAKEN")
+            forge.repositories.rename(repo, "TAKEN")
         with pytest.raises(InvalidInputError):
-            forge.renames.repository(repo, "../x")
-        with pytest.raises(InvalidInputError):
-            forge.renames.account(ann, "a/b")
-        assert {each.full_name for each in forge.registry.all()} == {"ann/old", "ann/taken"}
-        assert forge.renames.repository_now(ann.id, "taken") is None
+            forge.repositories.rename(repo, "../x")
+        assert {each.full_name for each in forge.repositories.all()} == {"ann/old", "ann/taken"}
+        assert forge.repositories.renamed(ann.id, "taken") is None
 
 
 def test_a_write_into_a_folder_that_moved_away_is_refused(tmp_path: Path) -> None:
@@ -133,7 +109,7 @@ def test_a_write_into_a_folder_that_moved_away_is_refused(tmp_path: Path) -> Non
             return Person(self.name, self.email, self.when).signature()
 
     mover = Mover("a", "a@example.org", now)
-    request = CommitRequest("main", "", "m", mover, mover, [FileOperation("create", "a", b"")])
+    request = CommitRequest("main", "m", mover, mover, [FileOperation("create", "a", b"")])
 
     with pytest.raises((WriteError, pygit2.GitError)):
         gitwrite.commit_files(repo.path, request)
@@ -159,8 +135,8 @@ def test_no_acknowledged_write_is_lost_while_a_repository_gets_new_names(tmp_pat
             while not done.is_set():
                 number += 1
                 branch = f"b-{writer}-{number}"
-                url = f"{server.url}/api/v1/repos/ann/{names[number % 2]}/contents/{branch}"
-                body = {"content": "", "new_branch": branch}
+                url = f"{server.url}/api/v1/repos/ann/{names[number % 2]}/branches"
+                body = {"new_branch_name": branch, "old_ref_name": "main"}
                 answer = http.post(url, json=body, timeout=TIMEOUT_S, allow_redirects=False)
                 if answer.status_code == 201:
                     acknowledged.append(branch)
@@ -174,12 +150,12 @@ def test_no_acknowledged_write_is_lost_while_a_repository_gets_new_names(tmp_pat
     deadline, renames = time.monotonic() + TIMEOUT_S, 0
     while len(acknowledged) < 20 and time.monotonic() < deadline:
         renames += 1
-        repo = forge.renames.repository(repo, names[renames % 2])
+        repo = forge.repositories.rename(repo, names[renames % 2])
     done.set()
     for thread in writers:
         thread.join()
 
-    (found,) = forge.registry.all()
+    (found,) = forge.repositories.all()
     assert len(acknowledged) >= 20
     assert renames > 1
     heads = {path.name for path in (found.path / "refs" / "heads").iterdir()}

@@ -10,9 +10,10 @@ from pathlib import Path
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.issues import Issues, NewIssue
-from orderkit.adapters.embedded.forge.registry import NewRepo
+from orderkit.adapters.embedded.forge.repositories import NewRepository
 from orderkit.adapters.embedded.forge.schema import MIGRATIONS
 from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.teams import Teams
 
 
 def test_a_state_of_the_first_release_is_opened_and_kept(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ def test_a_state_of_the_first_release_is_opened_and_kept(tmp_path: Path) -> None
         old.execute("INSERT INTO accounts (name, lower_name, is_org) VALUES ('Ann', 'ann', 0)")
 
     with closing(Store(tmp_path / "forge.sqlite")) as store:
-        assert Accounts(store).find("ann") is not None
+        assert Accounts(store, Teams(store)).find("ann") is not None
         row = store.row("PRAGMA user_version")
         assert row is not None
         assert row[0] == len(MIGRATIONS)
@@ -37,11 +38,11 @@ def test_owners_of_an_earlier_release_are_the_owners_team_of_this_one(tmp_path: 
         old.execute("INSERT INTO owners VALUES (4, 1)")
 
     with closing(Store(tmp_path / "forge.sqlite")) as store:
-        accounts = Accounts(store)
-        assert accounts.is_owner(4, 1)
-        assert not accounts.is_owner(4, 2)
-        assert not accounts.is_owner(3, 1)
-        assert [team.settings.name for team in accounts.teams.of(3)] == ["Owners"]
+        teams = Teams(store)
+        assert teams.is_owner(4, 1)
+        assert not teams.is_owner(4, 2)
+        assert not teams.is_owner(3, 1)
+        assert [team.settings.name for team in teams.of_org(3)] == ["Owners"]
 
 
 def test_numbers_are_given_once_however_many_ask(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_numbers_are_given_once_however_many_ask(tmp_path: Path) -> None:
         forge.ensure_user("ann", "ann-pw1")
         ann = forge.accounts.find("ann")
         assert ann is not None
-        repo = forge.registry.create(ann, NewRepo("r"))
+        repo = forge.repositories.create(ann, NewRepository("r"))
 
         def create(_: int) -> int:
             return forge.issues.create(repo.id, NewIssue(ann.id, "t")).number
@@ -67,9 +68,9 @@ def test_the_number_of_a_deleted_issue_is_not_given_again(
         forge.ensure_user("ann", "ann-pw1")
         ann = forge.accounts.find("ann")
         assert ann is not None
-        repo = forge.registry.create(ann, NewRepo("r"))
+        repo = forge.repositories.create(ann, NewRepository("r"))
         first = forge.issues.create(repo.id, NewIssue(ann.id, "t"))
 
         with closing(Store(tmp_path / "forge.sqlite")) as store:
             store.change("DELETE FROM issues WHERE id = ?", first.id)
-            assert Issues(store).take_number(repo.id) == 2
+            assert Issues(store).create(repo.id, NewIssue(ann.id, "t")).number == 2

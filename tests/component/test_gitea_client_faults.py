@@ -19,7 +19,6 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.adapters.gitea.answers import LostAnswerError, ServerError
 from orderkit.adapters.gitea.turns import ROUNDS, pauses
-from orderkit.adapters.gitea.writing import blob_sha
 from orderkit.core.errors import (
     AccessError,
     ConflictError,
@@ -27,7 +26,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.names import RepoId
+from orderkit.core.names import RepoId, blob_sha
 from orderkit.ports.forge import FileChange, Operation
 
 TOKEN = "e" * 40

@@ -114,9 +114,9 @@ def team_is_right(world: World, _: int) -> bool:
     return len(teams) == 1 and [each["login"] for each in members] == [USER]
 
 
-def one_token(world: World, _: int) -> bool:
-    tokens = world.raw(f"/users/{USER}/tokens")
-    return [each["name"] for each in tokens].count(world.repo.owner) == 1
+def is_archived(world: World, _: int) -> bool:
+    repository = world.direct.repo(world.repo)
+    return repository is not None and repository.archived
 
 
 STEPS = [
@@ -133,7 +133,7 @@ STEPS = [
     Step(
         "archive",
         lambda w, _: w.client.archive(w.repo),
-        lambda w, _: [x.archived for x in w.direct.repos(w.repo.owner)] == [True],
+        is_archived,
     ),
     Step(
         "delete repository",
@@ -187,17 +187,12 @@ STEPS = [
         team_is_right,
     ),
     Step(
-        "token",
-        lambda w, _: w.client.ensure_token(USER, w.repo.owner, ["read:user"]),
-        one_token,
-    ),
-    Step(
         "webhook",
         lambda w, _: w.client.ensure_webhook(w.repo, HOOK),
         lambda w, _: [x["active"] for x in w.raw(of_repo(w, "hooks"))] == [True],
     ),
 ]
-MENDED_LATER = {"comment", "webhook", "token"}
+MENDED_LATER = {"comment", "webhook"}
 """What a forge keeps twice if it carries a request out late, until the step is made again."""
 
 

@@ -27,6 +27,7 @@ from commands import Command, as_process
 from labplatform import LabPlatform
 
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
@@ -124,7 +125,7 @@ def _with_portal_and_service(lab: LabPlatform, undo: contextlib.ExitStack) -> Pa
     """Serve a catalog and the service, which orders and ends need; return a platform.yaml."""
     catalog = EmbeddedCatalog(lab.folder / "catalog.sqlite", lab.forge)
     undo.callback(catalog.close)
-    app = catalog.app(token=token(lab.settings.portal))
+    app = catalog_app(catalog, token=token(lab.settings.portal))
     portal = HttpServer(app, bind("portal", 0))
     portal.start()
     undo.callback(portal.stop)

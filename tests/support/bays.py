@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.adapters.gitea.writing import blob_sha
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, blob_sha
 from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.yaml.manifests import parse_manifests

@@ -95,7 +95,7 @@ class Desk:
 
     def settle(self, repo: RepoId, number: int) -> None:
         """Wait until the forge has checked whether a pull request can be merged."""
-        row = self.forge.registry.find(repo.owner, repo.name)
+        row = self.forge.repositories.find(repo.owner, repo.name)
         pull = self.forge.pulls.find(row.id, number) if row else None
         assert pull is not None
         deadline = time.monotonic() + TIMEOUT_S

@@ -22,6 +22,7 @@ from published import Up
 
 from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
@@ -63,7 +64,7 @@ def running(wanted: Wanted) -> Iterator[Up]:
         cluster, address = _cluster(site)
         catalog = EmbeddedCatalog(wanted.folder / "catalog.sqlite", forge)
         site.undo.callback(catalog.close)
-        portal = site.serve("portal", catalog.app(token=site.secret("portal")))
+        portal = site.serve("portal", catalog_app(catalog, token=site.secret("portal")))
         stations = python_functions(load_stations(wanted.pack))
         for part in (
             EmbeddedAssembly(cluster, stations),

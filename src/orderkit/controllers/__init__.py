@@ -22,7 +22,6 @@ docs/public-api.md has an example.
 
 from __future__ import annotations
 
-from orderkit.adapters.gitea.writing import blob_sha
 from orderkit.adapters.http import check_url, read_capped
 from orderkit.controllers.connection import Connection, connect
 from orderkit.controllers.election import LEASE, Candidate, LeaderElection
@@ -39,7 +38,7 @@ from orderkit.core.errors import (
     UnreachableError,
     shorten,
 )
-from orderkit.core.names import LABEL_MAX, BlobSha, CommitSha, RepoId, check_label
+from orderkit.core.names import LABEL_MAX, BlobSha, CommitSha, RepoId, blob_sha, check_label
 from orderkit.core.objects.conditions import Condition
 from orderkit.core.objects.conditions import merged as merge_conditions
 from orderkit.core.objects.kube_objects import (

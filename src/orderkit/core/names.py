@@ -7,6 +7,7 @@ does (facts: alphanumeric with ``-_.``, at most 100 characters).
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import NewType
@@ -33,6 +34,14 @@ class RepoId:
 
     def __str__(self) -> str:
         return f"{self.owner}/{self.name}"
+
+
+def blob_sha(data: bytes, like: str = "") -> BlobSha:
+    """Return git's blob id of `data`, in the hash that `like` is in (SHA-1 by default)."""
+    algorithm = "sha256" if len(like) == 64 else "sha1"  # noqa: PLR2004  hex length of SHA-256
+    digest = hashlib.new(algorithm, b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return BlobSha(digest.hexdigest())
 
 
 def check_label(field: str, value: str) -> str:

@@ -1,7 +1,7 @@
 """
 The part of the forge port about who may do what, and who is told.
 
-Teams of an organisation, access tokens and webhooks: the values, and the Protocol that
+Teams of an organisation and webhooks: the values, and the Protocol that
 ``ports.forge.Forge`` is composed of.
 
 Called by flows that set up a platform or a team; reached through ``ports.forge``.
@@ -33,13 +33,11 @@ class Webhook:
     events: tuple[str, ...] = ("push",)
     secret: str = field(default="", repr=False)
     """Signs each delivery; it cannot be read back."""
-    branch_filter: str = "*"
-    """Glob of the branches whose pushes are told."""
 
 
 class ForgeAccess(Protocol):
     """
-    Teams, tokens and webhooks.
+    Teams and webhooks.
 
     What every method may raise stands at `ports.forge.Forge`.
     """
@@ -66,27 +64,6 @@ class ForgeAccess(Protocol):
             NotFoundError: No such organisation, user or repository.
             InvalidInputError: The forge refuses the team's name.
             RefusedError: The team of owners is not ours to change.
-        """
-        ...
-
-    def ensure_token(
-        self, user: str, name: str, scopes: Sequence[str], *, replace: bool = False
-    ) -> str | None:
-        """
-        Make sure the user has an access token of that name with exactly these scopes.
-
-        Idempotent. Works with user and password only. The secret is registered for redaction.
-
-        Args:
-            scopes: As the forge names them, for example ``write:repository``.
-            replace: Remove an existing one first, so that its secret is known again.
-
-        Returns:
-            The secret if the token was created, None if it was there.
-
-        Raises:
-            RefusedError: One of that name exists with other scopes, and not `replace`.
-            InvalidInputError: The forge refuses name or scopes.
         """
         ...
 

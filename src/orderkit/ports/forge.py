@@ -12,7 +12,7 @@ Called by flows. All names of the three parts can be imported from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
@@ -94,8 +94,8 @@ class Evidence:
     """How well we know a server's behaviour."""
 
     version: str
-    basis: Literal["observed", "read", "unknown"]
-    """The contract suite ran against it; its source was read; neither."""
+    basis: Literal["observed", "too old", "unknown"]
+    """The contract suite ran against it; it is older than what we support; neither."""
     detail: str
 
 
@@ -159,10 +159,6 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     def repo(self, repo: RepoId) -> Repository | None:
         """Return the repository, or None if it does not exist or is hidden from us."""
-        ...
-
-    def repos(self, owner: str) -> Iterator[Repository]:
-        """Yield every repository of an organisation, whatever the page size. None if no org."""
         ...
 
     def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None:

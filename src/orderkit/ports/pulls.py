@@ -28,8 +28,6 @@ class MergeStyle(StrEnum):
     """A merge commit, always."""
     SQUASH = "squash"
     """One new commit on the base; it carries the operation's message."""
-    REBASE = "rebase"
-    """The commits again on top of the base; their messages stay, so no trailer of ours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def test_a_forge_with_that_authority_is_reached_over_tls(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "tls").mkdir()
     certificate = ensure_certificate(tmp_path / "tls")
-    forge = EmbeddedForge(tmp_path / "forge", behaviour="1.26")
+    forge = EmbeddedForge(tmp_path / "forge")
     forge.ensure_user("warden", "secret", admin=True)
     forge.ensure_token("warden", "test", TOKEN, ("all",))
     server = serving.HttpServer(forge.app, serving.bind("forge", 0), certificate)

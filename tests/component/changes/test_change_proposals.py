@@ -179,7 +179,7 @@ def test_a_merged_and_reverted_one_can_be_asked_for_again(bay: Bay) -> None:
     assert bay.spec()["colour"] == "red"
 
 
-@pytest.mark.parametrize("style", [MergeStyle.MERGE, MergeStyle.SQUASH, MergeStyle.REBASE])
+@pytest.mark.parametrize("style", [MergeStyle.MERGE, MergeStyle.SQUASH])
 def test_an_operation_is_found_again_however_it_was_merged(bay: Bay, style: MergeStyle) -> None:
     edit = set_("colour", "red")
     first = propose(bay, "eve", edit, operation="op-1")

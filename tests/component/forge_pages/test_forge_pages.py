@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from forgedesk import GUEST, OWNER, Desk
 
 
@@ -56,16 +55,13 @@ def test_a_repository_shows_files_last_changes_and_how_to_clone(desk: Desk) -> N
     assert desk.page(f"/{repo}.git").h1 == shown.h1
 
 
-def test_topics_private_and_archived_are_marked(desk: Desk) -> None:
+def test_private_and_archived_are_marked(desk: Desk) -> None:
     repo = desk.repo(private=True)
     desk.write(repo, {"a": "1"})
-    row = desk.forge.registry.find(repo.owner, repo.name)
-    assert row is not None
-    desk.forge.registry.set_topics(row, ("drift", "ae86"))
     desk.client.archive(repo)
 
     for shown in (desk.page(f"/{repo}", auth=OWNER), desk.page(f"/{repo.owner}", auth=OWNER)):
-        for mark in ("private", "archived", "drift", "ae86"):
+        for mark in ("private", "archived"):
             assert mark in shown.text
     assert "cannot" not in shown.text
     assert "not changed" in desk.page(f"/{repo}", auth=OWNER).text
@@ -178,27 +174,6 @@ def test_a_commit_shows_who_asked_for_it_and_what_it_changed(desk: Desk) -> None
     assert "none, the first commit" in desk.page(f"/{repo}/commit/{first}").text
     assert desk.page(f"/{repo}/commit/{made[:7]}").h1 == "Change y"
     assert "for user:me" in desk.page(f"/{repo}/commits/branch/main").text
-
-
-@pytest.mark.parametrize(
-    ("path", "target"),
-    [
-        ("/src", ""),
-        ("/src/main", "/src/branch/main"),
-        ("/src/main/dir", "/src/branch/main/dir"),
-        ("/src/dir/a.txt", "/src/branch/main/dir/a.txt"),
-        ("/raw/main/dir/a.txt", "/raw/branch/main/dir/a.txt"),
-        ("/commits/main", "/commits/branch/main"),
-    ],
-)
-def test_short_addresses_lead_to_full_ones(desk: Desk, path: str, target: str) -> None:
-    repo = desk.repo()
-    desk.write(repo, {"dir/a.txt": "a\n"})
-
-    answer = desk.get(f"/{repo}{path}")
-
-    assert (answer.status_code, answer.headers["Location"]) == (303, f"/{repo}{target}")
-    assert desk.get(answer.headers["Location"]).status_code == 200
 
 
 def test_pictures_are_shown_and_their_bytes_are_pictures(desk: Desk) -> None:

@@ -138,5 +138,3 @@ def test_pages_of_old_names_lead_to_the_new_ones(desk: Desk) -> None:
     assert led.headers["Location"] == f"/{repo.owner}/later/src/branch/main/a%20b?page=1"
     assert desk.page(led.headers["Location"]).h1 == "a b"
     assert desk.get(f"/{hidden}").status_code == 404
-    desk.api("POST", f"/orgs/{repo.owner}/rename", {"new_name": f"{repo.owner}-new"})
-    assert desk.get(f"/{repo.owner}").headers["Location"] == f"/{repo.owner}-new"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
 from commands import Command
 
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
@@ -22,7 +23,8 @@ from orderkit.core.platform import settings as platform_settings
 def heads(platform: Running) -> object:
     """Return what any order would change: the ledger's head and the team's repositories."""
     forge = platform.platform.forge
-    return forge.head(platform.platform.ledger), sorted(r.id for r in forge.repos("ae86"))
+    team = requests.get(f"{forge.base_url}/api/v1/orgs/ae86/repos", timeout=10).json()
+    return forge.head(platform.platform.ledger), sorted(each["name"] for each in team)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import AccessError, IncompleteError
 from orderkit.flows.order.placing import OrderRequest, order
+from orderkit.flows.order.registering_portal import REGISTER_PATH, RegisteringPortal
 from orderkit.flows.platform import Platform
 from orderkit.ports.portal import PortalResponse
+from orderkit.ports.requesters import Requester
 
 
 class Portal:
@@ -97,3 +100,20 @@ def test_an_order_that_cannot_be_registered_is_finished_by_the_same_request(
     place(whole, team)
 
     assert is_registered(whole, team)
+
+
+@pytest.mark.parametrize("field", ["order", "kit", "team"])
+def test_what_the_service_would_refuse_is_refused_with_the_same_status(
+    field: str, platform: Running, team: str
+) -> None:
+    body = {"order": f"garage-{team}", "kit": "garage", "team": team, field: "../x"}
+    headers = {"content-type": "application/json"}
+    ask = ("POST", REGISTER_PATH)
+    ours = RegisteringPortal(platform.platform, Requester("user:default/eve"))
+
+    answer = ours.request(*ask, headers=headers, body=json.dumps(body).encode())
+    service = platform.platform.portal.request(
+        *ask, headers=headers, body=json.dumps(body).encode()
+    )
+
+    assert (answer.code, service.code) == (400, 400)

@@ -61,7 +61,7 @@ def test_a_change_is_held_to_the_limits_too(orderkit: Command, team: str) -> Non
     done = orderkit("change", f"garage-{team}", "stage=stage3", "--dry-run")
 
     assert done.code == 4, done.out
-    assert "at most" in done.err
+    assert "above the limit" in done.err
     assert orderkit("team", "change", team, "--no-limit", "garage.stage").code == 0
     assert orderkit("change", f"garage-{team}", "stage=stage3", "--dry-run").code == 0
 

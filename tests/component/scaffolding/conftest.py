@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.delivery import argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
@@ -168,7 +169,7 @@ def world(slots: Slots, tmp_path: Path) -> Iterator[World]:
         stack.callback(forge.close)
         catalog = EmbeddedCatalog(tmp_path / "catalog.sqlite", forge, interval_s=3600)
         stack.callback(catalog.close)
-        slots.portal.app = catalog.app(token=PORTAL_TOKEN)
+        slots.portal.app = catalog_app(catalog, token=PORTAL_TOKEN)
         cluster = EmbeddedCluster(tmp_path / "cluster.sqlite")
         stack.callback(cluster.close)
         for crd in argocd_crds():

@@ -210,11 +210,9 @@ class Workshop:
 
 
 @contextlib.contextmanager
-def embedded_target(
-    folder: Path, behaviour: str = "1.26"
-) -> Iterator[tuple[EmbeddedForge, Target]]:
+def embedded_target(folder: Path) -> Iterator[tuple[EmbeddedForge, Target]]:
     """Serve an embedded forge with a site admin."""
-    forge = EmbeddedForge(folder, behaviour=behaviour)
+    forge = EmbeddedForge(folder)
     server = HttpServer(forge.app, bind("forge", 0))
     server.start()
     forge.set_base_url(server.url)

@@ -6,7 +6,7 @@ import base64
 import io
 import tarfile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -66,21 +66,6 @@ def test_d04_a_write_answers_the_new_blob_and_commit(shop: Workshop) -> None:
     assert answer["commit"]["sha"] == shop.forge.head(repo)
     assert answer["commit"]["message"] == "Say new\n"
     assert [parent["sha"] for parent in answer["commit"]["parents"]] == [before]
-
-
-def test_d05_author_and_date_are_the_callers_choice(shop: Workshop) -> None:
-    repo = shop.seeded_repo()
-    body = {
-        "content": "",
-        "message": "m",
-        "author": {"name": "Ann", "email": "ann@example.org"},
-        "dates": {"author": "2024-02-03T04:05:06Z", "committer": "2024-02-03T04:05:07Z"},
-    }
-
-    commit = shop.api("POST", f"/repos/{repo}/contents/e", body).json()["commit"]
-
-    assert (commit["author"]["name"], commit["author"]["email"]) == ("Ann", "ann@example.org")
-    assert commit["author"]["date"].startswith("2024-02-03T04:05:06")
 
 
 def test_d06_an_empty_repository_says_so_everywhere(shop: Workshop) -> None:
@@ -156,31 +141,6 @@ def test_d12_a_branch_ahead_has_commits_to_compare(shop: Workshop) -> None:
 
     assert (found["total_commits"], found["commits"][0]["sha"]) == (1, made)
     assert back["total_commits"] == 0
-
-
-def test_d13_topics_are_kept_and_found(shop: Workshop) -> None:
-    repo = shop.empty_repo()
-    topic = repo.name.replace("order", "topic")
-    assert shop.api("PUT", f"/repos/{repo}/topics", {"topics": [topic]}).status_code == 204
-
-    found = shop.api("GET", f"/repos/search?q={topic}&topic=true").json()
-    part = shop.api("GET", f"/repos/search?q={topic[:-1]}&topic=true").json()
-
-    assert shop.api("GET", f"/repos/{repo}/topics").json()["topics"] == [topic]
-    assert (found["ok"], [each["full_name"] for each in found["data"]]) == (True, [str(repo)])
-    assert part["data"] == []
-
-
-def test_d14_search_finds_by_a_part_of_the_name_and_hides_private_ones(shop: Workshop) -> None:
-    seen, hidden = shop.empty_repo(), shop.empty_repo(private=True)
-
-    def names(query: str, **how: Any) -> list[str]:
-        found = shop.api("GET", f"/repos/search?q={query}", **how).json()["data"]
-        return [each["full_name"] for each in found]
-
-    assert names(seen.name[2:], auth=shop.outsider) == [str(seen)]
-    assert names(hidden.name, auth=shop.outsider) == []
-    assert names(hidden.name) == [str(hidden)]
 
 
 def test_d15_links_begin_with_the_root_url(shop: Workshop) -> None:

@@ -46,12 +46,10 @@ def diverged(pulls: Pulls, name: str) -> tuple[int, str, str]:
 
 def test_p201_merge_makes_a_commit_of_two_parents(pulls: Pulls) -> None:
     number, head, base = diverged(pulls, "p201")
-    before = pulls.api("GET", f"/pulls/{number}/merge")
-
     done = pulls.merge(number)
 
     found, (top,) = pulls.get(number), pulls.log("main", 1)
-    assert (before.status_code, done.status_code, done.content) == (404, 200, b"")
+    assert (done.status_code, done.content) == (200, b"")
     assert (found["state"], found["merged"]) == ("closed", True)
     assert found["merge_commit_sha"] == top["sha"] == found["base"]["sha"]
     assert found["merged_by"]["login"] == pulls.shop.target.user
@@ -59,7 +57,6 @@ def test_p201_merge_makes_a_commit_of_two_parents(pulls: Pulls) -> None:
     assert found["closed_at"]
     assert parents(top) == [base, head]
     assert said(top) == f"Merge pull request 'Bring p201' (#{number}) from p201 into main\n"
-    assert pulls.api("GET", f"/pulls/{number}/merge").status_code == 204
 
 
 def test_p202_squash_makes_one_commit_with_the_words_given(pulls: Pulls) -> None:
@@ -83,56 +80,6 @@ def test_p203_squash_without_words(pulls: Pulls) -> None:
     assert pulls.merge(number, "squash").status_code == 200
 
     assert said(pulls.log("main", 1)[0]) == f"Bring p203 (#{number})\n"
-
-
-def test_p204_rebase_replays_the_commits(pulls: Pulls) -> None:
-    number, head, base = diverged(pulls, "p204")
-
-    assert pulls.merge(number, "rebase", MergeTitleField="not used").status_code == 200
-
-    two, one, main = pulls.log("main", 3)
-    assert [said(each) for each in (two, one)] == ["p204 two\n", "p204 one\n"]
-    assert (parents(two), parents(one)) == ([one["sha"]], [main["sha"]])
-    assert (main["sha"], two["sha"] != head) == (base, True)
-    assert pulls.get(number)["merge_commit_sha"] == two["sha"]
-
-
-def test_p205_rebase_merge_replays_and_adds_a_merge_commit(pulls: Pulls) -> None:
-    number, _, base = diverged(pulls, "p205")
-
-    assert pulls.merge(number, "rebase-merge").status_code == 200
-
-    top, two = pulls.log("main", 2)
-    assert parents(top) == [base, two["sha"]]
-    assert (said(top).split(" (")[0], said(two)) == (
-        "Merge pull request 'Bring p205'",
-        "p205 two\n",
-    )
-
-
-def test_p206_fast_forward_only_moves_the_base_or_is_500(pulls: Pulls) -> None:
-    number, _, _ = diverged(pulls, "p206")
-
-    refused = pulls.merge(number, "fast-forward-only")
-    updated = pulls.api("POST", f"/pulls/{number}/update?style=rebase")
-    done = pulls.merge(number, "fast-forward-only")
-
-    assert (refused.status_code, updated.status_code, done.status_code) == (500, 200, 200)
-    assert "not possible to fast-forward" in refused.json()["message"].lower()
-    assert pulls.head() == pulls.head("p206") == pulls.get(number)["merge_commit_sha"]
-
-
-def test_p207_update_merges_the_base_into_the_head(pulls: Pulls) -> None:
-    number, head, base = diverged(pulls, "p207")
-
-    updated = pulls.api("POST", f"/pulls/{number}/update")
-    again = pulls.api("POST", f"/pulls/{number}/update")
-
-    (top,) = pulls.log("p207", 1)
-    assert (updated.status_code, updated.content, again.status_code) == (200, b"", 500)
-    assert again.json()["message"] == f"HeadBranch of PR {number} is up to date"
-    assert parents(top) == [head, base]
-    assert said(top) == "Merge branch 'main' into p207\n"
 
 
 @pytest.mark.parametrize(
@@ -170,10 +117,9 @@ def test_p211_what_is_merged_stays_merged(pulls: Pulls) -> None:
 
     again = pulls.try_merge(number)
     reopened = pulls.edit(number, state="open")
-    update = pulls.api("POST", f"/pulls/{number}/update")
 
     assert (again.status_code, again.json()["message"]) == (405, "The PR is already merged")
-    assert (reopened.status_code, update.status_code) == (412, 422)
+    assert reopened.status_code == 412
     assert "already merged" in reopened.json()["message"]
     assert pulls.edit(number, title="Renamed").status_code == 201
     assert pulls.head() == head
@@ -216,36 +162,6 @@ def test_p214_commits_that_change_nothing_are_merged(pulls: Pulls) -> None:
     assert pulls.get(number)["merged"] is True
 
 
-def test_p215_a_rebase_that_drops_every_commit_is_200_and_merges_nothing(pulls: Pulls) -> None:
-    pulls.commit("main", "p215", "1\n", new="p215")
-    pulls.commit("main", "p215", "1\n", message="the same change")
-    number = pulls.open("p215")
-    head = pulls.head()
-
-    assert pulls.merge(number, "rebase").status_code == 200
-
-    assert (pulls.get(number)["merged"], pulls.head()) == (False, head)
-
-
-def test_p216_a_conflict_in_the_middle_of_a_rebase_is_409_though_a_merge_succeeds(
-    pulls: Pulls,
-) -> None:
-    pulls.commit("main", "p216", "a\nb\nc\n")
-    pulls.commit("main", "p216-other", "1\n", new="p216")
-    middle = pulls.commit("p216", "p216", "ours\nb\nc\n", message="middle")
-    pulls.commit("p216", "p216", "a\nb\nc\n", message="back")
-    pulls.commit("main", "p216", "theirs\nb\nc\n")
-    number = pulls.open("p216")
-    before = pulls.head()
-
-    refused = pulls.merge(number, "rebase")
-
-    assert (refused.status_code, refused.json()["Style"]) == (409, "rebase")
-    assert refused.json()["CommitSHA"] == middle
-    assert pulls.head() == before
-    assert pulls.merge(number).status_code == 200
-
-
 def test_p217_unrelated_histories_are_409_and_look_mergeable(shop: Workshop, pulls: Pulls) -> None:
     push_orphan(shop, pulls.repo, "p217")
     shop.eventually(lambda: pulls.api("GET", "/branches/p217").status_code == 200)
@@ -255,8 +171,8 @@ def test_p217_unrelated_histories_are_409_and_look_mergeable(shop: Workshop, pul
     refused = pulls.merge(number)
 
     assert found["mergeable"] is True
-    assert (refused.status_code, refused.json()["Style"]) == (409, "merge")
-    assert "unrelated histories" in refused.json()["StdErr"]
+    assert refused.status_code == 409
+    assert "unrelated histories" in refused.text
 
 
 def test_p218_the_head_branch_goes_after_the_merge_if_wanted(pulls: Pulls) -> None:
@@ -269,8 +185,7 @@ def test_p218_the_head_branch_goes_after_the_merge_if_wanted(pulls: Pulls) -> No
     found = pulls.get(number)
     assert (found["merged"], found["head"]["sha"]) == (True, sha)
     assert found["head"]["ref"] == f"refs/pull/{number}/head"
-    assert len(pulls.api("GET", f"/pulls/{number}/commits").json()) == 1
-    assert len(pulls.api("GET", f"/pulls/{number}/files").json()) == 1
+    assert found["changed_files"] == 1
 
 
 def test_p219_the_head_branch_stays_while_another_pull_request_needs_it(pulls: Pulls) -> None:
@@ -281,36 +196,6 @@ def test_p219_the_head_branch_stays_while_another_pull_request_needs_it(pulls: P
 
     assert pulls.api("GET", "/branches/p219").status_code == 200
     assert pulls.get(other)["state"] == "open"
-
-
-def test_p220_a_style_that_the_repository_forbids_is_405(shop: Workshop) -> None:
-    own = Pulls(shop, shop.seeded_repo())
-    own.branch("x")
-    number = own.open("x")
-    shown = own.api("PATCH", "", {"allow_squash_merge": False}).json()
-
-    refused = own.merge(number, "squash")
-    manual = own.try_merge(number, "manually-merged", MergeCommitID=own.head())
-
-    assert (shown["allow_squash_merge"], shown["allow_merge_commits"]) == (False, True)
-    for answer, style in ((refused, "squash"), (manual, "manually-merged")):
-        assert answer.status_code == 405
-        assert answer.json()["message"].startswith(f"{style} is not allowed")
-
-
-def test_p221_what_was_merged_by_hand_can_be_said(shop: Workshop) -> None:
-    own = Pulls(shop, shop.seeded_repo())
-    own.branch("x")
-    number = own.open("x")
-    own.api("PATCH", "", {"allow_manual_merge": True})
-    head = own.head()
-
-    wrong = own.try_merge(number, "manually-merged", MergeCommitID=STALE)
-    done = own.try_merge(number, "manually-merged", MergeCommitID=head)
-
-    assert (wrong.status_code, done.status_code) == (409, 200)
-    found = own.get(number)
-    assert (found["merged"], found["merge_commit_sha"]) == (True, head)
 
 
 def test_p222_of_merges_at_once_each_ends_as_merged_or_refused(pulls: Pulls) -> None:
@@ -373,33 +258,3 @@ def test_p224_a_head_that_git_pushed_into_its_base_stays_open(shop: Workshop, pu
 
     assert (found["state"], found["merged"]) == ("open", False)
     pulls.shop.eventually(lambda: pulls.try_merge(number).status_code == 405)
-
-
-def test_p225_a_branch_moved_after_its_merge_is_shown_where_it_is(pulls: Pulls) -> None:
-    pulls.branch("p225")
-    number = pulls.open("p225")
-    assert pulls.merge(number).status_code == 200
-
-    later = pulls.commit("p225", "later", "1\n")
-
-    pulls.shop.eventually(lambda: pulls.get(number)["head"]["sha"] == later)
-    commits = pulls.api("GET", f"/pulls/{number}/commits").json()
-    assert [said(each) for each in commits] == ["p225\n"]
-
-
-def test_p226_a_repository_may_want_to_notice_what_git_merged(shop: Workshop) -> None:
-    own = Pulls(shop, shop.seeded_repo())
-    changed = own.api("PATCH", "", {"autodetect_manual_merge": True, "allow_manual_merge": True})
-    assert changed.json()["autodetect_manual_merge"] is True
-    own.branch("x")
-    number = own.open("x")
-    own.settled(number, mergeable=True)
-    copy = shop.clone(own.repo)
-    assert shop.git("merge", "-q", "--no-ff", "--no-edit", "origin/x", cwd=copy).returncode == 0
-    assert shop.git("push", "-q", "origin", "HEAD:main", cwd=copy).returncode == 0
-
-    shop.eventually(lambda: bool(own.get(number)["merged"]))
-
-    found = own.get(number)
-    assert (found["state"], found["merge_commit_sha"]) == ("closed", own.head())
-    assert len(own.api("GET", f"/pulls/{number}/commits").json()) == 1

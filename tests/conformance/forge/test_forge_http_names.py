@@ -43,12 +43,10 @@ def renamed(shop: Workshop, repo: RepoId) -> str:
 def test_n01_a_renamed_repository_keeps_what_it_has(shop: Workshop) -> None:
     repo = shop.seeded_repo()
     head = shop.forge.head(repo)
-    shop.api("PUT", f"/repos/{repo}/topics", {"topics": ["kept"]})
 
     now = renamed(shop, repo)
 
     assert shop.api("GET", f"/repos/{now}/branches/main").json()["commit"]["id"] == head
-    assert shop.api("GET", f"/repos/{now}/topics").json()["topics"] == ["kept"]
     assert shop.api("GET", f"/repos/{now}").json()["clone_url"].endswith(f"/{now}.git")
     written = shop.api("POST", f"/repos/{now}/contents/n", {"content": ""})
     assert written.status_code == 201
@@ -144,77 +142,3 @@ def test_n08_repositories_are_renamed_by_their_admins(shop: Workshop) -> None:
 
     assert refused.status_code == 403
     assert shop.api("GET", f"/repos/{repo}").status_code == 200
-
-
-def test_n09_everything_of_a_renamed_organisation_answers_307(shop: Workshop) -> None:
-    repo = shop.seeded_repo()
-    name = new_name()
-
-    answer = shop.api("POST", f"/orgs/{repo.owner}/rename", {"new_name": name})
-
-    assert answer.status_code == 204
-    for method, path, now in (
-        ("GET", f"/orgs/{repo.owner}", f"/orgs/{name}"),
-        ("GET", f"/repos/{repo}/branches?limit=1", f"/repos/{name}/{repo.name}/branches?limit=1"),
-        ("POST", f"/orgs/{repo.owner}/repos", f"/orgs/{name}/repos"),
-        ("GET", f"/users/{repo.owner}", f"/users/{name}"),
-    ):
-        moved = shop.api(method, path, {"name": "x"} if method == "POST" else None)
-        assert (moved.status_code, moved.headers["Location"]) == (307, f"/api/v1{now}")
-    assert shop.api("GET", f"/repos/{name}/{repo.name}/contents/README.md").status_code == 200
-    path = f"/{name}/{repo.name}.git/info/refs?service=git-upload-pack"
-    assert shop.call("GET", path, auth=None).status_code == 200
-
-
-def test_n10_the_old_name_of_an_organisation_is_free_again(shop: Workshop) -> None:
-    org = shop.org()
-    shop.api("POST", f"/orgs/{org}/rename", {"new_name": new_name()})
-
-    assert shop.api("POST", "/orgs", {"username": org}).status_code == 201
-    assert shop.api("GET", f"/orgs/{org}").status_code == 200
-
-
-@pytest.mark.parametrize("name", ["", "api", "a b"])
-def test_n11_what_is_no_name_for_an_organisation_is_422(shop: Workshop, name: str) -> None:
-    org = shop.org()
-
-    assert shop.api("POST", f"/orgs/{org}/rename", {"new_name": name}).status_code == 422
-    assert shop.api("GET", f"/orgs/{org}").status_code == 200
-
-
-def test_n12_organisations_are_renamed_by_their_owners(shop: Workshop) -> None:
-    org = shop.org()
-    body = {"new_name": new_name()}
-
-    assert shop.api("POST", f"/orgs/{org}/rename", body, auth=shop.outsider).status_code == 403
-    taken = {"new_name": shop.target.user}
-    assert shop.api("POST", f"/orgs/{org}/rename", taken).status_code == 422
-
-
-def test_n13_a_renamed_user_signs_in_under_the_new_name(shop: Workshop) -> None:
-    old, new = new_user(shop), new_name()
-    made = shop.api("POST", "/user/repos", {"name": "r", "auto_init": True}, auth=(old, PASSWORD))
-    assert made.status_code == 201
-
-    answer = shop.api("POST", f"/admin/users/{old}/rename", {"new_username": new})
-
-    assert answer.status_code == 204
-    assert shop.api("GET", "/user", auth=(new, PASSWORD)).json()["login"] == new
-    assert shop.api("GET", "/user", auth=(old, PASSWORD)).status_code == 401
-    assert shop.api("GET", f"/repos/{new}/r/contents/README.md").status_code == 200
-    moved = shop.api("GET", f"/users/{old}/repos")
-    assert (moved.status_code, moved.headers["Location"]) == (307, f"/api/v1/users/{new}/repos")
-
-
-def test_n14_users_are_renamed_by_site_admins(shop: Workshop) -> None:
-    user, org = new_user(shop), shop.org()
-    one = f"/admin/users/{user}/rename"
-    mine = (user, PASSWORD)
-
-    assert shop.api("POST", one, {"new_username": "x"}, auth=mine).status_code == 403
-    assert shop.api("POST", one, {"new_username": "api"}).status_code == 422
-    assert shop.api("POST", one, {"new_username": org}).status_code == 422
-    assert shop.api("POST", one, {"new_username": user}).status_code == 204
-    body = {"new_username": new_name()}
-    assert shop.api("POST", f"/admin/users/{org}/rename", body).status_code == 422
-    assert shop.api("POST", "/admin/users/nobody-1/rename", body).status_code == 404

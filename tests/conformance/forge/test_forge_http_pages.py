@@ -31,7 +31,6 @@ class Case:
     reason: str
     path: str
     status: int = 200
-    leads_to: str = ""
     data: bytes = b""
     media_type: str = ""
     command: tuple[str, ...] = ()
@@ -153,31 +152,6 @@ def test_y_pages(shop: Workshop, shelf: Shelf, case: Case) -> None:
     assert answer.status_code == case.status, case.reason
     if case.status == 200:
         assert answer.headers["Content-Type"].lower().startswith("text/html"), case.reason
-
-
-LEADS = [
-    Case("Y50", "the repository", "/src", leads_to=""),
-    Case("Y51", "the kind is added", "/src/main", leads_to="/src/branch/main"),
-    Case("Y52", "with a folder", "/src/feature/x/dir", leads_to="/src/branch/feature/x/dir"),
-    Case(
-        "Y53",
-        "no branch: a path on the default",
-        "/src/dir/a.txt",
-        leads_to="/src/branch/main/dir/a.txt",
-    ),
-    Case("Y54", "raw too", "/raw/main/dir/a.txt", leads_to="/raw/branch/main/dir/a.txt"),
-    Case("Y55", "history too", "/commits/main", leads_to="/commits/branch/main"),
-    Case("Y56", "a tag", "/src/v1/dir", leads_to="/src/tag/v1/dir"),
-    Case("Y57", "a commit", "/src/{first}", leads_to="/src/commit/{first}"),
-]
-
-
-@pytest.mark.parametrize("case", LEADS, ids=lambda case: case.id)
-def test_y_short_addresses_lead_to_full_ones(shop: Workshop, shelf: Shelf, case: Case) -> None:
-    answer = shop.call("GET", shelf.address(case.path), auth=None)
-
-    assert answer.status_code == 303, case.reason
-    assert answer.headers["Location"] == shelf.address(case.leads_to), case.reason
 
 
 RAW = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -88,17 +87,6 @@ def test_h104_a_push_to_the_head_synchronizes(pulls: Pulls, listener: Listener) 
     assert told["pull_request"]["head"]["sha"] == new
 
 
-def test_h105_labels(pulls: Pulls, listener: Listener) -> None:
-    pulls.branch("h105")
-    number = pulls.open("h105")
-    made = pulls.api("POST", "/labels", {"name": secrets.token_hex(3), "color": "#aabbcc"}).json()
-
-    assert pulls.api("POST", f"/issues/{number}/labels", {"labels": [made["id"]]}).ok
-
-    told = heard(listener, number, "label_updated")[-1]
-    assert [each["id"] for each in told["pull_request"]["labels"]] == [made["id"]]
-
-
 def test_h106_closing_the_issue_closes_the_pull_request(pulls: Pulls, listener: Listener) -> None:
     pulls.branch("h106")
     number = pulls.open("h106")
@@ -125,16 +113,3 @@ def test_h108_a_deleted_head_closes(pulls: Pulls, listener: Listener) -> None:
     assert pulls.api("DELETE", "/branches/h108").status_code == 204
 
     heard(listener, number, "closed")
-
-
-def test_h109_a_status(pulls: Pulls, listener: Listener) -> None:
-    sha = pulls.head()
-    body = {"state": "success", "context": "h109", "description": "d"}
-    assert pulls.api("POST", f"/statuses/{sha}", body).status_code == 201
-
-    def wanted(arrived: Arrived) -> bool:
-        return bool(arrived.data.get("context") == "h109")
-
-    (told,) = listener.wait("/all", wanted)
-    assert (told.event, told.data["sha"], told.data["state"]) == ("status", sha, "success")
-    assert told.data["commit"]["id"] == sha

@@ -59,29 +59,6 @@ REFUSED = [
         409,
         "head_branch: taken",
     ),
-    Refused(
-        "P111",
-        "a commit as head",
-        {"head": "{sha}", "base": "main", "title": "t"},
-        422,
-        "base and head must be branches",
-    ),
-    Refused(
-        "P135",
-        "an unknown assignee",
-        GOOD | {"assignees": ["nobody-x"]},
-        422,
-        "Assignee does not exist",
-    ),
-    Refused(
-        "P136",
-        "an unknown reviewer",
-        GOOD | {"reviewers": ["nobody-x"]},
-        404,
-        "'nobody-x' not exist",
-    ),
-    Refused("P137", "an unknown milestone", GOOD | {"milestone": 99}, 404),
-    Refused("P138", "labels by name", GOOD | {"labels": ["x"]}, 422, "labels"),
     Refused("P139", "a title that is no text", GOOD | {"title": 3}, 422, "title"),
 ]
 
@@ -161,7 +138,6 @@ def test_p115_lists_are_narrowed_sorted_and_paged(shop: Workshop) -> None:
         return [each["number"] for each in own.api("GET", f"/pulls{query}").json()]
 
     assert listed("") == [3, 2, 1]
-    assert listed("?state=all&sort=oldest") == [1, 2, 3]
     assert listed("?state=open") == [3, 2]
     assert listed("?state=closed") == [1]
     assert listed("?state=open&base_branch=b") == [3]
@@ -170,8 +146,6 @@ def test_p115_lists_are_narrowed_sorted_and_paged(shop: Workshop) -> None:
     page = own.api("GET", "/pulls?limit=2&page=2")
     assert [each["number"] for each in page.json()] == [1]
     assert page.headers["X-Total-Count"] == "3"
-    assert listed(f"?poster={shop.target.user}") == [3, 2, 1]
-    assert own.api("GET", "/pulls?poster=nobody-x").status_code == 400
 
 
 def test_p116_base_and_head_find_the_first_one_even_if_it_is_closed(pulls: Pulls) -> None:
@@ -188,19 +162,16 @@ def test_p116_base_and_head_find_the_first_one_even_if_it_is_closed(pulls: Pulls
     assert (by_branches, by_owner) == (first, first)
 
 
-def test_p117_title_body_state_and_labels_change(pulls: Pulls) -> None:
+def test_p117_title_body_and_state_change(pulls: Pulls) -> None:
     pulls.branch("p117")
-    label = pulls.api("POST", "/labels", {"name": secrets.token_hex(3), "color": "#aabbcc"}).json()
-    number = pulls.open("p117", labels=[label["id"], 999_999])
+    number = pulls.open("p117")
     made = pulls.get(number)
 
-    changed = pulls.edit(number, title="New title", body="New body", labels=[])
+    changed = pulls.edit(number, title="New title", body="New body")
     closed = pulls.edit(number, state="closed")
 
-    assert [each["id"] for each in made["labels"]] == [label["id"]], "unknown ids are dropped"
     assert changed.status_code == 201
     assert (changed.json()["title"], changed.json()["body"]) == ("New title", "New body")
-    assert changed.json()["labels"] == []
     assert changed.json()["content_version"] == made["content_version"] + 1
     assert (closed.status_code, closed.json()["state"]) == (201, "closed")
     assert closed.json()["closed_at"]
@@ -263,47 +234,8 @@ def test_p122_an_edit_of_what_was_changed_meanwhile_is_409(pulls: Pulls) -> None
     assert (stale.status_code, fresh.status_code) == (409, 201)
 
 
-def test_p123_commits_and_files_of_a_pull_request(pulls: Pulls) -> None:
-    pulls.commit("main", "p123.txt", "1\n", new="p123", message="one")
-    pulls.commit("p123", "README.md", "changed\n", message="two")
-    number = pulls.open("p123")
-
-    commits = pulls.api("GET", f"/pulls/{number}/commits")
-    files = pulls.api("GET", f"/pulls/{number}/files?limit=1")
-
-    assert [each["commit"]["message"] for each in commits.json()] == ["two\n", "one\n"]
-    assert commits.headers["X-Total-Count"] == "2"
-    assert (files.headers["X-Total-Count"], files.headers["X-PageCount"]) == ("2", "2")
-    assert files.headers["X-HasMore"] == "true"
-    assert [_brief(each) for each in files.json()] == [("README.md", "changed", 1, 1, 2)]
-    rest = pulls.api("GET", f"/pulls/{number}/files?limit=1&page=2").json()
-    assert [_brief(each) for each in rest] == [("p123.txt", "added", 1, 0, 1)]
-
-
 def _brief(file: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(file[key] for key in ("filename", "status", "additions", "deletions", "changes"))
-
-
-def test_p124_a_diff_applies_and_a_patch_can_be_taken_over(shop: Workshop, pulls: Pulls) -> None:
-    pulls.commit("main", "p124.txt", "ünï\n", new="p124", message="one\n\nwith a body")
-    pulls.commit("p124", "p124.txt", "two\n", message="two")
-    number = pulls.open("p124")
-    copy = shop.clone(pulls.repo)
-
-    diff = pulls.api("GET", f"/pulls/{number}.diff")
-    patch = pulls.api("GET", f"/pulls/{number}.patch")
-
-    assert diff.headers["Content-Type"].startswith("text/plain")
-    (shop.scratch / "p124.diff").write_bytes(diff.content)
-    (shop.scratch / "p124.patch").write_bytes(patch.content)
-    applied = shop.git("apply", "--check", str(shop.scratch / "p124.diff"), cwd=copy)
-    assert applied.returncode == 0, applied.stderr
-    taken = shop.git("am", "-q", str(shop.scratch / "p124.patch"), cwd=copy)
-    assert taken.returncode == 0, taken.stderr
-    said = shop.git("log", "--format=%s|%b", "-2", cwd=copy).stdout.split("\n")
-    assert said[0] == "two|"
-    assert "one|with a body" in said
-    assert (copy / "p124.txt").read_text() == "two\n"
 
 
 def test_p125_a_push_to_the_head_is_seen(pulls: Pulls) -> None:
@@ -325,12 +257,6 @@ def test_p126_a_conflict_appears_and_goes_with_the_pushes(pulls: Pulls) -> None:
     pulls.commit("main", "p126.txt", "ours\n")
     pulls.settled(number, mergeable=False)
     refused = pulls.try_merge(number)
-    for style in ("merge", "rebase"):
-        update = pulls.api("POST", f"/pulls/{number}/update?style={style}")
-        assert (update.status_code, update.json()["message"]) == (
-            409,
-            f"{style} failed because of conflict",
-        )
     pulls.commit("p126", "p126.txt", "ours\n")
     pulls.settled(number, mergeable=True)
 
@@ -358,23 +284,6 @@ def test_p128_a_deleted_base_sends_it_to_the_default_branch(pulls: Pulls) -> Non
 
     pulls.shop.eventually(lambda: pulls.get(number)["base"]["ref"] == "main")
     assert pulls.get(number)["state"] == "open"
-
-
-def test_p129_renamed_branches_take_it_along(pulls: Pulls) -> None:
-    pulls.branch("p129-base")
-    pulls.branch("p129", base="p129-base")
-    number = pulls.open("p129", base="p129-base")
-
-    for name in ("p129", "p129-base"):
-        renamed = pulls.api("PATCH", f"/branches/{name}", {"name": f"{name}-new"})
-        assert renamed.status_code == 204
-
-    found = pulls.get(number)
-    assert (found["head"]["ref"], found["base"]["ref"], found["state"]) == (
-        "p129-new",
-        "p129-base-new",
-        "open",
-    )
 
 
 def test_p130_the_head_of_a_pull_request_can_be_fetched(shop: Workshop, pulls: Pulls) -> None:

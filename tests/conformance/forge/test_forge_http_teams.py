@@ -132,22 +132,18 @@ def test_a34_what_is_no_team(shop: Workshop, org: Org, body: Any, status: int, r
     assert shop.api("POST", f"/orgs/{org.name}/teams", body).status_code == status, reason
 
 
-def test_a35_a_team_is_changed_found_and_removed(shop: Workshop, org: Org) -> None:
+def test_a35_a_team_is_changed(shop: Workshop, org: Org) -> None:
     team = new_team(shop, org.name, description="d")
     name = f"n-{secrets.token_hex(3)}"
 
     body = {"name": name, "permission": "write", "units": ["repo.code"]}
     changed = shop.api("PATCH", f"/teams/{team}", body)
     listed = shop.api("GET", f"/orgs/{org.name}/teams?limit=50").json()
-    found = shop.api("GET", f"/orgs/{org.name}/teams/search?q={name[2:]}").json()
 
     assert changed.status_code == 200
     assert (changed.json()["name"], changed.json()["description"]) == (name, "d")
     assert changed.json()["units_map"] == {"repo.code": "write"}
     assert name in [each["name"] for each in listed]
-    assert (found["ok"], [each["id"] for each in found["data"]]) == (True, [team])
-    assert shop.api("DELETE", f"/teams/{team}").status_code == 204
-    assert shop.api("DELETE", f"/teams/{team}").status_code == 404
 
 
 def test_a36_a_name_that_is_taken_breaks_a_change(shop: Workshop, org: Org) -> None:
@@ -171,9 +167,8 @@ def test_a37_teams_are_shown_to_members_and_made_by_owners(shop: Workshop, org: 
     assert shop.api("GET", f"/teams/{team}", auth=member).status_code == 200
     assert shop.api("GET", f"/teams/{other}", auth=member).status_code == 403
     assert shop.api("GET", f"/teams/{team}", auth=stranger).status_code == 404
-    assert shop.api("DELETE", f"/teams/{team}", auth=member).status_code == 404
+    assert shop.api("PATCH", f"/teams/{team}", {}, auth=member).status_code == 404
     assert shop.api("GET", f"/teams/{NOBODY}").status_code == 404
-    assert [each["id"] for each in shop.api("GET", "/user/teams", auth=member).json()] == [team]
 
 
 # Members
@@ -182,26 +177,16 @@ def test_a37_teams_are_shown_to_members_and_made_by_owners(shop: Workshop, org: 
 def test_a40_members_come_and_go(shop: Workshop, org: Org) -> None:
     user, team = new_user(shop), new_team(shop, org.name)
     one = f"/teams/{team}/members/{user[0]}"
-    in_org = f"/orgs/{org.name}/members/{user[0]}"
 
-    assert shop.api("GET", one).status_code == 404
+    def named(path: str) -> bool:
+        return user[0] in [each["login"] for each in shop.api("GET", path).json()]
+
     assert [shop.api("PUT", one).status_code for _ in range(2)] == [204, 204]
-    assert shop.api("GET", one).json()["login"] == user[0]
-    assert shop.api("GET", in_org).status_code == 204
-    assert shop.api("GET", "/user/orgs", auth=user).json()[0]["name"] == org.name
+    assert named(f"/teams/{team}/members")
+    assert named(f"/orgs/{org.name}/members?limit=50")
     assert [shop.api("DELETE", one).status_code for _ in range(2)] == [204, 204]
-    assert shop.api("GET", in_org).status_code == 404
+    assert not named(f"/orgs/{org.name}/members?limit=50")
     assert shop.api("PUT", f"/teams/{team}/members/nobody-1").status_code == 404
-
-
-def test_a41_who_leaves_the_organisation_leaves_its_teams(shop: Workshop, org: Org) -> None:
-    user = new_user(shop)
-    team = team_of(shop, org, user)
-
-    assert shop.api("DELETE", f"/orgs/{org.name}/members/{user[0]}").status_code == 204
-    assert shop.api("GET", f"/teams/{team}/members/{user[0]}").status_code == 404
-    assert rights(shop, org, user) == 404
-    assert shop.api("DELETE", f"/orgs/{org.name}/members/{user[0]}").status_code == 204
 
 
 def test_a42_the_last_owner_stays(shop: Workshop) -> None:
@@ -211,10 +196,10 @@ def test_a42_the_last_owner_stays(shop: Workshop) -> None:
     (owners,) = shop.api("GET", f"/orgs/{name}/teams", auth=user).json()
 
     by_team = shop.api("DELETE", f"/teams/{owners['id']}/members/{user[0]}", auth=user)
-    by_org = shop.api("DELETE", f"/orgs/{name}/members/{user[0]}", auth=user)
 
-    assert (by_team.status_code, by_org.status_code) == (500, 500)
-    assert shop.api("GET", f"/orgs/{name}/members/{user[0]}", auth=user).status_code == 204
+    assert by_team.status_code == 500
+    members = shop.api("GET", f"/orgs/{name}/members", auth=user).json()
+    assert [each["login"] for each in members] == [user[0]]
 
 
 def test_a43_members_are_shown_to_members(shop: Workshop, org: Org) -> None:
@@ -224,12 +209,9 @@ def test_a43_members_are_shown_to_members(shop: Workshop, org: Org) -> None:
 
     inside = shop.api("GET", f"{members}?limit=50", auth=member).json()
     outside = shop.api("GET", members, auth=stranger).json()
-    asked = shop.api("GET", f"{members}/{member[0]}", auth=stranger)
 
     assert member[0] in [each["login"] for each in inside]
     assert outside == []
-    assert asked.status_code == 303
-    assert asked.headers["Location"].endswith(f"/public_members/{member[0]}")
 
 
 # What follows
@@ -248,7 +230,7 @@ class Given:
 GIVEN = [
     Given({"permission": "read"}, (True, False, False), 403, 403),
     Given({"permission": "write"}, (True, True, False), 201, 403),
-    Given({"permission": "admin"}, (True, True, True), 201, 204),
+    Given({"permission": "admin"}, (True, True, True), 201, 200),
     Given({"units": ["repo.issues"]}, (False, False, False), 403, 403),
 ]
 
@@ -263,18 +245,17 @@ def test_a50_a_team_gives_its_rights_to_its_members(shop: Workshop, org: Org, gi
 
     assert rights(shop, org, user) == given.seen
     assert shop.api("POST", path, NEW_FILE, auth=user).status_code == given.write
-    topic = shop.api("PUT", f"{org.repo}/topics/x", auth=user)
-    assert topic.status_code == given.administer
+    rules = shop.api("GET", f"{org.repo}/branch_protections", auth=user)
+    assert rules.status_code == given.administer
 
 
 def test_a51_a_team_without_code_sees_issues_only(shop: Workshop, org: Org) -> None:
     user = new_user(shop)
     team_of(shop, org, user, units=["repo.issues"])
 
-    assert shop.api("GET", f"{org.repo}/labels", auth=user).status_code == 200
+    assert shop.api("GET", f"{org.repo}/issues", auth=user).status_code == 200
     for path in ("/contents/README.md", "/branches", "/git/trees/main", "/commits"):
         assert shop.api("GET", f"{org.repo}{path}", auth=user).status_code == 403, path
-    assert shop.api("GET", f"{org.repo}/topics", auth=user).status_code == 200
 
 
 def test_a52_the_highest_right_counts(shop: Workshop, org: Org) -> None:
@@ -305,28 +286,14 @@ def test_a54_repositories_are_given_and_taken(shop: Workshop, org: Org) -> None:
     shop.api("PUT", f"/teams/{team}/members/{user[0]}")
     one = f"/teams/{team}{org.repo}"
 
-    assert shop.api("GET", one).status_code == 404
     assert [shop.api("PUT", one).status_code for _ in range(2)] == [204, 204]
-    assert shop.api("GET", one).json()["private"] is True
+    (listed,) = shop.api("GET", f"/teams/{team}/repos").json()
+    assert listed["private"] is True
     assert rights(shop, org, user) == (True, False, False)
     assert shop.api("PUT", one, auth=user).status_code == 403
     assert [shop.api("DELETE", one).status_code for _ in range(2)] == [204, 204]
     assert rights(shop, org, user) == 404
     assert shop.api("PUT", f"/teams/{team}/repos/{org.name}/none").status_code == 404
-
-
-def test_a55_the_repository_names_its_teams(shop: Workshop, org: Org) -> None:
-    name = shop.api("GET", f"/teams/{new_team(shop, org.name)}").json()["name"]
-    one = f"{org.repo}/teams/{name}"
-
-    assert shop.api("GET", one).status_code == 404
-    assert shop.api("PUT", one).status_code == 204
-    listed = shop.api("GET", f"{org.repo}/teams").json()
-    assert {"Owners", name} <= {each["name"] for each in listed}
-    assert shop.api("GET", one).json()["name"] == name
-    assert shop.api("DELETE", one).status_code == 204
-    assert shop.api("DELETE", one).status_code == 422
-    assert shop.api("GET", f"{org.repo}/teams/no-such-team").status_code == 404
 
 
 def test_a56_who_may_create_repositories_administers_them(shop: Workshop, org: Org) -> None:
@@ -356,37 +323,18 @@ def test_a57_git_asks_for_the_same_rights(shop: Workshop, org: Org) -> None:
     assert shop.call("GET", f"{path}receive-pack", auth=shop.outsider).status_code == 404
 
 
-def test_a58_the_repositories_of_a_user_are_those_they_have_a_part_in(
-    shop: Workshop, org: Org
-) -> None:
-    user = new_user(shop)
-    full_name = org.repo.removeprefix("/repos/")
-
-    def mine() -> list[str]:
-        found = shop.api("GET", "/user/repos", auth=user).json()
-        return [each["full_name"] for each in found]
-
-    assert mine() == []
-    team = team_of(shop, org, user)
-    assert mine() == [full_name]
-    shop.api("DELETE", f"/teams/{team}/members/{user[0]}")
-    assert mine() == []
-    shop.api("PUT", f"{org.repo}/collaborators/{user[0]}", {"permission": "read"})
-    assert mine() == [full_name]
-
-
 # Visibility
 
 
 def test_a60_a_private_organisation_hides_its_public_repositories(shop: Workshop) -> None:
-    repo, member, stranger = shop.seeded_repo(), new_user(shop), new_user(shop)
-    team = new_team(shop, repo.owner)
+    name, member, stranger = f"hid-{secrets.token_hex(3)}", new_user(shop), new_user(shop)
+    made = shop.api("POST", "/orgs", {"username": name, "visibility": "private"})
+    shop.api("POST", f"/orgs/{name}/repos", {"name": "r", "auto_init": True})
+    team = new_team(shop, name, includes_all_repositories=True)
     shop.api("PUT", f"/teams/{team}/members/{member[0]}")
 
-    changed = shop.api("PATCH", f"/orgs/{repo.owner}", {"visibility": "private"})
-
-    assert changed.json()["visibility"] == "private"
-    for path in (f"/orgs/{repo.owner}", f"/repos/{repo}", f"/repos/{repo}/contents/README.md"):
+    assert made.json()["visibility"] == "private"
+    for path in (f"/orgs/{name}", f"/repos/{name}/r", f"/repos/{name}/r/contents/README.md"):
         assert shop.api("GET", path, auth=stranger).status_code == 404, path
         assert shop.api("GET", path, auth=None).status_code == 404, path
         assert shop.api("GET", path, auth=member).status_code == 200, path
@@ -400,26 +348,6 @@ def test_a63_a_limited_organisation_is_for_whoever_signs_in(shop: Workshop) -> N
     for path in (f"/orgs/{name}", f"/repos/{name}/r"):
         assert shop.api("GET", path, auth=None).status_code == 404, path
         assert shop.api("GET", path, auth=shop.outsider).status_code == 200, path
-
-
-def test_a61_organisations_are_changed_by_their_owners(shop: Workshop) -> None:
-    name, stranger = shop.org(), shop.outsider
-    one = f"/orgs/{name}"
-
-    assert shop.api("PATCH", one, {"description": "d"}).json()["description"] == "d"
-    assert shop.api("PATCH", one, {"visibility": "nope"}).status_code == 422
-    assert shop.api("PATCH", one, {"description": "x"}, auth=stranger).status_code == 403
-    assert shop.api("DELETE", one, auth=stranger).status_code == 403
-
-
-def test_a62_an_organisation_goes_when_it_is_empty(shop: Workshop) -> None:
-    name = shop.org()
-    shop.api("POST", f"/orgs/{name}/repos", {"name": "r"})
-
-    assert shop.api("DELETE", f"/orgs/{name}").status_code == 500
-    assert shop.api("DELETE", f"/repos/{name}/r").status_code == 204
-    assert shop.api("DELETE", f"/orgs/{name}").status_code == 204
-    assert shop.api("GET", f"/orgs/{name}").status_code == 404
 
 
 # Collaborators
@@ -439,12 +367,10 @@ def test_a70_a_collaborator_has_a_right_of_their_own(
 ) -> None:
     user = new_user(shop)
     one = f"{org.repo}/collaborators/{user[0]}"
-    assert shop.api("GET", one).status_code == 404
 
     assert shop.api("PUT", one, body).status_code == 204
 
     assert rights(shop, org, user) == seen
-    assert shop.api("GET", one).status_code == 204
     level = shop.api("GET", f"{one}/permission", auth=user).json()
     assert level["permission"] == level["role_name"] == body.get("permission", "write")
     assert [shop.api("DELETE", one).status_code for _ in range(2)] == [204, 204]
@@ -455,7 +381,6 @@ def test_a71_what_is_no_collaborator(shop: Workshop, org: Org) -> None:
     nobody = f"{org.repo}/collaborators/nobody-1"
     somebody = f"{org.repo}/collaborators/{shop.outsider[0]}"
 
-    assert shop.api("GET", nobody).status_code == 422
     assert shop.api("PUT", nobody, {}).status_code == 422
     assert shop.api("DELETE", nobody).status_code == 422
     assert shop.api("PUT", somebody, {"permission": "boss"}).status_code == 500
@@ -471,17 +396,15 @@ def test_a72_collaborators_are_made_by_admins(shop: Workshop, org: Org) -> None:
     one = f"{org.repo}/collaborators/{other[0]}"
 
     assert shop.api("PUT", one, {}, auth=writer).status_code == 403
-    assert shop.api("GET", one, auth=writer).status_code == 404
     assert shop.api("GET", f"{one}/permission", auth=writer).status_code == 403
     assert shop.api("GET", f"{org.repo}/collaborators", auth=other).status_code == 404
     listed = shop.api("GET", f"{org.repo}/collaborators?limit=50", auth=writer).json()
     assert writer[0] in [each["login"] for each in listed]
 
 
-def test_a73_repositories_of_users_have_no_teams(shop: Workshop) -> None:
+def test_a73_the_owner_of_a_repository_is_no_collaborator(shop: Workshop) -> None:
     user = new_user(shop)
     made = shop.api("POST", "/user/repos", {"name": f"r-{secrets.token_hex(3)}"}, auth=user)
     one = f"/repos/{made.json()['full_name']}"
 
-    assert shop.api("GET", f"{one}/teams", auth=user).status_code == 405
     assert shop.api("PUT", f"{one}/collaborators/{user[0]}", {}, auth=user).status_code == 204

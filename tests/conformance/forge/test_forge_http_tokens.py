@@ -108,8 +108,8 @@ class Route:
 
 
 ROUTES = [
-    Route("read:issue", "GET", "/repos/{repo}/labels", 200),
-    Route("read:repository", "GET", "/repos/{repo}/labels", 403),
+    Route("read:issue", "GET", "/repos/{repo}/issues", 200),
+    Route("read:repository", "GET", "/repos/{repo}/issues", 403),
     Route("write:repository", "POST", "/user/repos", 403),
     Route("write:user", "POST", "/user/repos", 403),
     Route("write:user write:repository", "POST", "/user/repos", 201),
@@ -120,13 +120,7 @@ ROUTES = [
     Route("read:organization", "GET", "/orgs/{owner}/teams", 200),
     Route("read:repository", "GET", "/orgs/{owner}/teams", 403),
     Route("read:repository", "GET", "/repos/{repo}/collaborators", 200),
-    Route("read:user", "GET", "/users/{me}/repos", 403),
-    Route("read:user read:repository", "GET", "/users/{me}/repos", 200),
-    Route("read:organization", "GET", "/user/orgs", 403),
-    Route("read:user read:organization", "GET", "/user/orgs", 200),
-    Route("read:user", "GET", "/user/teams", 200),
     Route("read:misc", "GET", "/version", 200),
-    Route("read:misc", "GET", "/settings/api", 200),
     Route("read:misc", "GET", "/user", 403),
     Route("read:admin", "POST", "/admin/users", 403),
 ]
@@ -140,57 +134,3 @@ def test_k05_each_route_has_its_scopes(shop: Workshop, hidden: RepoId, route: Ro
     answer = shop.api(route.method, path, body, auth=shop.token(*route.scopes.split()))
 
     assert answer.status_code == route.status, answer.text
-
-
-def test_k06_a_public_only_token_sees_what_everybody_sees(shop: Workshop, hidden: RepoId) -> None:
-    token = shop.token("public-only", *READS)
-    public = shop.seeded_repo()
-    secret = f"po-{secrets.token_hex(3)}"
-    shop.api("POST", "/orgs", {"username": secret, "visibility": "private"})
-
-    assert shop.api("GET", f"/repos/{public}", auth=token).status_code == 200
-    assert shop.api("GET", f"/repos/{hidden}", auth=token).status_code == 403
-    assert shop.api("GET", f"/repos/{hidden}/labels", auth=token).status_code == 403
-    assert shop.api("GET", f"/orgs/{secret}", auth=token).status_code == 403
-    query = f"/repos/search?q={hidden.name}"
-    assert shop.api("GET", query, auth=token).json()["data"] == []
-    assert len(shop.api("GET", query).json()["data"]) == 1
-
-
-def test_k07_a_site_admin_acts_for_others(shop: Workshop, user: User) -> None:
-    repo = shop.seeded_repo()
-
-    by_query = shop.api("GET", f"/user?sudo={user[0]}")
-    by_header = shop.api("GET", "/user", headers={"Sudo": user[0]})
-    write = shop.api("POST", f"/repos/{repo}/contents/n?sudo={user[0]}", {"content": ""})
-
-    assert by_query.json()["login"] == by_header.json()["login"] == user[0]
-    assert write.status_code == 403, "the rights are those of the other"
-    assert shop.api("GET", "/user?sudo=nobody-1").status_code == 404
-    mine = shop.api("GET", f"/user?sudo={shop.target.user}", auth=user)
-    assert mine.status_code == 403
-
-
-def test_k08_a_commit_made_for_another_is_theirs(shop: Workshop, user: User) -> None:
-    repo = shop.seeded_repo()
-    shop.api("PUT", f"/repos/{repo}/collaborators/{user[0]}", {})
-
-    made = shop.api("POST", f"/repos/{repo}/contents/n?sudo={user[0]}", {"content": ""})
-
-    assert made.json()["commit"]["author"]["name"] == user[0]
-
-
-def test_k09_lists_show_a_public_only_token_what_search_does_not(
-    shop: Workshop, user: User
-) -> None:
-    """1.26.0: the filter is on single repositories and on the search, not on lists."""
-    name = f"r-{secrets.token_hex(3)}"
-    shop.api("POST", "/user/repos", {"name": name, "private": True}, auth=user)
-    token = f"token {new_token(shop, user, scopes=['public-only', *READS])['sha1']}"
-
-    listed = shop.api("GET", "/user/repos?limit=50", auth=token).json()
-    found = shop.api("GET", f"/repos/search?q={name}", auth=token).json()
-
-    assert name in [each["name"] for each in listed]
-    assert found["data"] == []
-    assert shop.api("GET", f"/repos/{user[0]}/{name}", auth=token).status_code == 403

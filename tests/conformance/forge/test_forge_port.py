@@ -81,18 +81,6 @@ def test_f07_what_does_not_exist_is_none(shop: Workshop) -> None:
     assert shop.forge.read(empty, A, "main") is None
     assert shop.forge.commits(empty) == []
     assert shop.forge.commits(NOWHERE) == []
-    assert list(shop.forge.repos("no-such-team")) == []
-
-
-def test_f08_all_repositories_are_listed_whatever_the_page_size(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
-    org = shop.org()
-    for number in range(5):
-        shop.forge.ensure_repo(RepoId(org, f"r{number}"), description="")
-
-    assert sorted(each.id.name for each in shop.forge.repos(org)) == ["r0", "r1", "r2", "r3", "r4"]
 
 
 def test_f09_the_first_write_makes_the_root_commit(shop: Workshop) -> None:

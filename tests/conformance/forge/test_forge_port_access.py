@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +21,7 @@ from orderkit.core.errors import (
     RemoteError,
 )
 from orderkit.core.names import RepoId
-from orderkit.core.secrets import redact
-from orderkit.ports.forge import FileChange, TeamRight, Webhook
+from orderkit.ports.forge import FileChange, TeamRight
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
@@ -129,54 +125,6 @@ def test_f76_who_is_no_owner_sets_up_no_team(shop: Workshop, guest: GiteaForge) 
         guest.ensure_access(org, "devs", right=TeamRight.ADMIN, members=[shop.outsider[0]])
 
 
-def test_f77_a_token_is_made_once_and_works(shop: Workshop, owner: GiteaForge) -> None:
-    name, scopes = secrets.token_hex(6), ["read:repository", "read:user"]
-
-    secret = owner.ensure_token(shop.target.user, name, scopes)
-    again = owner.ensure_token(shop.target.user, name, scopes)
-
-    assert secret is not None
-    assert again is None
-    assert secret not in redact(f"token {secret}")
-    with GiteaForge(shop.target.url, token=secret, allow_http=True) as client:
-        assert client.user() == shop.target.user
-        with pytest.raises(AccessError, match="missing scope"):
-            client.ensure_org("never")
-
-
-def test_f78_replacing_a_token_ends_the_old_one(shop: Workshop, owner: GiteaForge) -> None:
-    name, scopes = secrets.token_hex(6), ["read:user"]
-    old = owner.ensure_token(shop.target.user, name, scopes)
-
-    new = owner.ensure_token(shop.target.user, name, scopes, replace=True)
-
-    assert old
-    assert new
-    assert old != new
-    with GiteaForge(shop.target.url, token=old, allow_http=True) as client:  # noqa: SIM117  reads better
-        with pytest.raises(AccessError, match="bad credentials"):
-            client.user()
-
-
-def test_f79_a_token_with_other_scopes_is_refused_unless_replaced(
-    shop: Workshop, owner: GiteaForge
-) -> None:
-    name, user = secrets.token_hex(6), shop.target.user
-    owner.ensure_token(user, name, ["read:repository", "write:repository"])
-
-    assert owner.ensure_token(user, name, ["write:repository"]) is None
-    with pytest.raises(RefusedError, match="exists with scopes write:repository"):
-        owner.ensure_token(user, name, ["read:user"])
-    assert owner.ensure_token(user, name, ["read:user"], replace=True)
-    with pytest.raises(InvalidInputError, match="token"):
-        owner.ensure_token(user, secrets.token_hex(6), ["nonsense"])
-
-
-def test_f80_a_token_makes_no_tokens(shop: Workshop) -> None:
-    with pytest.raises(AccessError, match="needs user and password"):
-        shop.forge.ensure_token(shop.target.user, "t", ["all"])
-
-
 @dataclass
 class Ear:
     """Listens for deliveries and keeps them."""
@@ -223,55 +171,6 @@ def hooks_of(target: str | RepoId) -> str:
     return f"/orgs/{target}/hooks" if isinstance(target, str) else f"/repos/{target}/hooks"
 
 
-def test_f81_a_webhook_is_there_once_and_signs_with_the_newest_secret(
-    shop: Workshop, hooked: tuple[str | RepoId, RepoId]
-) -> None:
-    target, repo = hooked
-    with listening() as ear:
-        for secret in ("first-secret", "second-secret", "second-secret"):
-            shop.forge.ensure_webhook(target, Webhook(ear.url, ("push",), secret))
-        shop.forge.write(repo, [shop.new("hooked", "1")], shop.op())
-        shop.eventually(lambda: bool(ear.heard))
-
-    headers, body = ear.heard[0]
-    expected = hmac.new(b"second-secret", body, hashlib.sha256).hexdigest()
-    assert headers["x-gitea-signature"] == expected
-    assert [each["active"] for each in shop.api("GET", hooks_of(target)).json()] == [True]
-
-
-def test_f82_a_webhook_is_brought_up_to_date_and_doubles_go(
-    shop: Workshop, hooked: tuple[str | RepoId, RepoId]
-) -> None:
-    target, url = hooked[0], "http://127.0.0.1:9/x"
-    body = {"type": "gitea", "config": {"url": url, "content_type": "json"}, "events": ["push"]}
-    for _ in range(2):
-        assert shop.api("POST", hooks_of(target), body).status_code == 201
-
-    for _ in range(2):
-        shop.forge.ensure_webhook(target, Webhook(url, ("create",), branch_filter="main"))
-    shop.forge.ensure_webhook(target, Webhook("http://127.0.0.1:9/y"))
-
-    found = shop.api("GET", hooks_of(target)).json()
-    shown = sorted(
-        (x["config"]["url"], x["events"], x["branch_filter"], x["active"]) for x in found
-    )
-    assert shown == [
-        (url, ["create"], "main", True),
-        ("http://127.0.0.1:9/y", ["push"], "*", True),
-    ]
-
-
-def test_f83_a_webhook_needs_a_target_and_an_address(
-    shop: Workshop, hooked: tuple[str | RepoId, RepoId]
-) -> None:
-    with pytest.raises(NotFoundError):
-        shop.forge.ensure_webhook("no-such-team", Webhook("http://127.0.0.1:9/"))
-    with pytest.raises(NotFoundError):
-        shop.forge.ensure_webhook(NOWHERE, Webhook("http://127.0.0.1:9/"))
-    with pytest.raises(InvalidInputError, match="webhook"):
-        shop.forge.ensure_webhook(hooked[0], Webhook("nonsense"))
-
-
 def test_f87_the_record_says_what_we_may_do(shop: Workshop, guest: GiteaForge) -> None:
     repo = shop.seeded_repo()
 
@@ -309,4 +208,4 @@ def test_f89_what_is_missing_to_write_is_told_without_writing(
     with pytest.raises(NotFoundError):
         shop.forge.missing_rights(NOWHERE)
     assert shop.forge.head(repo) == before
-    assert shop.api("GET", f"/repos/{repo}/labels").json() == []
+    assert shop.api("GET", f"/repos/{repo}/issues").json() == []

@@ -469,3 +469,24 @@ def run_at_once(tasks: list[Callable[[], object]]) -> None:
         thread.join()
     if errors:
         raise errors[0]
+
+
+def test_f86_one_that_goes_while_we_read_hides_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows moves to a page that was read already."""
+    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
+    forge, numbers = bench.shop.forge, [bench.open().number]
+    for name in ("b", "c", "d", "e"):
+        forge.ensure_branch(bench.repo, name, bench.commit)
+        draft = PullDraft(name, "", name)
+        numbers.append(forge.open_pull(bench.repo, draft, bench.shop.op()).number)
+
+    listed: list[int] = []
+    for pull in forge.pulls(bench.repo):
+        if not listed:
+            forge.close_pull(bench.repo, numbers[3])
+        listed.append(pull.number)
+
+    assert set(listed) >= {number for number in numbers if number != numbers[3]}
+    assert len(listed) == len(set(listed))

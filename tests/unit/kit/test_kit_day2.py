@@ -189,7 +189,7 @@ def test_only_its_fields_are_in_the_form_of_a_change() -> None:
     }
     assert form_paths(made.kit, change) == ("hosts", "nested.gb")
     assert PurePosixPath("day2/thing/text.yaml") not in made.files
-    with pytest.raises(InvalidInputError, match="is no change"):
+    with pytest.raises(InvalidInputError, match="is not a change of"):
         change_named(made.kit, "text")
 
 

@@ -214,9 +214,9 @@ def test_asking_for_what_holds_is_refused_where_it_must_differ(kit: Kit) -> None
 
     refuse_unchanged(kit, held, paths=["mode"])
     refuse_unchanged(kit, held, paths=[], change="mode")
-    with pytest.raises(RefusedError, match=r"source\.ref is a already"):
+    with pytest.raises(RefusedError, match=r"source\.ref is already a"):
         refuse_unchanged(kit, held, paths=["source.ref"])
-    with pytest.raises(RefusedError, match=r"source\.ref is a already"):
+    with pytest.raises(RefusedError, match=r"source\.ref is already a"):
         refuse_unchanged(kit, held, paths=[], change="swap")
     judge_rules(kit, [FieldDifference(("source", "ref"), "a", "b")], change="swap")
 

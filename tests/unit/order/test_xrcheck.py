@@ -103,7 +103,7 @@ def test_a_line_break_of_some_readers_only_is_refused(character: str) -> None:
     text = f'apiVersion: example.org/v1\nkind: XDisk\nspec: {{teamName: "a{character}b"}}\n'
     files = {PurePosixPath("manifests/xdisk.yaml"): text.encode()}
 
-    with pytest.raises(InvalidInputError, match="line break to some YAML readers"):
+    with pytest.raises(InvalidInputError, match="line break for some YAML readers"):
         check_order_files(KIT, OrderId("disk-a"), files)
 
 

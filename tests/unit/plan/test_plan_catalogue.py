@@ -486,7 +486,7 @@ ORDERS = [
     Case("the pipeline warns", Code.WARNING, "", "the price list is old",
          stations=(wanting({"map": config()}), warning)),
     Case("two parts have the same name after it", OutcomeRule.COLLISION, "c",
-         "both would overwrite it",
+         "would overwrite it",
          old={"b": config("b")}, new={"b": config("b"), "c": config("b")}),
     Case("a value that the provider does not know", OutcomeRule.SCHEMA, "it", "supported values",
          **one(thing("storage.m.example.org/v1", "Bucket", namespace="shop",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -40,6 +41,15 @@ def test_what_is_written_is_read_again() -> None:
     assert again == found
     assert again.profile is Profile.NATURAL
     assert again.signed_by == "https://backstage.example.com"
+
+
+def test_a_service_that_registers_orders_is_read_and_written() -> None:
+    platform = replace(read(), service_registers=True)
+
+    again = settings.parse(platform.to_yaml(), folder=PurePosixPath("/"))
+
+    assert again == platform
+    assert not read().service_registers
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 from orderkit.adapters.embedded import serving
 from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.adapters.embedded.delivery import BareRepositories, EmbeddedDelivery, argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.forge.behaviour import DEFAULT
 from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.state import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.adapters.embedded.workloads import Workloads
@@ -109,15 +109,11 @@ class EmbeddedPlatform:
         pack: Path,
         ports: Ports,
         teams: Sequence[str],
-        forge_behaviour: str = DEFAULT,
         portal: PortalOptions = PortalOptions(),
         values: Mapping[str, str] | None = None,
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
-
-        Args:
-            forge_behaviour: Which release's answers the forge gives (``forge.behaviour``).
 
         Raises:
             PortInUseError: One of the ports is taken.
@@ -136,7 +132,7 @@ class EmbeddedPlatform:
             )
             self._undo = undo.pop_all()
         self._pack, self._teams, self._portal = pack, teams, portal
-        self._forge_behaviour, self._values = forge_behaviour, dict(values or {})
+        self._values = dict(values or {})
 
     @property
     def state(self) -> StateFolder:
@@ -191,7 +187,7 @@ class EmbeddedPlatform:
         self._undo.callback(server.stop)
 
     def _start_forge(self) -> EmbeddedForge:
-        forge = EmbeddedForge(self._state.part("forge"), behaviour=self._forge_behaviour)
+        forge = EmbeddedForge(self._state.part("forge"))
         self._undo.callback(forge.close)
         forge.set_base_url(self.url("forge"))
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
@@ -219,7 +215,7 @@ class EmbeddedPlatform:
         reader = GiteaForge(self.url("forge"), token=self._state.credential("forge-token"))
         catalog = EmbeddedCatalog(self._state.part("catalog") / "catalog.sqlite", reader)
         self._undo.callback(catalog.close)
-        self._serve("portal", catalog.app(token=self._state.credential("portal-token")))
+        self._serve("portal", catalog_app(catalog, token=self._state.credential("portal-token")))
         return catalog
 
     def _certificate(self) -> Certificate:

@@ -1,9 +1,8 @@
 """
 The Gitea client: `ports.forge.Forge` over Gitea's HTTP API.
 
-Works against Gitea 1.26 and the embedded forge (observed), and is written to work against
-Gitea 1.24 and Forgejo (read from their source). It follows no redirect and no link of an
-answer, never talks without time-outs, and never shows a token.
+Works against Gitea 1.26 and newer, and the embedded forge. It follows no redirect and no link
+of an answer, never talks without time-outs, and never shows a token.
 
 Called by the flows, which know only the port.
 """

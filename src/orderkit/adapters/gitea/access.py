@@ -1,19 +1,15 @@
 """
-Teams and access tokens on Gitea.
+Teams on Gitea.
 
 Called through ``client.GiteaForge``; the docstrings of ``ports.access.ForgeAccess`` hold.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from orderkit.adapters.gitea.answers import GarbledError, refusal
 from orderkit.adapters.gitea.calls import (
-    BAD,
-    CREATED,
     INVALID,
     MISSING,
     Calls,
@@ -25,16 +21,8 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.turns import ROUNDS, UNCLEAR, pauses, settle
-from orderkit.core.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-    OrderkitError,
-    RefusedError,
-    RemoteError,
-)
-from orderkit.core.secrets import register
+from orderkit.adapters.gitea.turns import settle
+from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.ports.forge import TeamRight
 
 UNITS = (
@@ -73,7 +61,7 @@ class _Team:
 
 
 class GiteaAccess(Calls):
-    """The part of the port about teams and tokens."""
+    """The part of the port about teams."""
 
     def ensure_access(
         self,
@@ -158,111 +146,3 @@ class GiteaAccess(Calls):
             return answer.status == MISSING or done(answer, doing)
 
         settle(lambda _: None, act, doing)
-
-    def ensure_token(
-        self, user: str, name: str, scopes: Sequence[str], *, replace: bool = False
-    ) -> str | None:
-        """
-        Make sure the user has an access token of that name. Idempotent. See the port.
-
-        Raises:
-            RefusedError: One of that name exists with other scopes, and not `replace`.
-            InvalidInputError: The forge refuses name or scopes.
-            AccessError: We have no user and password.
-        """
-        if not self._http.has_password:
-            raise AccessError(
-                f"make token {name}: needs user and password, a token makes no tokens",
-                hint="connect with ORDERKIT_FORGE_USER and ORDERKIT_FORGE_PASSWORD",
-            )
-        return _Token(self, path_of("users", user, "tokens"), name, scopes, replace).run()
-
-
-@dataclass(slots=True)
-class _Token:
-    """One token that is made sure of. A secret whose answer was lost is of no use to anybody."""
-
-    calls: GiteaAccess
-    path: str
-    name: str
-    scopes: Sequence[str]
-    replace: bool
-    begun: bool = False
-    """Whether anything was sent that changes something."""
-    lost: bool = False
-    """Whether a token may have been made whose secret nobody knows."""
-
-    def run(self) -> str | None:
-        waits = pauses()
-        problem: Exception = RemoteError(f"make token {self.name}: another process makes it too")
-        for _ in range(ROUNDS):
-            try:
-                found = self._named()
-                if found is not None and not self.replace and not self.lost:
-                    self._accept(found)
-                    return None
-                self.begun = True
-                if found is not None:
-                    self._delete(found)
-                if secret := self._make():
-                    return secret
-            except UNCLEAR as error:
-                if not self.begun:
-                    raise
-                problem = error
-            time.sleep(next(waits))
-        raise problem
-
-    def _make(self) -> str:
-        """Return the secret, or "" if another process was faster."""
-        try:
-            return self._create()
-        except UNCLEAR:
-            self.lost = True
-            raise
-        except OrderkitError as error:
-            if self._named() is None:
-                raise
-            self.lost = True
-            raise GarbledError(f"make token {self.name}: refused and made") from error
-
-    def _named(self) -> Found | None:
-        found = self.calls._pages(self.path, {}, "list access tokens")  # noqa: SLF001  one module
-        return next((each for each in found if each.get("name") == self.name), None)
-
-    def _accept(self, found: Found) -> None:
-        has = _normal(found.get("scopes") or ())
-        if has != _normal(self.scopes):
-            raise RefusedError(
-                f"token {self.name} exists with scopes {', '.join(sorted(has))}",
-                hint="replace it, or choose another name",
-            )
-
-    def _delete(self, found: Found) -> None:
-        path = f"{self.path}/{number_in(found, 'id')}"
-        answer = self.calls._http.send("DELETE", path)  # noqa: SLF001
-        if answer.status != MISSING:
-            done(answer, f"remove token {self.name}")
-
-    def _create(self) -> str:
-        """Return the secret, or "" if another process was faster."""
-        body = {"name": self.name, "scopes": list(self.scopes)}
-        answer = self.calls._http.send("POST", self.path, body=body)  # noqa: SLF001
-        if answer.status == CREATED:
-            secret = text_in(object_in(answer, "make a token"), "sha1")
-            register(secret)
-            return secret
-        if answer.status == BAD and "used already" in answer.text:
-            return ""
-        if answer.status in (BAD, INVALID):
-            shown = f"{self.name}: {', '.join(self.scopes)}"
-            raise InvalidInputError("token", shown, f"is refused: {answer.text}")
-        raise refusal(answer, f"make token {self.name}")
-
-
-def _normal(scopes: Collection[str]) -> frozenset[str]:
-    """Return the scopes without those that others include, as Gitea stores them."""
-    if "all" in scopes:
-        return frozenset({"all"})
-    written = {scope.removeprefix("write:") for scope in scopes if scope.startswith("write:")}
-    return frozenset(scope for scope in scopes if scope.removeprefix("read:") not in written)

@@ -88,7 +88,7 @@ class GiteaHooks(Calls):
             "type": "gitea",
             "config": config,
             "events": list(webhook.events),
-            "branch_filter": webhook.branch_filter,
+            "branch_filter": "*",
             "active": True,
         }
         answer = self._http.send(method, path, body=body)

@@ -1,8 +1,8 @@
 """
 What people and machines say about a change on Gitea: comments and commit statuses.
 
-Gitea does not keep comments unique and only ever adds statuses, so each method
-reads first, and finds what is ours again by a hidden line or a context.
+Gitea does not keep comments unique and only ever adds statuses, so each method reads first,
+and finds what is ours again by a hidden line or a context.
 
 Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
 """

@@ -69,12 +69,7 @@ class GiteaPulls(Branches, Notes):
         if found.state != "open":
             return found
         return self.update_pull(
-            repo,
-            found.number,
-            operation,
-            title=draft.title,
-            body=draft.body,
-            seen=found,
+            repo, found.number, operation, title=draft.title, body=draft.body, seen=found
         )
 
     def _one_pull(self, repo: RepoId, made: PullRequest) -> PullRequest:

@@ -28,9 +28,9 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
+from orderkit.adapters.gitea.firstcommit import BROKEN, says_empty
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.trees import TooManyError, TreeEntry, Trees
-from orderkit.adapters.gitea.unnoted import BROKEN, says_empty
 from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import BlobSha, CommitSha, RepoId

@@ -1,12 +1,10 @@
 """
-Organisations and repositories on Gitea: make sure they exist, list, find, archive, delete.
+Organisations and repositories on Gitea: make sure they exist, find, archive, delete.
 
 Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from orderkit.adapters.gitea.answers import missing_scope, refusal
 from orderkit.adapters.gitea.calls import (
@@ -17,7 +15,6 @@ from orderkit.adapters.gitea.calls import (
     Found,
     done,
     object_in,
-    text_in,
 )
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
 from orderkit.adapters.gitea.transport import path_of
@@ -103,22 +100,13 @@ class Repositories(GiteaReading):
         if found is None:
             raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
         missing = []
-        for path in (self._path(repo, "contents"), self._path(repo, "labels"), "/orgs"):
+        for path in (self._path(repo, "contents"), self._path(repo, "issues"), "/orgs"):
             answer = self._http.send("POST", path, body={})
             if answer.status == FORBIDDEN and (scope := missing_scope(answer.text)):
                 missing.append(f"scope {scope}")
         if not found.can_write:
             missing.append(f"write access to {repo}")
         return tuple(missing)
-
-    def repos(self, owner: str) -> Iterator[Repository]:
-        """Yield every repository of an organisation; see the port."""
-        doing = f"list repositories of {owner}"
-        try:
-            for item in self._pages(path_of("orgs", owner, "repos"), {}, doing):
-                yield self._repository(item, RepoId(owner, text_in(item, "name")))
-        except NotFoundError:
-            return
 
     def archive(self, repo: RepoId) -> None:
         """

@@ -103,11 +103,6 @@ class GiteaTransport:
         self._lock = threading.Lock()
         self._renewing = threading.Lock()
 
-    @property
-    def has_password(self) -> bool:
-        """Whether we have user and password, which a few calls insist on."""
-        return bool(self._credentials.password) and not self._credentials.token
-
     def get(self, path: str, query: Query | None = None) -> GiteaResponse:
         """
         Send a GET; try again if the connection broke or the answer was a 5xx.

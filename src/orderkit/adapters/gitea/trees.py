@@ -6,7 +6,7 @@ has) only the folders that differ from the last commit seen are asked for again:
 folder by what is in it. What is kept is bounded: some commits, and one commit's folders of
 a few large repositories.
 
-Called by ``client`` and ``reading``.
+Called by ``reading``.
 """
 
 from __future__ import annotations

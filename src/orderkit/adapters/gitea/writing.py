@@ -13,7 +13,7 @@ that is still under way can be.
 
 Why a request that is carried out late, after it was sent a second time, makes no second
 commit: each entry carries the blob id it replaces, or is a create. Whichever of the two comes
-second finds other blobs (422; 409 on Forgejo) or a moved branch (403, 409 or 500), and our
+second finds other blobs (422) or a moved branch (403 or 409), and our
 commit is then found. One thing a forge cannot be asked: a request that it carries out late,
 after its files were changed and changed back to the very bytes it saw, is carried out a
 second time.
@@ -24,7 +24,6 @@ Called by ``client`` for ``Forge.write``.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import time
@@ -49,10 +48,10 @@ from orderkit.adapters.gitea.calls import (
     MISSING,
     UNAUTHORIZED,
 )
+from orderkit.adapters.gitea.firstcommit import push_again_after_first_commit
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
 from orderkit.adapters.gitea.repositories import Repositories
 from orderkit.adapters.gitea.turns import ROUNDS, pauses, turn
-from orderkit.adapters.gitea.unnoted import have_noted
 from orderkit.core.errors import (
     ConflictError,
     NotFoundError,
@@ -61,7 +60,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.names import BlobSha, CommitSha, RepoId, blob_sha
 from orderkit.ports.forge import FileChange, Operation, Written
 
 FILE_DEPTH, SEARCH_DEPTH = 50, 200
@@ -99,23 +98,17 @@ class Writing(Repositories):
             try:
                 return _Write(self, repo, changes, operation, branch).run()
             except OrderkitError:
-                if not self._have_noted(repo, branch, operation):
+                if not self._push_again_after_first_commit(repo, branch, operation):
                     raise
             return _Write(self, repo, changes, operation, branch).run()
 
-    def _have_noted(self, repo: RepoId, branch: str, operation: Operation) -> bool:
+    def _push_again_after_first_commit(
+        self, repo: RepoId, branch: str, operation: Operation
+    ) -> bool:
         """Say whether the write failed because the first commit was cut off, and mend that."""
         with suppress(OrderkitError):  # what made the write fail says more
-            return have_noted(self, repo, branch, operation)
+            return push_again_after_first_commit(self, repo, branch, operation)
         return False
-
-
-def blob_sha(data: bytes, like: str = "") -> BlobSha:
-    """Return git's blob id of `data`, in the hash that `like` is in (SHA-1 by default)."""
-    algorithm = "sha256" if len(like) == 64 else "sha1"  # noqa: PLR2004  hex length of SHA-256
-    digest = hashlib.new(algorithm, b"blob %d\0" % len(data), usedforsecurity=False)
-    digest.update(data)
-    return BlobSha(digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +264,7 @@ class _Write:
         if status >= 500 and not _is_own(answer):  # noqa: PLR2004  the forge may be at it still
             return _Failure(problem, again=True)
         self.doubtful.pop()
-        # 403 in 1.26, 500 in 1.24; 404 if somebody just deleted a file of ours
+        # 403, or 500 from a gateway; 404 if somebody just deleted a file of ours
         may_be_race = status in (FORBIDDEN, MISSING) or status >= 500  # noqa: PLR2004
         if _is_lost(answer) or (may_be_race and self._is_race(text)):
             return _Failure(ConflictError(f"{self.repo}: {text}"), again=True)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from orderkit.flows.install.pack_rendering import PlatformValues
 
 F = TypeVar("F", bound=Callable[..., Any])
-FORGE_BEHAVIOURS = ("1.26", "1.24", "forgejo")
 """The names in ``adapters.embedded.forge.behaviour``, which is too heavy to import for help."""
 
 
@@ -217,13 +216,6 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
 @_port("cluster", 7344, "the Kubernetes API")
 @_port("portal", 7307, "the catalog")
 @_port("service", 7399, "Orderkit's service")
-@click.option(
-    "--forge-behaviour",
-    type=click.Choice(FORGE_BEHAVIOURS),
-    default=FORGE_BEHAVIOURS[0],
-    show_default=True,
-    help="Which server the forge imitates where they differ: Gitea 1.26, Gitea 1.24 or Forgejo.",
-)
 @profile_option
 @click.option(
     "--value",
@@ -245,7 +237,6 @@ def up_command(
     cluster_port: int | None,
     portal_port: int | None,
     service_port: int | None,
-    forge_behaviour: str,
     profile: str,
     values: tuple[str, ...],
     signed_by: str | None,
@@ -282,7 +273,6 @@ def up_command(
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port),
         teams,
-        forge_behaviour,
         PortalOptions(read_profile("--profile", profile), signed_by),
         read_values(values),
     )

@@ -137,12 +137,13 @@ def _catalog(settings: PlatformSettings) -> tuple[Catalog | None, str]:
 def _catalog_stand_in(platform: Platform, undo: contextlib.ExitStack) -> Catalog:
     from orderkit.adapters.embedded import serving
     from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+    from orderkit.adapters.embedded.catalog.http import catalog_app
 
     folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="orderkit-")))
     embedded = EmbeddedCatalog(folder / "catalog.sqlite", platform.forge)
     undo.callback(embedded.close)
     secret = secrets.token_hex(16)
-    server = serving.HttpServer(embedded.app(token=secret), serving.bind("portal", 0))
+    server = serving.HttpServer(catalog_app(embedded, token=secret), serving.bind("portal", 0))
     server.start()
     undo.callback(server.stop)
     return BackstageCatalog(server.url, token=secret)

@@ -39,7 +39,6 @@ class EmbeddedRunRequest:
     pack: Path
     ports: Ports
     teams: tuple[str, ...]
-    forge_behaviour: str = "1.26"
     portal: PortalOptions = field(default_factory=PortalOptions)
     values: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,7 +61,6 @@ def running(
         pack=run_request.pack,
         ports=run_request.ports,
         teams=run_request.teams,
-        forge_behaviour=run_request.forge_behaviour,
         portal=run_request.portal,
         values=run_request.values,
     )

@@ -1,7 +1,8 @@
 """
 Iterate over the objects of an outcome, including those wrapped by provider-kubernetes.
 
-Called by ``judging`` and ``dangers``, which treat wrapped objects like composed ones.
+Called by ``judging`` and ``dangers``, which treat wrapped objects like
+composed ones.
 """
 
 from __future__ import annotations

@@ -265,6 +265,8 @@ class PlatformSettings:
     def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
         if self.service_public_url:
             spec["publicUrl"] = self.service_public_url
+        if self.service_registers:
+            spec["registers"] = True
         if access := self.access.to_spec():
             spec["access"] = access
         return spec

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import IncompleteError, NotFoundError
-from orderkit.core.names import BlobSha, CommitSha
+from orderkit.core.names import BlobSha, CommitSha, blob_sha
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, Layer, layers_of
@@ -165,16 +165,11 @@ def _differences(
     differences = []
     for path in sorted({*files, *blobs}):
         blob, after = blobs.get(path), files.get(path)
-        if blob is not None and after is not None and blob == _blob_id(after):
+        if blob is not None and after is not None and blob == blob_sha(after):
             continue
         before = platform.forge.read(platform.pack_repo, path, commit) if blob else None
         differences.append(FileDifference(path, before.data if before else None, after, blob))
     return differences
-
-
-def _blob_id(data: bytes) -> BlobSha:
-    """Return the id that git gives to these bytes."""
-    return BlobSha(hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest())  # noqa: S324 - git's
 
 
 def _published_applications(

@@ -155,7 +155,7 @@ def _entry_of(source: TemplateSource, parameters: Mapping[str, Any]) -> OrderEnt
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placement:
     result: TaskResult
     created: bool
 
@@ -189,14 +189,14 @@ def order(
         f"order-{entry.order}",
         on_step=lambda event: on_step(event.step, event.summary),
     )
-    placed = _place(platform, task, entry)
+    placement = _place(platform, task, entry)
     head = platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError("template.yaml", request.kit, f"published no {entry.repository}")
     report = _wait(platform, entry, request)
     return Ordered(
-        entry.order, entry.team, entry.repository, head, placed.created, report,
-        placed.result.outputs,
+        entry.order, entry.team, entry.repository, head, placement.created, report,
+        placement.result.outputs,
     )  # fmt: skip
 
 
@@ -237,8 +237,8 @@ def run(
 
 def _task_id(template: Template, parameters: Mapping[str, Any], requester: Requester) -> str:
     """Name the task by what it does, so that the same command is the same task."""
-    written = json.dumps([template.entity["ref"], parameters, requester.ref], sort_keys=True)
-    return f"run-{hashlib.sha256(written.encode()).hexdigest()[:20]}"
+    identity = json.dumps([template.entity["ref"], parameters, requester.ref], sort_keys=True)
+    return f"run-{hashlib.sha256(identity.encode()).hexdigest()[:20]}"
 
 
 def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
@@ -258,13 +258,13 @@ def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
     task = _Task(source, request.values, request.requester, portal, request.id)
     entry = _entry_of(source, request.values)
     request.permit(entry.team if entry else None)
-    placed = _place(platform, task, entry)
+    placement = _place(platform, task, entry)
     return TaskDone(
         source.template.name,
         entry.order if entry else None,
-        placed.created,
-        placed.result.steps,
-        placed.result.outputs,
+        placement.created,
+        placement.result.steps,
+        placement.result.outputs,
     )
 
 
@@ -273,7 +273,7 @@ def _portal(platform: Platform, requester: Requester) -> Portal:
     return platform.portal if platform.service_registers else RegisteringPortal(platform, requester)
 
 
-def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placed:
+def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placement:
     """
     Run the steps; of an order (`entry`) first check that the ledger lets its team have it.
 
@@ -286,7 +286,7 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placed
     """
     kit = task.source.kit
     if entry is None or kit is None:
-        return _Placed(_run(platform, task, None), created=False)
+        return _Placement(_run(platform, task, None), created=False)
     before_ledger = ledger_snapshot(platform)
     check_free(entry, before_ledger.blobs)
     team = check_may_order(platform, entry, kit.name, before_ledger)
@@ -310,7 +310,7 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placed
                 else "repeat the command",
             ) from error
         raise
-    return _Placed(result, before is None or entry.application_path not in before_ledger.blobs)
+    return _Placement(result, before is None or entry.application_path not in before_ledger.blobs)
 
 
 def _published(platform: Platform, repo: RepoId) -> bool:
@@ -413,13 +413,13 @@ def read_assignments(template: Template, assignments: Mapping[str, str]) -> dict
     Raises:
         InvalidInputError: Unknown field (the nearest is named), or no JSON of that type.
     """
-    known = template.properties
+    fields = template.properties
     values: dict[str, Any] = {}
     for name, text in assignments.items():
-        if name not in known:
-            hint = did_you_mean(name, known, f"fields: {', '.join(known)}")
+        if name not in fields:
+            hint = did_you_mean(name, fields, f"fields: {', '.join(fields)}")
             raise InvalidInputError(name, text, "is no field of this form", hint=hint)
-        values[name] = _typed(name, text, known[name].get("type", "string"))
+        values[name] = _typed(name, text, fields[name].get("type", "string"))
     return values
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.errors import AccessError, OrderkitError
-from orderkit.core.names import OrderId, TeamName
+from orderkit.core.names import OrderId, TeamName, check_label
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform
 from orderkit.ports.portal import PortalResponse
@@ -72,18 +72,20 @@ class RegisteringPortal:
     def _registration(self, body: bytes | None) -> Registration | None:
         """Read what is asked for; None if it is anything but an order: the service says why."""
         try:
-            asked = json.loads(body or b"")
+            fields = json.loads(body or b"")
         except ValueError:
             return None
-        if not isinstance(asked, dict) or not all(isinstance(asked.get(n), str) for n in _FIELDS):
+        if not isinstance(fields, dict) or not all(isinstance(fields.get(n), str) for n in _FIELDS):
             return None
         by = self.requester
-        requester = by.ref if by.proof else str(asked.get("requester") or by.ref)
-        team, order = TeamName(asked["team"]), OrderId(asked["order"])
-        return Registration(order, asked["kit"], team, requester, by.proof)
+        requester = by.ref if by.proof else str(fields.get("requester") or by.ref)
+        team, order = TeamName(fields["team"]), OrderId(fields["order"])
+        return Registration(order, fields["kit"], team, requester, by.proof)
 
     def _registered(self, registration: Registration) -> PortalResponse:
         try:
+            for name in _FIELDS:  # as the service checks the body
+                check_label(name, getattr(registration, name))
             self.permit(registration.team)
             registered = register(self.platform, registration)
         except AccessError:

@@ -69,7 +69,7 @@ def published_template(platform: Platform, name: str) -> TemplateSource:
     raise NotFoundError(
         f"template '{name}' is neither a file nor in the published pack",
         hint="templates: "
-        f"{', '.join(f'{kit} ({own})' for own, kit in templates.items()) or 'none'}",
+        f"{', '.join(f'{folder} ({title})' for title, folder in templates.items()) or 'none'}",
     )
 
 

@@ -12,9 +12,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded.catalog.reading import read_entities, source_of
 from orderkit.adapters.embedded.catalog.store import CatalogStore
@@ -23,9 +21,6 @@ from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.ports.catalog import Location
 from orderkit.ports.forge import Forge
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
 
 INTERVAL_S = 30.0
 """Between two readings of everything; pushes are read at once."""
@@ -39,7 +34,7 @@ class CatalogRegistration:
 
     location: Location
     entities: tuple[Manifest, ...]
-    is_known: bool
+    known: bool
 
 
 class EmbeddedCatalog:
@@ -58,12 +53,6 @@ class EmbeddedCatalog:
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="catalog", daemon=True)
         self._thread.start()
-
-    def app(self, *, token: str) -> Starlette:
-        """Return Backstage's catalog API over this catalog; `token` is the bearer's."""
-        from orderkit.adapters.embedded.catalog.http import catalog_app  # lazy: web server
-
-        return catalog_app(self, token=token)
 
     def close(self) -> None:
         """Stop reading and close the file. Safe to call twice."""
@@ -87,9 +76,9 @@ class EmbeddedCatalog:
             InvalidInputError: No file of the forge, or no good entity in it.
         """
         entities = tuple(read_entities(self._forge, target))
-        registered = [location for location in self._store.locations() if location.target == target]
-        location = registered[0] if registered else Location("", target)
-        return CatalogRegistration(location, entities, bool(registered))
+        known = [location for location in self._store.locations() if location.target == target]
+        location = known[0] if known else Location("", target)
+        return CatalogRegistration(location, entities, bool(known))
 
     def register(self, target: str) -> CatalogRegistration:
         """
@@ -125,10 +114,10 @@ class EmbeddedCatalog:
     def entity(self, ref: str) -> Manifest | None:
         return self._store.entity(ref)
 
-    def refresh(self, selects: Callable[[Location], bool] = lambda _: True) -> None:
+    def refresh(self, wanted: Callable[[Location], bool] = lambda _: True) -> None:
         """Read locations now. What cannot be read keeps its last good entities."""
         for location in self._store.locations():
-            if self._closing or not selects(location):
+            if self._closing or not wanted(location):
                 continue
             try:
                 entities = read_entities(self._forge, location.target)
@@ -140,9 +129,9 @@ class EmbeddedCatalog:
 
     def refresh_entity(self, ref: str) -> None:
         """Read the location of one entity again, soon."""
-        entity = self.entity(ref)
-        if entity is not None:
-            target = entity["metadata"]["annotations"]["backstage.io/managed-by-location"]
+        found = self.entity(ref)
+        if found is not None:
+            target = found["metadata"]["annotations"]["backstage.io/managed-by-location"]
             self.notify(source_of(target[len("url:") :], base_url=self._forge.base_url).repo)
 
     def _follow(self) -> None:
@@ -150,7 +139,7 @@ class EmbeddedCatalog:
         pushed: set[RepoId] | None = None
         while not self._closing:
             try:
-                self.refresh(partial(self._is_in, repositories=pushed))
+                self.refresh(lambda location, wanted=pushed: self._is_in(location, wanted))  # type: ignore[misc]  # mypy has no type for a bound default
             except Exception:
                 logger.exception("catalog: reading the locations failed")
             with self._wake:
@@ -158,10 +147,10 @@ class EmbeddedCatalog:
                     self._wake.wait(timeout=self._interval_s)
                 pushed, self._pushed = self._pushed or None, set()
 
-    def _is_in(self, location: Location, repositories: set[RepoId] | None) -> bool:
-        if repositories is None:
+    def _is_in(self, location: Location, repos: set[RepoId] | None) -> bool:
+        if repos is None:
             return True
         try:
-            return source_of(location.target, base_url=self._forge.base_url).repo in repositories
+            return source_of(location.target, base_url=self._forge.base_url).repo in repos
         except InvalidInputError:
             return False

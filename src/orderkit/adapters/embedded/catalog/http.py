@@ -21,7 +21,7 @@ import base64
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -29,6 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from orderkit.adapters.embedded.catalog.catalog import EmbeddedCatalog
 from orderkit.core.errors import (
     AccessError,
     InvalidInputError,
@@ -38,10 +39,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.secrets import redact
-
-if TYPE_CHECKING:
-    from orderkit.adapters.embedded.catalog.catalog import EmbeddedCatalog
-    from orderkit.ports.catalog import Location
+from orderkit.ports.catalog import Location
 
 _BODY_MAX_BYTES = 100_000
 _PAGE = 20
@@ -61,8 +59,8 @@ def catalog_app(catalog: EmbeddedCatalog, *, token: str) -> Starlette:
 
     def guarded(handler: Handler) -> Handler:
         async def answer(request: Request) -> Response:
-            authorization = request.headers.get("authorization", "")
-            if not secrets.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
+            sent = request.headers.get("authorization", "")
+            if not secrets.compare_digest(sent.encode(), f"Bearer {token}".encode()):
                 return _error(401, "AuthenticationError", "Missing or wrong credentials")
             try:
                 return await handler(request)
@@ -109,73 +107,61 @@ class _Api:
         if type_ != "url" or not isinstance(target, str):
             raise InvalidInputError("type", type_, "is not 'url', or target is no text")
         if request.query_params.get("dryRun") == "true":
-            preview = await run_in_threadpool(self._catalog.look, target)
-            location = {"id": preview.location.id or "dry-run", "type": "url", "target": target}
-            dry_run = {
-                "location": location,
-                "exists": preview.is_known,
-                "entities": list(preview.entities),
-            }
-            return JSONResponse(dry_run, status_code=201)
-        registration = await run_in_threadpool(self._catalog.register, target)
-        if registration.is_known:
+            seen = await run_in_threadpool(self._catalog.look, target)
+            location = {"id": seen.location.id or "dry-run", "type": "url", "target": target}
+            found = {"location": location, "exists": seen.known, "entities": list(seen.entities)}
+            return JSONResponse(found, status_code=201)
+        done = await run_in_threadpool(self._catalog.register, target)
+        if done.known:
             return _error(409, "ConflictError", f"Location url:{target} already exists")
         return JSONResponse(
-            {"location": _location(registration.location), "entities": list(registration.entities)},
+            {"location": _location(done.location), "entities": list(done.entities)},
             status_code=201,
         )
 
     async def list_locations(self, _request: Request) -> Response:
-        locations = await run_in_threadpool(self._catalog.locations)
-        return JSONResponse([{"data": _location(location)} for location in locations])
+        found = await run_in_threadpool(self._catalog.locations)
+        return JSONResponse([{"data": _location(location)} for location in found])
 
     async def get_location(self, request: Request) -> Response:
-        locations = await run_in_threadpool(self._catalog.locations)
-        for location in locations:
+        found = await run_in_threadpool(self._catalog.locations)
+        for location in found:
             if location.id == request.path_params["id"]:
                 return JSONResponse(_location(location))
         return _error(404, "NotFoundError", "No such location")
 
     async def delete_location(self, request: Request) -> Response:
-        is_removed = await run_in_threadpool(self._catalog.unregister, request.path_params["id"])
-        return (
-            Response(status_code=204) if is_removed else _error(404, "NotFoundError", "No location")
-        )
+        done = await run_in_threadpool(self._catalog.unregister, request.path_params["id"])
+        return Response(status_code=204) if done else _error(404, "NotFoundError", "No location")
 
     async def list_entities(self, request: Request) -> Response:
-        entities = await run_in_threadpool(self._matching, request.query_params.getlist("filter"))
+        found = await run_in_threadpool(self._matching, request.query_params.getlist("filter"))
         start = _whole(request, "offset", 0)
-        limit = _whole(request, "limit", len(entities))
-        return JSONResponse(entities[start : start + limit])
+        limit = _whole(request, "limit", len(found))
+        return JSONResponse(found[start : start + limit])
 
     async def query_entities(self, request: Request) -> Response:
         filters, start = request.query_params.getlist("filter"), _whole(request, "offset", 0)
         if "cursor" in request.query_params:
             filters, start = _read_cursor(request.query_params["cursor"])
-        entities = await run_in_threadpool(self._matching, filters)
+        found = await run_in_threadpool(self._matching, filters)
         end = start + _whole(request, "limit", _PAGE)
         page: dict[str, Any] = {}
-        if end < len(entities):
+        if end < len(found):
             page["nextCursor"] = _cursor(filters, end)
-        return JSONResponse(
-            {"items": entities[start:end], "totalItems": len(entities), "pageInfo": page}
-        )
+        return JSONResponse({"items": found[start:end], "totalItems": len(found), "pageInfo": page})
 
     async def get_entity(self, request: Request) -> Response:
         path = request.path_params
         ref = f"{path['kind']}:{path['namespace']}/{path['name']}"
-        entity = await run_in_threadpool(self._catalog.entity, ref)
-        if entity is None:
+        found = await run_in_threadpool(self._catalog.entity, ref)
+        if found is None:
             return _error(404, "NotFoundError", f"No entity named '{ref}'")
-        return JSONResponse(entity)
+        return JSONResponse(found)
 
     async def delete_entity(self, request: Request) -> Response:
-        is_removed = await run_in_threadpool(
-            self._catalog.remove_entity, request.path_params["uid"]
-        )
-        return (
-            Response(status_code=204) if is_removed else _error(404, "NotFoundError", "No entity")
-        )
+        done = await run_in_threadpool(self._catalog.remove_entity, request.path_params["uid"])
+        return Response(status_code=204) if done else _error(404, "NotFoundError", "No entity")
 
     async def refresh(self, request: Request) -> Response:
         ref = (await _body(request)).get("entityRef")
@@ -195,11 +181,11 @@ class _Api:
 
 def _conditions(text: str) -> dict[str, set[str | None]]:
     """Read one filter: several values of one key are alternatives."""
-    conditions: dict[str, set[str | None]] = {}
-    for term in text.split(","):
-        key, equals, value = term.strip().partition("=")
-        conditions.setdefault(key.lower(), set()).add(value.lower() if equals else None)
-    return conditions
+    found: dict[str, set[str | None]] = {}
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        found.setdefault(key.lower(), set()).add(value.lower() if equals else None)
+    return found
 
 
 def _matches(entity: Manifest, alternatives: list[dict[str, set[str | None]]]) -> bool:
@@ -208,8 +194,8 @@ def _matches(entity: Manifest, alternatives: list[dict[str, set[str | None]]]) -
         terms.setdefault(key.lower(), set()).add(value.lower())
     return any(
         all(
-            key in terms and (None in values or terms[key] & values)
-            for key, values in conditions.items()
+            key in terms and (None in wanted or terms[key] & wanted)
+            for key, wanted in conditions.items()
         )
         for conditions in alternatives
     )
@@ -259,12 +245,12 @@ async def _body(request: Request) -> dict[str, Any]:
         if len(data) > _BODY_MAX_BYTES:
             raise InvalidInputError("body", len(data), "bytes are too many")
     try:
-        body = json.loads(data)
+        found = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("body", "", "is no JSON") from error
-    if not isinstance(body, dict):
-        raise InvalidInputError("body", body, "is no map")
-    return body
+    if not isinstance(found, dict):
+        raise InvalidInputError("body", found, "is no map")
+    return found
 
 
 def _error(status: int, name: str, message: str) -> Response:

@@ -36,11 +36,6 @@ class Checks:
         with self._lock:
             self._until[pull_id] = self._clock() + self.delay_s
 
-    def end(self, pull_id: int) -> None:
-        """End the check now."""
-        with self._lock:
-            self._until.pop(pull_id, None)
-
     def running(self, pull_id: int) -> bool:
         """Say whether the check is still going on."""
         with self._lock:

@@ -7,7 +7,7 @@ process ends is lost, with a line in the log: whoever is notified has to look by
 (Gitea sends what waited when it starts again, and does not repeat a failed attempt either.)
 Only loopback addresses are called, redirects are not followed, proxies are not used.
 
-Called by ``api.events`` with finished requests.
+Called by ``api.webhookevents`` with finished requests.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from orderkit.adapters.embedded.forge.hooks import Hook
+from orderkit.adapters.embedded.forge.webhooks import Webhook
 from orderkit.core.errors import shorten
 
 if TYPE_CHECKING:
@@ -37,11 +37,8 @@ QUEUE_MAX = 1000
 WORKERS = 2
 _ENDING_S = 0.5
 _EVENT_OF_TYPE = {
-    "pull_request_assign": "pull_request",
-    "pull_request_label": "pull_request",
     "pull_request_sync": "pull_request",
     "pull_request_comment": "issue_comment",
-    "issue_label": "issues",
 }
 
 
@@ -54,39 +51,20 @@ class Delivery:
     body: bytes
 
 
-def prepared(hook: Hook, event_type: str, payload: str) -> Delivery:
+def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
     """Return the request that tells a webhook of an event, signed if the webhook has a secret."""
-    settings = hook.settings
-    text = payload.encode()
-    if settings.content_type == "form":
-        body, content_type = urlencode({"payload": payload}).encode(), "x-www-form-urlencoded"
-    else:
-        body, content_type = text, "json"
-    headers = {"Content-Type": f"application/{content_type}", "User-Agent": "Go-http-client/1.1"}
-    headers |= _headers(hook, event_type, text)
-    if settings.authorization:
-        headers["Authorization"] = settings.authorization
-    return Delivery(settings.url, headers, body)
-
-
-def _headers(hook: Hook, event_type: str, text: bytes) -> dict[str, str]:
-    event = _EVENT_OF_TYPE.get(event_type, event_type)
-    identity, secret = str(uuid.uuid4()), hook.settings.secret.encode()
-    sha1 = hmac.new(secret, text, hashlib.sha1).hexdigest() if secret else ""
-    sha256 = hmac.new(secret, text, hashlib.sha256).hexdigest() if secret else ""
-    target = "repository" if hook.repo_id else "organization"
-    found = {"X-Hub-Signature": f"sha1={sha1}", "X-Hub-Signature-256": f"sha256={sha256}"}
-    for brand in ("Gitea", "Gogs", "GitHub"):
-        found |= {
-            f"X-{brand}-Delivery": identity,
-            f"X-{brand}-Event": event,
-            f"X-{brand}-Event-Type": event_type,
-        }
-    for brand in ("Gitea", "Gogs"):
-        found[f"X-{brand}-Signature"] = sha256
-    for brand in ("Gitea", "GitHub"):
-        found[f"X-{brand}-Hook-Installation-Target-Type"] = target
-    return found
+    body, secret = payload.encode(), hook.settings.secret.encode()
+    signature = hmac.new(secret, body, hashlib.sha256).hexdigest() if secret else ""
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Go-http-client/1.1",
+        "X-Gitea-Delivery": str(uuid.uuid4()),
+        "X-Gitea-Event": _EVENT_OF_TYPE.get(event_type, event_type),
+        "X-Gitea-Event-Type": event_type,
+        "X-Gitea-Signature": signature,
+        "X-Gitea-Hook-Installation-Target-Type": "repository" if hook.repo_id else "organization",
+    }
+    return Delivery(hook.settings.url, headers, body)
 
 
 def allowed(url: str) -> bool:

@@ -1,5 +1,7 @@
 """
-The embedded forge as one object: its state folder, its accounts, its app.
+The embedded forge as one object: its state folder, its stores, its app.
+
+This is the only module that knows all parts; it gives each what it needs.
 
 Called by ``orderkit up``, which binds a port, tells the forge its address and serves its
 app, and by tests.
@@ -7,47 +9,56 @@ app, and by tests.
 
 from __future__ import annotations
 
-import logging
-import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
-from orderkit.adapters.embedded.forge import gitread
-from orderkit.adapters.embedded.forge.accounts import Account, Accounts
-from orderkit.adapters.embedded.forge.api import events, merging
-from orderkit.adapters.embedded.forge.api.access import Right
-from orderkit.adapters.embedded.forge.api.app import forge_app
-from orderkit.adapters.embedded.forge.api.payloads import NOTHING, Move
-from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
-from orderkit.adapters.embedded.forge.automerges import AutoMerges
-from orderkit.adapters.embedded.forge.behaviour import DEFAULT, behaviour_named
+from orderkit.adapters.embedded.forge.accounts import Accounts
+from orderkit.adapters.embedded.forge.api.access import Access
+from orderkit.adapters.embedded.forge.api.branchroutes import BranchRoutes
+from orderkit.adapters.embedded.forge.api.branchrules import BranchRules
+from orderkit.adapters.embedded.forge.api.branchupdates import BranchUpdates, PushListener
+from orderkit.adapters.embedded.forge.api.calls import RootUrl
+from orderkit.adapters.embedded.forge.api.contentroutes import ContentRoutes
+from orderkit.adapters.embedded.forge.api.gitroutes import GitRoutes
+from orderkit.adapters.embedded.forge.api.issueroutes import IssueRoutes
+from orderkit.adapters.embedded.forge.api.merging import Merging
+from orderkit.adapters.embedded.forge.api.organisationroutes import OrganisationRoutes
+from orderkit.adapters.embedded.forge.api.protectionroutes import ProtectionRoutes
+from orderkit.adapters.embedded.forge.api.pullroutes import PullRoutes
+from orderkit.adapters.embedded.forge.api.repositoryroutes import RepositoryRoutes
+from orderkit.adapters.embedded.forge.api.routes import API, Dispatcher, unknown_address
+from orderkit.adapters.embedded.forge.api.shapes import Shapes
+from orderkit.adapters.embedded.forge.api.smarthttp import SmartHttp
+from orderkit.adapters.embedded.forge.api.statusroutes import StatusRoutes
+from orderkit.adapters.embedded.forge.api.userroutes import UserRoutes
+from orderkit.adapters.embedded.forge.api.webhookevents import WebhookEvents
+from orderkit.adapters.embedded.forge.api.webhookroutes import WebhookRoutes
 from orderkit.adapters.embedded.forge.checks import DELAY_S, Checks
-from orderkit.adapters.embedded.forge.comments import Comments
 from orderkit.adapters.embedded.forge.deliveries import Deliveries
-from orderkit.adapters.embedded.forge.hooks import Hooks
+from orderkit.adapters.embedded.forge.gitprogram import GitProgram, find_git
 from orderkit.adapters.embedded.forge.issues import Issues
-from orderkit.adapters.embedded.forge.labels import Labels
-from orderkit.adapters.embedded.forge.landings import Landings
 from orderkit.adapters.embedded.forge.locks import FolderLock
-from orderkit.adapters.embedded.forge.mergesettings import MergeSettings
+from orderkit.adapters.embedded.forge.pages.history import HistoryPages
+from orderkit.adapters.embedded.forge.pages.overview import OverviewPages
+from orderkit.adapters.embedded.forge.pages.pulls import PullPages
+from orderkit.adapters.embedded.forge.pages.refusals import refuse_with_page
+from orderkit.adapters.embedded.forge.pages.tree import TreePages
 from orderkit.adapters.embedded.forge.protections import Protections
-from orderkit.adapters.embedded.forge.pullgit import Pull
-from orderkit.adapters.embedded.forge.pulls import Pulls
-from orderkit.adapters.embedded.forge.registry import Registry, RepoRow
-from orderkit.adapters.embedded.forge.renames import Renames
+from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
+from orderkit.adapters.embedded.forge.repositories import Repositories
 from orderkit.adapters.embedded.forge.statuses import Statuses
 from orderkit.adapters.embedded.forge.store import Store
-from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.adapters.embedded.forge.teams import Teams
+from orderkit.adapters.embedded.forge.webhooks import Webhooks
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import RepoId
 
-log = logging.getLogger(__name__)
-
-PushListener = Callable[[RepoId, str, CommitSha | None], None]
-"""Called with repository, branch and new head (None: the branch was deleted)."""
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class EmbeddedForge:
@@ -58,56 +69,102 @@ class EmbeddedForge:
     `set_base_url` is called, links in answers begin with ``http://127.0.0.1``.
     """
 
-    def __init__(
-        self, root: Path, *, behaviour: str = DEFAULT, check_delay_s: float = DELAY_S
-    ) -> None:
+    def __init__(self, root: Path, *, check_delay_s: float = DELAY_S) -> None:
         """
         Open or create the forge in `root`.
 
         Args:
-            behaviour: Whose answers are given where releases differ: a name of `BEHAVIOURS`.
-                It may change from one start to the next.
+            root: Its state folder.
             check_delay_s: How long a pull request is being checked after a push (``checks``).
 
         Raises:
-            InvalidInputError: No such behaviour.
             FolderInUseError: Another process has it open.
             NewerStateError: A later release wrote the state.
             OrderkitError: There is no git program.
         """
         self.root = root
-        self.behaviour = behaviour_named(behaviour)
-        self.version = self.behaviour.version
-        self.git = _find_git()
-        self.base_url = "http://127.0.0.1"
-        self._listeners: list[PushListener] = []
-        self._closing = threading.Lock()
+        program = find_git()
         self.repos_root.mkdir(parents=True, exist_ok=True)
+        self._root_url = RootUrl()
+        self._closing = threading.Lock()
         with ExitStack() as undo:
             self._lock = FolderLock(root)
             undo.callback(self._lock.release)
             self._store = Store(root / "forge.sqlite")
             undo.callback(self._store.close)
-            self.accounts = Accounts(self._store)
-            self.registry = Registry(self._store, self.repos_root)
-            self.issues = Issues(self._store)
-            self.labels = Labels(self._store, self.issues)
-            self.comments = Comments(self._store)
-            self.hooks = Hooks(self._store)
-            self.deliveries = Deliveries()
-            self.merge_settings = MergeSettings(self._store)
-            self.pulls = Pulls(self._store, self.issues, Checks(check_delay_s))
-            self.auto_merges = AutoMerges(self._store)
-            self.statuses = Statuses(self._store)
-            self.protections = Protections(self._store)
-            self.landings = Landings(self._store, self.issues, self.pulls)
-            self.renames = Renames(self._store, self.accounts, self.registry)
-            self.renames.repair()
-            self.registry.repair()
-            for repo in self.registry.all():
-                self.landings.repair(repo)
+            self._open_stores(check_delay_s)
+            self.repositories.repair()
+            for repo in self.repositories.all():
+                self.merge_journal.repair(repo)
             undo.pop_all()
-        self.app: Starlette = forge_app(self)
+        self._git = GitProgram(program, self._lock.fd)
+        self.app = self._app()
+
+    def _open_stores(self, check_delay_s: float) -> None:
+        store = self._store
+        self.teams = Teams(store)
+        self.accounts = Accounts(store, self.teams)
+        self.repositories = Repositories(store, self.repos_root)
+        self.issues = Issues(store)
+        self.pulls = Pulls(store, self.issues, Checks(check_delay_s))
+        self.merge_journal = MergeJournal(self.pulls)
+        self.statuses = Statuses(store)
+        self.protections = Protections(store)
+        self.webhooks = Webhooks(store)
+        self.deliveries = Deliveries()
+
+    def _app(self) -> Starlette:
+        """Return the ASGI app."""
+        accounts, repositories, pulls = self.accounts, self.repositories, self.pulls
+        self._access = access = Access(accounts, self.teams, repositories)
+        shapes = Shapes(self._root_url, accounts, self.issues, pulls)
+        events = WebhookEvents(self.webhooks, self.deliveries, shapes)
+        self._updates = updates = BranchUpdates(pulls, events)
+        rules = BranchRules(access, self.protections, self.statuses)
+        merging = Merging(accounts, pulls, self.merge_journal, rules, updates)
+        contents = ContentRoutes(access, repositories, rules, updates, shapes)
+        pull_routes = PullRoutes(
+            access, self.issues, pulls, self.merge_journal, merging, events, shapes
+        )
+        smart_http = SmartHttp(access, repositories, updates, rules, self._git)
+        endpoints = (
+            UserRoutes(access, accounts, shapes),
+            OrganisationRoutes(access, accounts, self.teams, repositories, shapes),
+            RepositoryRoutes(access, repositories, self.teams, shapes, contents.make_first_commit),
+            contents,
+            GitRoutes(access, shapes),
+            BranchRoutes(access, rules, updates, shapes),
+            pull_routes,
+            IssueRoutes(access, self.issues, pull_routes, events, shapes),
+            WebhookRoutes(access, self.webhooks),
+            ProtectionRoutes(access, accounts, self.teams, self.protections, pulls),
+            StatusRoutes(access, self.statuses, shapes),
+        )
+        app = Starlette(routes=list(self._routes(endpoints, smart_http)))
+        app.router.redirect_slashes = False
+        return app
+
+    def _routes(self, endpoints: Sequence[object], smart_http: SmartHttp) -> Iterator[BaseRoute]:
+        """Yield all routes in the order in which they are tried."""
+        dispatcher = Dispatcher(self._access, self._root_url)
+        for api in endpoints:
+            yield from dispatcher.routes_of(api)
+        for method in _METHODS:
+            yield dispatcher.route(method, f"{API}/{{rest:path}}", "", unknown_address)
+        yield from smart_http.routes()
+        pages = (
+            OverviewPages(self._access, self.accounts, self.repositories),
+            TreePages(self._access),
+            HistoryPages(self._access, self.statuses, self._git),
+            PullPages(
+                self._access, self.accounts, self.issues, self.pulls, self.statuses, self._git
+            ),
+        )
+        for page in pages:
+            yield from dispatcher.routes_of(page, refuse_with_page)
+        for method in _METHODS:
+            path = "/{rest:path}"
+            yield dispatcher.route(method, path, "", unknown_address, refuse_with_page)
 
     @property
     def repos_root(self) -> Path:
@@ -115,13 +172,13 @@ class EmbeddedForge:
         return self.root / "repos"
 
     @property
-    def lock_fd(self) -> int:
-        """The descriptor that git processes inherit, so that the folder stays locked."""
-        return self._lock.fd
+    def base_url(self) -> str:
+        """The address that links in answers begin with (Gitea's ROOT_URL)."""
+        return self._root_url.text
 
     def set_base_url(self, url: str) -> None:
-        """Set the address that links in answers begin with (Gitea's ROOT_URL)."""
-        self.base_url = url.rstrip("/")
+        """Set that address."""
+        self._root_url.text = url.rstrip("/")
 
     def ensure_user(self, name: str, password: str, *, admin: bool = False) -> None:
         """
@@ -141,15 +198,15 @@ class EmbeddedForge:
             InvalidInputError: No scope, or an unknown one.
             ConflictError: Another token has this secret.
         """
-        found = self.accounts.find(user)
-        if found is None or found.is_org:
+        account = self.accounts.find_user(user)
+        if account is None:
             raise NotFoundError(f"no user {user}")
-        self.accounts.ensure_token(found, name, token_value, tuple(scopes))
+        self.accounts.ensure_token(account, name, token_value, tuple(scopes))
 
     def repository_path(self, repo: RepoId) -> Path | None:
         """Return the folder of a repository, or None if it does not exist."""
-        found = self.registry.find(repo.owner, repo.name)
-        return found.path if found else None
+        repository = self.repositories.find(repo.owner, repo.name)
+        return repository.path if repository else None
 
     def on_push(self, listener: PushListener) -> None:
         """
@@ -158,70 +215,7 @@ class EmbeddedForge:
         It runs in the thread that serves the request, after the branch moved and before the
         answer; it should only note that there is work. Its exceptions are logged.
         """
-        self._listeners.append(listener)
-
-    def pushed(
-        self,
-        repo: RepoId,
-        branch: str,
-        commit: CommitSha | None,
-        *,
-        by: Account | None,
-        before: str = "",
-    ) -> None:
-        """
-        Let pull requests follow a branch; tell listeners and webhooks that it moved.
-
-        Called by the endpoints that move one, after it moved.
-
-        Args:
-            by: Who moved it; None: webhooks are not told.
-            before: Where it was; empty for a new branch.
-        """
-        row = self.registry.find(repo.owner, repo.name)
-        follow = self.pulls.branch_moved if commit else self.pulls.branch_deleted
-        concerned = follow(row, branch) if row is not None else []
-        if row is not None and commit and by is not None:
-            concerned += self._detected(row, branch, before, by=by)
-        for listener in tuple(self._listeners):
-            try:
-                listener(repo, branch, commit)
-            except Exception:
-                log.exception("a push listener failed for %s", repo)
-        if row is not None and commit and self.behaviour.scheduled_merge_starts_check:
-            merging.land_scheduled(self, row)
-        if by is not None:
-            self.reference_moved(repo, gitread.HEADS + branch, before, commit or "", by=by)
-            for pull in concerned:
-                self._pull_followed(repo, pull, by=by)
-
-    def _detected(self, row: RepoRow, branch: str, before: str, *, by: Account) -> list[Pull]:
-        if not self.merge_settings.of(row.id)["autodetect_manual_merge"]:
-            return []
-        return self.landings.detect(row, branch, before, by=by.id)
-
-    def _pull_followed(self, repo: RepoId, pull: Pull, *, by: Account) -> None:
-        row = self.registry.find(repo.owner, repo.name)
-        if row is not None:
-            action = "closed" if pull.closed else "synchronized"
-            kind = "pull_request" if pull.closed else "pull_request_sync"
-            events.pull_changed(
-                self,
-                row,
-                lambda: pull_shape(self, row, pull, Right.ADMIN),
-                action,
-                by=by,
-                event_type=kind,
-            )
-
-    def reference_moved(
-        self, repo: RepoId, ref: str, before: str, after: str, *, by: Account
-    ) -> None:
-        """Tell webhooks that a branch or tag moved; an empty id means that it is not there."""
-        row = self.registry.find(repo.owner, repo.name)
-        if row is not None:
-            move = Move(row, ref, before or NOTHING, after or NOTHING)
-            events.reference_moved(self, move, by=by)
+        self._updates.listeners.append(listener)
 
     def close(self) -> None:
         """Close files and let another process open the folder. Idempotent."""
@@ -229,10 +223,3 @@ class EmbeddedForge:
         with self._closing:
             self._store.close()
             self._lock.release()
-
-
-def _find_git() -> str:
-    found = shutil.which("git")
-    if found is None:
-        raise OrderkitError("there is no git program", hint="install git (apt install git)")
-    return found

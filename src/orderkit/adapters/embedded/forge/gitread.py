@@ -150,20 +150,13 @@ def children(repo: pygit2.Repository, tree_id: str, folder: str) -> list[Entry]:
     return [entry_of(prefix, item) for item in tree]
 
 
-def walk_tree(repo: pygit2.Repository, tree_id: str) -> Iterator[Entry]:
-    """Yield every entry below a tree, folders before what is in them."""
-    tree = repo[tree_id]
-    if isinstance(tree, pygit2.Tree):
-        yield from (entry_of(prefix, item) for prefix, item in walk_items(tree, recursive=True))
-
-
 def walk_items(
     tree: pygit2.Tree, prefix: str = "", *, recursive: bool
 ) -> Iterator[tuple[str, pygit2.Object]]:
     """
     Yield what is in a tree with the prefix of its path, folders before what is in them.
 
-    To count thousands of them, of which a page is shown; `entry_of` tells of one what it is.
+    For counting thousands of them, of which a page is shown; `entry_of` describes one.
     """
     for item in tree:
         yield prefix, item
@@ -209,25 +202,36 @@ def touches(commit: pygit2.Commit, path: str) -> bool:
     return all(_id_at(parent, path) != here for parent in parents)
 
 
-def last_commits(start: pygit2.Commit, paths: Mapping[str, str]) -> dict[str, pygit2.Commit]:
+def changes(commit: pygit2.Commit) -> pygit2.Diff:
+    """Return what a commit changes against its first parent, or against nothing."""
+    if commit.parents:
+        return commit.parents[0].tree.diff_to_tree(commit.tree)
+    return commit.tree.diff_to_tree(swap=True)
+
+
+def last_commits(
+    start: pygit2.Commit, paths: Mapping[str, str], *, at_most: int | None = None
+) -> dict[str, pygit2.Commit]:
     """
     Return for each path the last commit that gave it the id it has at `start`.
 
     Args:
         start: Where to begin.
         paths: Paths with the object ids they have at `start`.
+        at_most: How many commits are looked at; a path that changed before is left out.
     """
-    found: dict[str, pygit2.Commit] = {}
-    work = [(start, dict(paths))]
-    while work:
-        commit, wanted = work.pop()
+    last: dict[str, pygit2.Commit] = {}
+    work, looked_at = [(start, dict(paths))], 0
+    while work and (at_most is None or looked_at < at_most):
+        commit, ids = work.pop()
+        looked_at += 1
         for parent in commit.parents:
-            same = {path: id_ for path, id_ in wanted.items() if _id_at(parent, path) == id_}
+            same = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
             if same:
                 work.append((parent, same))
-                wanted = {path: id_ for path, id_ in wanted.items() if path not in same}
-        found.update(dict.fromkeys(wanted, commit))
-    return found
+                ids = {path: id_ for path, id_ in ids.items() if path not in same}
+        last.update(dict.fromkeys(ids, commit))
+    return last
 
 
 def _id_at(commit: pygit2.Commit, path: str) -> str | None:
@@ -244,7 +248,7 @@ def by_short_id(repo: pygit2.Repository, prefix: str) -> pygit2.Commit | None:
     if not SHORT_ID.match(prefix):
         return None
     try:
-        found: object = repo.revparse_single(prefix)
+        found: object = repo.get(repo.expand_id(prefix))
     except (KeyError, ValueError):
         return None
     return found if isinstance(found, pygit2.Commit) else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -24,12 +24,9 @@ from pygit2.enums import FileMode
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.gittree import EditedTree
 
-OperationName = Literal["create", "update", "upload", "rename", "delete"]
-OPERATIONS = frozenset({"create", "update", "upload", "rename", "delete"})
-Problem = Literal[
-    "invalid", "stale", "no_sha", "missing", "no_branch", "exists", "race", "prefix", "outside"
-]
-"""Why a write is refused; ``behaviour`` has the status of each."""
+OperationName = Literal["create", "update", "delete"]
+Problem = Literal["invalid", "stale", "missing", "no_branch", "exists", "race", "prefix", "outside"]
+"""Why a write is refused; ``api.contents`` has the HTTP status of each."""
 
 
 class WriteError(Exception):
@@ -42,13 +39,12 @@ class WriteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileOperation:
-    """One entry of a commit. `sha` empty: no check. `from_path` empty: not moved."""
+    """One entry of a commit. `sha` empty: no check."""
 
     operation: OperationName
     path: str
     content: bytes = b""
     sha: str = ""
-    from_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +67,10 @@ class CommitRequest:
     """What to commit, where, and in whose name."""
 
     branch: str
-    new_branch: str
     message: str
     author: Person
     committer: Person
     files: Sequence[FileOperation]
-    needs_sha: bool = False
-    """An update or delete without `sha` is refused, unless the commit makes a new branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +78,9 @@ class CommitResult:
     """The new commit, and what is now at each path (None: deleted)."""
 
     commit: str
-    branch: str
     before: str
     """Where the branch was; empty if it is new."""
     entries: tuple[gitread.Entry | None, ...]
-    root: bool
 
 
 def commit_files(path: Path, request: CommitRequest) -> CommitResult:
@@ -102,24 +93,24 @@ def commit_files(path: Path, request: CommitRequest) -> CommitResult:
         WriteError: A check failed, or another writer moved the branch (``race``).
     """
     repo = gitread.open_repository(path)
-    target = request.new_branch or request.branch
-    head, seen = _base(repo, request, target)
-    operations = [_cleaned(operation) for operation in request.files]
-    strict = request.needs_sha and target == request.branch
-    editor = _TreeEditor(repo, head.tree if head else None, needs_sha=strict)
-    entries = tuple(editor.apply(operation) for operation in operations)
-    message = request.message.strip() + "\n"
+    reference = _branch_to_move(repo, request.branch)
+    head = reference.peel(pygit2.Commit) if reference is not None else None
+    editor = _TreeEditor(repo, head.tree if head else None)
+    entries = tuple(
+        editor.apply(replace(operation, path=clean_path(operation.path)))
+        for operation in request.files
+    )
     new = repo.create_commit(
         None,
         request.author.signature(),
         request.committer.signature(),
-        message,
+        request.message.strip() + "\n",
         editor.write(),
         [head.id] if head else [],
     )
-    before = str(seen.target) if seen is not None else ""
-    _move(repo, target, seen, new)
-    return CommitResult(str(new), target, before, entries, root=head is None)
+    before = str(reference.target) if reference is not None else ""
+    _move(repo, request.branch, reference, new)
+    return CommitResult(str(new), before, entries)
 
 
 def create_branch(path: Path, name: str, commit_id: str) -> None:
@@ -168,36 +159,24 @@ def move_branch(path: Path, branch: str, expected: str, new: str) -> None:
         WriteError: ``race``: it does not point to `expected` any more.
     """
     repo = gitread.open_repository(path)
-    seen = repo.references.get(gitread.HEADS + branch)
-    if seen is None or str(seen.target) != expected:
-        found = seen.target if seen is not None else "nothing"
-        raise WriteError(
-            "race",
-            f"cannot lock ref '{gitread.HEADS}{branch}': is at {found} but expected {expected}",
-        )
-    if new != expected:
-        _move(repo, branch, seen, pygit2.Oid(hex=new))
+    reference = repo.references.get(gitread.HEADS + branch)
+    if reference is None or str(reference.target) != expected:
+        raise _race(branch, reference, expected)
+    _move(repo, branch, reference, pygit2.Oid(hex=new))
 
 
-def _base(
-    repo: pygit2.Repository, request: CommitRequest, target: str
-) -> tuple[pygit2.Commit | None, pygit2.Reference | None]:
-    """Return the parent commit and the reference to move (None: to create)."""
-    reference = repo.references.get(gitread.HEADS + request.branch)
+def _branch_to_move(repo: pygit2.Repository, branch: str) -> pygit2.Reference | None:
+    """Return the branch; None if it is the first of an empty repository."""
+    reference = repo.references.get(gitread.HEADS + branch)
     if reference is None and gitread.branch_names(repo):
-        raise WriteError("no_branch", f"branch does not exist [name: {request.branch}]")
-    if not gitread.is_branch_name(target):
-        raise WriteError("invalid", f"branch name is invalid [name: {target}]")
-    head = reference.peel(pygit2.Commit) if reference is not None else None
-    if target == request.branch:
-        return head, reference
-    if repo.references.get(gitread.HEADS + target) is not None:
-        raise WriteError("exists", f"branch already exists [name: {target}]")
-    return head, None
+        raise WriteError("no_branch", f"branch does not exist [name: {branch}]")
+    if not gitread.is_branch_name(branch):
+        raise WriteError("invalid", f"branch name is invalid [name: {branch}]")
+    return reference
 
 
 def _move(
-    repo: pygit2.Repository, branch: str, seen: pygit2.Reference | None, new: pygit2.Oid
+    repo: pygit2.Repository, branch: str, reference: pygit2.Reference | None, new: pygit2.Oid
 ) -> None:
     """
     Compare and swap. The same event appears as several errors: all of them are a race.
@@ -206,26 +185,21 @@ def _move(
     """
     name = gitread.HEADS + branch
     try:
-        if seen is None:
+        if reference is None:
             repo.references.create(name, new, force=False)
         else:
-            seen.set_target(new)
+            reference.set_target(new)
     except (pygit2.GitError, ValueError, KeyError, OSError) as error:
-        expected = str(seen.target) if seen is not None else "0" * 40
-        now = repo.references.get(name)
-        raise WriteError(
-            "race",
-            f"cannot lock ref '{name}': is at {now.target if now else 'nothing'}"
-            f" but expected {expected}",
-        ) from error
+        expected = str(reference.target) if reference is not None else "0" * 40
+        raise _race(branch, repo.references.get(name), expected) from error
     if not Path(repo.path, "HEAD").exists():
         raise WriteError("race", f"cannot lock ref '{name}': the repository is gone")
 
 
-def _cleaned(operation: FileOperation) -> FileOperation:
-    path = clean_path(operation.path)
-    from_path = clean_path(operation.from_path) if operation.from_path else path
-    return FileOperation(operation.operation, path, operation.content, operation.sha, from_path)
+def _race(branch: str, reference: pygit2.Reference | None, expected: str) -> WriteError:
+    target = reference.target if reference is not None else "nothing"
+    name = gitread.HEADS + branch
+    return WriteError("race", f"cannot lock ref '{name}': is at {target} but expected {expected}")
 
 
 def clean_path(path: str) -> str:
@@ -241,36 +215,30 @@ def clean_path(path: str) -> str:
     if cleaned.startswith("/") or parts[0] == "..":
         raise WriteError("outside", f"'{path}' is outside repository")
     if cleaned == "." or "\0" in path or any(part.lower() == ".git" for part in parts):
-        raise WriteError("invalid", f"path contains a malformed path component [path: {path}]")
+        raise _malformed(path)
     return cleaned
 
 
 class _TreeEditor:
     """Checks against the tree that was read, changes applied in order to a copy of it."""
 
-    def __init__(
-        self, repo: pygit2.Repository, tree: pygit2.Tree | None, *, needs_sha: bool
-    ) -> None:
-        self._repo = repo
-        self._base = tree
-        self._needs_sha = needs_sha
+    def __init__(self, repo: pygit2.Repository, tree: pygit2.Tree | None) -> None:
+        self._repo, self._base = repo, tree
         self._edited = EditedTree(repo, tree)
 
     def apply(self, operation: FileOperation) -> gitread.Entry | None:
         """Check and apply one operation; return what is at the path afterwards."""
-        old = self._at(operation.from_path)
-        match operation.operation:
-            case "create":
-                self._refuse_existing(operation.path)
-            case "update" | "rename" | "delete":
-                self._check_seen(operation, old)
+        old = self._at(operation.path)
+        if operation.operation == "create":
+            if self._edited.has_file(operation.path):
+                text = f"repository file already exists [path: {operation.path}]"
+                raise WriteError("invalid", text)
+        else:
+            _check_expected(operation, old)
         if operation.operation == "delete":
             self._edited.remove(operation.path)
             return None
-        self._check_way(operation)
-        if operation.from_path != operation.path:
-            self._refuse_existing(operation.path)
-            self._edited.remove(operation.from_path)
+        self._check_folders(operation.path)
         return self._put(operation, old)
 
     def write(self) -> pygit2.Oid:
@@ -280,56 +248,44 @@ class _TreeEditor:
     def _at(self, path: str) -> gitread.Entry | None:
         return gitread.entry_at(self._base, path) if self._base is not None else None
 
-    def _refuse_existing(self, path: str) -> None:
-        if self._edited.has_file(path):
-            raise WriteError("invalid", f"repository file already exists [path: {path}]")
-
-    def _check_seen(self, operation: FileOperation, old: gitread.Entry | None) -> None:
-        where = operation.from_path
-        if old is None:
-            raise WriteError("missing", f"object does not exist [id: , rel_path: {where}]")
-        if old.type == "dir":
-            raise WriteError(
-                "invalid",
-                f"a directory exists where you're trying to create a file [path: {where}]",
-            )
-        if operation.sha and operation.sha != old.id:
-            raise WriteError(
-                "stale", f"sha does not match [given: {operation.sha}, expected: {old.id}]"
-            )
-        if not operation.sha and self._needs_sha and operation.operation != "rename":
-            raise WriteError("no_sha", "a SHA or commit ID must be provided to change a file")
-
-    def _check_way(self, operation: FileOperation) -> None:
-        parts = operation.path.split("/")
+    def _check_folders(self, path: str) -> None:
+        parts = path.split("/")
         for count in range(1, len(parts) + 1):
-            way = "/".join(parts[:count])
-            found = self._at(way)
-            if found is None:
+            folder = "/".join(parts[:count])
+            entry, is_path = self._at(folder), count == len(parts)
+            if entry is None:
                 return
-            last = count == len(parts)
-            if last and found.type == "dir":
-                what = "a directory exists where you're trying to create a file"
-            elif found.type == "symlink":
-                what = "a symbolic link exists where you're trying to create a subdirectory"
-            elif not last and found.type != "dir":
-                what = "a file exists where you're trying to create a subdirectory"
+            if is_path and entry.type == "dir":
+                problem = "a directory exists where you're trying to create a file"
+            elif entry.type == "symlink":
+                problem = "a symbolic link exists where you're trying to create a subdirectory"
+            elif not is_path and entry.type != "dir":
+                problem = "a file exists where you're trying to create a subdirectory"
             else:
                 continue
-            raise WriteError("invalid", f"{what} [path: {way}]")
+            raise WriteError("invalid", f"{problem} [path: {folder}]")
 
     def _put(self, operation: FileOperation, old: gitread.Entry | None) -> gitread.Entry:
         executable = old is not None and old.mode == FileMode.BLOB_EXECUTABLE
         mode = FileMode.BLOB_EXECUTABLE if executable else FileMode.BLOB
-        if operation.operation == "rename" and old is not None:
-            blob = pygit2.Oid(hex=old.id)
-        else:
-            blob = self._repo.create_blob(operation.content)
+        blob = self._repo.create_blob(operation.content)
         try:
             self._edited.put(operation.path, blob, mode)
         except (pygit2.GitError, ValueError, OSError) as error:
-            raise WriteError(
-                "invalid",
-                f"path contains a malformed path component [path: {operation.path}]",
-            ) from error
+            raise _malformed(operation.path) from error
         return gitread.Entry(operation.path, int(mode), str(blob))
+
+
+def _check_expected(operation: FileOperation, old: gitread.Entry | None) -> None:
+    if old is None:
+        raise WriteError("missing", f"object does not exist [id: , rel_path: {operation.path}]")
+    if old.type == "dir":
+        text = "a directory exists where you're trying to create a file"
+        raise WriteError("invalid", f"{text} [path: {operation.path}]")
+    if operation.sha and operation.sha != old.id:
+        text = f"sha does not match [given: {operation.sha}, expected: {old.id}]"
+        raise WriteError("stale", text)
+
+
+def _malformed(path: str) -> WriteError:
+    return WriteError("invalid", f"path contains a malformed path component [path: {path}]")

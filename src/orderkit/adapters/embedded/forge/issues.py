@@ -1,21 +1,20 @@
 """
-What issues and pull requests have in common: a number, a title, a text, labels.
+Issues and what they have in common with pull requests: a number, a title, a text, comments.
 
 A pull request is an issue with branches (``pulls``). Both draw their numbers from one
-sequence per repository; a number is never given twice. Whoever is called here has been
-admitted already.
+sequence per repository; a number is never given twice. Callers check permissions.
 
-Called by ``pulls`` and by the endpoints of issues and labels.
+Called by ``pulls`` and by the endpoints of issues.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.forge.store import Store, timestamp
+from orderkit.adapters.embedded.forge.store import Store, load, timestamp
 from orderkit.core.errors import NotFoundError
+
+_COMMENTS = "SELECT c.*, i.repo_id FROM comments c JOIN issues i ON i.id = c.issue_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +35,6 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """A label of a repository; `color` is six hex digits without ``#``."""
-
-    id: int
-    repo_id: int
-    name: str
-    color: str
-    description: str
-    exclusive: bool
-    archived: bool
-
-
-@dataclass(frozen=True, slots=True)
 class NewIssue:
     """What a caller brings for an issue or pull request."""
 
@@ -56,62 +42,74 @@ class NewIssue:
     title: str
     body: str = ""
     is_pull: bool = False
-    label_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """One comment on an issue or pull request."""
+
+    id: int
+    issue_id: int
+    poster_id: int
+    body: str
+    created: str
+    updated: str
 
 
 class Issues:
-    """Issues and labels in the store."""
+    """Issues and comments in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def create(self, repo_id: int, new: NewIssue) -> Issue:
-        """Create an issue under the next number, with those of its labels that exist."""
+        """Create an issue under the next number."""
+        now = timestamp()
         with self._store.transaction():
-            number = self.take_number(repo_id)
-            now = timestamp()
             issue_id = self._store.insert(
-                "INSERT INTO issues"
-                " (repo_id, number, is_pull, poster_id, title, body, created, updated)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                repo_id,
-                number,
-                int(new.is_pull),
-                new.poster_id,
-                new.title,
-                new.body,
-                now,
-                now,
+                "issues",
+                repo_id=repo_id,
+                number=self._take_number(repo_id),
+                is_pull=new.is_pull,
+                poster_id=new.poster_id,
+                title=new.title,
+                body=new.body,
+                created=now,
+                updated=now,
             )
-            self.set_labels(issue_id, self.labels(repo_id, new.label_ids))
         return self.by_id(issue_id)
 
-    def take_number(self, repo_id: int) -> int:
+    def _take_number(self, repo_id: int) -> int:
         """Return the next number of a repository and never return it again."""
-        with self._store.transaction():
-            self._store.change(
-                "INSERT INTO numbers VALUES (?, 1)"
-                " ON CONFLICT (repo_id) DO UPDATE SET last = last + 1",
-                repo_id,
-            )
-            row = self._store.row("SELECT last FROM numbers WHERE repo_id = ?", repo_id)
-        if row is None:
-            raise RuntimeError(f"repository {repo_id} has no numbers")
+        sql = (
+            "INSERT INTO numbers VALUES (?, 1)"
+            " ON CONFLICT (repo_id) DO UPDATE SET last = last + 1 RETURNING last"
+        )
+        (row,) = self._store.rows(sql, repo_id)
         return int(row["last"])
 
     def find(self, repo_id: int, number: int) -> Issue | None:
         """Return an issue or pull request by its number, or None."""
-        row = self._store.row(
-            "SELECT * FROM issues WHERE repo_id = ? AND number = ?", repo_id, number
-        )
-        return _issue(row) if row else None
+        sql = "SELECT * FROM issues WHERE repo_id = ? AND number = ?"
+        row = self._store.row(sql, repo_id, number)
+        return load(Issue, row) if row else None
 
     def all(self, repo_id: int) -> list[Issue]:
         """Return the issues and pull requests of a repository, newest first."""
-        rows = self._store.rows(
-            "SELECT * FROM issues WHERE repo_id = ? ORDER BY number DESC", repo_id
-        )
-        return [_issue(row) for row in rows]
+        sql = "SELECT * FROM issues WHERE repo_id = ? ORDER BY number DESC"
+        return [load(Issue, row) for row in self._store.rows(sql, repo_id)]
+
+    def by_id(self, issue_id: int) -> Issue:
+        """
+        Return an issue.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        row = self._store.row("SELECT * FROM issues WHERE id = ?", issue_id)
+        if row is None:
+            raise NotFoundError(f"no issue {issue_id}")
+        return load(Issue, row)
 
     def edit(
         self,
@@ -128,81 +126,50 @@ class Issues:
             NotFoundError: It was deleted meanwhile.
         """
         now = timestamp()
-        moment = None if closed is None else (issue.closed or now) if closed else ""
-        self._store.change(
-            "UPDATE issues SET title = coalesce(?, title), body = coalesce(?, body),"
-            " version = version + ?, closed = coalesce(?, closed), updated = ? WHERE id = ?",
-            title,
-            body,
-            int(body is not None),
-            moment,
-            now,
+        self._store.update(
+            "issues",
             issue.id,
+            title=title,
+            body=body,
+            version=None if body is None else issue.version + 1,
+            closed=None if closed is None else (issue.closed or now) if closed else "",
+            updated=now,
         )
         return self.by_id(issue.id)
 
     def touch(self, issue_id: int) -> None:
-        """Say that something about the issue changed now."""
-        self._store.change("UPDATE issues SET updated = ? WHERE id = ?", timestamp(), issue_id)
+        """Note that something about the issue changed now."""
+        self._store.update("issues", issue_id, updated=timestamp())
 
-    def labels(self, repo_id: int, ids: Iterable[int] | None = None) -> list[Label]:
-        """Return the labels of a repository, or those of `ids` that it has, by name."""
-        rows = self._store.rows("SELECT * FROM labels WHERE repo_id = ? ORDER BY name, id", repo_id)
-        wanted = None if ids is None else set(ids)
-        return [_label(row) for row in rows if wanted is None or row["id"] in wanted]
+    # Comments
 
-    def labels_on(self, issue_id: int) -> list[Label]:
-        """Return the labels of an issue, by name."""
-        rows = self._store.rows(
-            "SELECT l.* FROM labels l JOIN issue_labels i ON i.label_id = l.id"
-            " WHERE i.issue_id = ? ORDER BY l.name, l.id",
-            issue_id,
+    def add_comment(self, issue: Issue, poster_id: int, body: str) -> Comment:
+        """Add a comment."""
+        now = timestamp()
+        comment_id = self._store.insert(
+            "comments",
+            issue_id=issue.id,
+            poster_id=poster_id,
+            body=body,
+            created=now,
+            updated=now,
         )
-        return [_label(row) for row in rows]
+        return Comment(comment_id, issue.id, poster_id, body, now, now)
 
-    def set_labels(self, issue_id: int, labels: Iterable[Label]) -> None:
-        """Replace the labels of an issue."""
-        with self._store.transaction():
-            self._store.change("DELETE FROM issue_labels WHERE issue_id = ?", issue_id)
-            for label in labels:
-                self._store.insert("INSERT INTO issue_labels VALUES (?, ?)", issue_id, label.id)
+    def find_comment(self, repo_id: int, comment_id: int) -> Comment | None:
+        """Return a comment of a repository, or None."""
+        row = self._store.row(f"{_COMMENTS} WHERE i.repo_id = ? AND c.id = ?", repo_id, comment_id)
+        return load(Comment, row) if row else None
 
-    def by_id(self, issue_id: int) -> Issue:
-        """
-        Return an issue.
+    def comments(self, issue_id: int) -> list[Comment]:
+        """Return the comments of an issue, oldest first."""
+        rows = self._store.rows(f"{_COMMENTS} WHERE c.issue_id = ? ORDER BY c.id", issue_id)
+        return [load(Comment, row) for row in rows]
 
-        Raises:
-            NotFoundError: There is none.
-        """
-        row = self._store.row("SELECT * FROM issues WHERE id = ?", issue_id)
-        if row is None:
-            raise NotFoundError(f"no issue {issue_id}")
-        return _issue(row)
+    def edit_comment(self, comment: Comment, body: str) -> None:
+        """Replace the text of a comment."""
+        self._store.update("comments", comment.id, body=body, updated=timestamp())
 
-
-def _issue(row: sqlite3.Row) -> Issue:
-    return Issue(
-        id=row["id"],
-        repo_id=row["repo_id"],
-        number=row["number"],
-        is_pull=bool(row["is_pull"]),
-        poster_id=row["poster_id"],
-        title=row["title"],
-        body=row["body"],
-        version=row["version"],
-        created=row["created"],
-        updated=row["updated"],
-        closed=row["closed"],
-    )
-
-
-def _label(row: sqlite3.Row) -> Label:
-    return Label(
-        id=row["id"],
-        repo_id=row["repo_id"],
-        name=row["name"],
-        color=row["color"],
-        description=row["description"],
-        exclusive=bool(row["exclusive"]),
-        archived=bool(row["archived"]),
-    )
+    def delete_comment(self, comment: Comment) -> None:
+        """Remove a comment."""
+        self._store.change("DELETE FROM comments WHERE id = ?", comment.id)

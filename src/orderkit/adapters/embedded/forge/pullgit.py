@@ -4,7 +4,7 @@ What git says of a pull request: its commits now, and whether they can be merged
 ``refs/pull/<number>/head`` keeps the last head of a pull request when its branch is gone.
 Nothing here is stored elsewhere, so nothing can disagree with the repository.
 
-Called by ``pulls``, ``landings``, ``merging`` and the endpoints.
+Called by ``pulls``, ``pulls``, ``api.merging``, the endpoints and the pages.
 """
 
 from __future__ import annotations
@@ -22,17 +22,21 @@ _DRAFT = ("wip:", "[wip]")
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
-    """A merge that happened or is about to: which commit, by whom, when."""
+class MergeRecord:
+    """A merge that happened or is about to: which commit, by whose account, when."""
 
     commit: str
     by: int
     at: str
 
+    def as_dict(self) -> dict[str, str | int]:
+        """Return it as it is stored."""
+        return {"commit": self.commit, "by": self.by, "at": self.at}
+
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """A pull request. `landing` is a merge in progress, `merged` one that is done."""
+    """A pull request; `merge_in_progress` is noted before the base branch moves."""
 
     id: int
     repo_id: int
@@ -43,8 +47,8 @@ class Pull:
     head: str
     base: str
     merge_base: str
-    landing: Landed | None
-    merged: Landed | None
+    merge_in_progress: MergeRecord | None
+    merged: MergeRecord | None
 
     @property
     def open(self) -> bool:
@@ -117,6 +121,6 @@ def keep_head(path: Path, pull: Pull, commit: str) -> None:
     """Point the pull request's own reference to a commit."""
     git = gitread.open_repository(path)
     name = PULL_REF.format(pull.number)
-    seen = git.references.get(name)
-    if seen is None or str(seen.target) != commit:
+    reference = git.references.get(name)
+    if reference is None or str(reference.target) != commit:
         git.references.create(name, commit, force=True)

@@ -1,10 +1,13 @@
 """
 Pull requests as the store keeps them: an issue with a head and a base branch.
 
-What git can say is asked of git each time (``pullgit``); a merge in progress and its end
-are ``landings``. Branches that move, vanish or get another name are followed here.
+What git can say is asked of git each time (``pullgit``). Pull requests follow branches that move
+or vanish. A merge is noted before the base branch moves, and finished after: a process killed in
+between leaves a note that the branch itself judges. The base contains the commit, so the pull
+request is merged; it does not, so the merge never happened.
 
-Called by ``landings``, ``merging`` and the endpoints. It does not ask who may do what.
+Called by ``api.merging``, ``api.branchupdates``, the endpoints and ``EmbeddedForge``. It does not
+ask who may do what.
 """
 
 from __future__ import annotations
@@ -16,29 +19,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from orderkit.adapters.embedded.forge import pullgit
+from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
 from orderkit.adapters.embedded.forge.checks import Checks
 from orderkit.adapters.embedded.forge.issues import Issues, NewIssue
-from orderkit.adapters.embedded.forge.pullgit import Landed, Pull
-from orderkit.adapters.embedded.forge.registry import RepoRow
-from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.pullgit import MergeRecord, Pull
+from orderkit.adapters.embedded.forge.repositories import Repository
+from orderkit.adapters.embedded.forge.store import Store, load
 from orderkit.core.errors import ConflictError
 
 _SELECT = (
-    "SELECT p.*, i.number, i.closed, i.title, i.poster_id FROM pulls p"
+    "SELECT p.*, i.id, i.number, i.closed, i.title, i.poster_id FROM pulls p"
     " JOIN issues i ON i.id = p.issue_id"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PullFilter:
-    """What a list of pull requests is narrowed to; empty means any."""
-
-    state: str = ""
-    base: str = ""
-    poster_id: int = 0
-    label_ids: tuple[int, ...] = ()
-    oldest_first: bool = False
 
 
 class Pulls:
@@ -55,7 +47,7 @@ class Pulls:
         with self._locks_lock:
             return self._locks.setdefault(repo_id, threading.RLock())
 
-    def create(self, repo: RepoRow, new: NewIssue, *, head: str, base: str) -> Pull:
+    def create(self, repo: Repository, new: NewIssue, *, head: str, base: str) -> Pull:
         """
         Open a pull request.
 
@@ -67,22 +59,18 @@ class Pulls:
             with self._store.transaction():
                 issue = self._issues.create(repo.id, new)
                 self._store.insert(
-                    "INSERT INTO pulls (issue_id, repo_id, head, base) VALUES (?, ?, ?, ?)",
-                    issue.id,
-                    repo.id,
-                    head,
-                    base,
+                    "pulls", issue_id=issue.id, repo_id=repo.id, head=head, base=base
                 )
             pull = self.by_id(issue.id)
             pullgit.remember_head(repo.path, pull)
         return pull
 
-    def _refuse_second(self, repo: RepoRow, head: str, base: str) -> None:
-        found = self.open_between(repo.id, head=head, base=base)
-        if found is not None:
+    def _refuse_second(self, repo: Repository, head: str, base: str) -> None:
+        other = self.open_between(repo.id, head=head, base=base)
+        if other is not None:
             raise ConflictError(
                 "pull request already exists for these targets"
-                f" [id: {found.id}, issue_id: {found.number}, head_repo_id: {repo.id},"
+                f" [id: {other.id}, issue_id: {other.number}, head_repo_id: {repo.id},"
                 f" base_repo_id: {repo.id}, head_branch: {head}, base_branch: {base}]"
             )
 
@@ -91,48 +79,33 @@ class Pulls:
         Return a pull request by the id of its issue.
 
         Raises:
-            RuntimeError: There is none.
+            ValueError: There is none.
         """
-        row = self._store.row(f"{_SELECT} WHERE p.issue_id = ?", pull_id)
-        if row is None:
-            raise RuntimeError(f"pull request {pull_id} vanished")
-        return _pull(row)
+        (pull,) = self._select("p.issue_id = ?", pull_id)
+        return pull
 
     def find(self, repo_id: int, number: int) -> Pull | None:
         """Return a pull request by its number, or None."""
-        row = self._store.row(f"{_SELECT} WHERE p.repo_id = ? AND i.number = ?", repo_id, number)
-        return _pull(row) if row else None
+        return next(iter(self._select("p.repo_id = ? AND i.number = ?", repo_id, number)), None)
 
     def open_between(self, repo_id: int, *, head: str, base: str) -> Pull | None:
         """Return the open pull request from `head` to `base`, or None."""
-        found = [pull for pull in self._between(repo_id, head, base) if pull.open]
-        return found[0] if found else None
+        return next((p for p in self._between(repo_id, head, base) if p.open), None)
 
     def first_between(self, repo_id: int, *, head: str, base: str) -> Pull | None:
         """Return the oldest pull request from `head` to `base`, whatever its state, or None."""
-        found = self._between(repo_id, head, base)
-        return found[0] if found else None
+        return next(iter(self._between(repo_id, head, base)), None)
 
     def _between(self, repo_id: int, head: str, base: str) -> list[Pull]:
-        sql = f"{_SELECT} WHERE p.repo_id = ? AND p.head = ? AND p.base = ? ORDER BY i.number"
-        return [_pull(row) for row in self._store.rows(sql, repo_id, head, base)]
+        return self._select("p.repo_id = ? AND p.head = ? AND p.base = ?", repo_id, head, base)
 
-    def index(self, repo_id: int, wanted: PullFilter) -> list[Pull]:
-        """Return pull requests, newest first unless wanted otherwise."""
-        rows = self._store.rows(f"{_SELECT} WHERE p.repo_id = ? ORDER BY i.number DESC", repo_id)
-        found = [
-            pull
-            for pull in map(_pull, rows)
-            if _matches(pull, wanted) and self._has_labels(pull, wanted.label_ids)
-        ]
-        return found[::-1] if wanted.oldest_first else found
+    def listed(self, repo_id: int, *, state: str = "all", base: str = "") -> list[Pull]:
+        """Return pull requests, newest first; `state` is ``open``, ``closed`` or anything else."""
+        states = {"open": (False,), "closed": (True,)}.get(state, (False, True))
+        pulls = self._select("p.repo_id = ?", repo_id)
+        return [p for p in pulls[::-1] if p.closed in states and base in ("", p.base)]
 
-    def _has_labels(self, pull: Pull, label_ids: tuple[int, ...]) -> bool:
-        if not label_ids:
-            return True
-        return set(label_ids) <= {label.id for label in self._issues.labels_on(pull.id)}
-
-    def retarget(self, repo: RepoRow, pull: Pull, base: str) -> Pull:
+    def retarget(self, repo: Repository, pull: Pull, base: str) -> Pull:
         """
         Give a pull request another base branch.
 
@@ -141,16 +114,14 @@ class Pulls:
         """
         with self.lock(repo.id):
             self._refuse_second(repo, pull.head, base)
-            self._store.change("UPDATE pulls SET base = ? WHERE issue_id = ?", base, pull.id)
+            self._update(pull, base=base)
         self.checks.start(pull.id)
         return self.by_id(pull.id)
 
-    def set_closed(self, repo: RepoRow, pull: Pull, *, closed: bool) -> Pull:
-        """Close or reopen; what was known of the merge base is kept."""
-        issue = self._issues.find(repo.id, pull.number)
+    def set_closed(self, repo: Repository, pull: Pull, *, closed: bool) -> Pull:
+        """Close or reopen; the merge base known until now is kept."""
         with self._store.transaction():
-            if issue is not None:
-                self._issues.edit(issue, closed=closed)
+            self._issues.edit(self._issues.by_id(pull.id), closed=closed)
             self.note_merge_base(pull, pullgit.merge_base(repo.path, pull))
         if not closed:
             pullgit.remember_head(repo.path, pull)
@@ -159,12 +130,11 @@ class Pulls:
 
     def note_merge_base(self, pull: Pull, merge_base: str) -> None:
         """Keep the merge base: when a branch is gone it can no longer be computed."""
-        sql = "UPDATE pulls SET merge_base = ? WHERE issue_id = ?"
-        self._store.change(sql, merge_base, pull.id)
+        self._update(pull, merge_base=merge_base)
 
     # What happens to branches
 
-    def branch_moved(self, repo: RepoRow, branch: str) -> list[Pull]:
+    def branch_moved(self, repo: Repository, branch: str) -> list[Pull]:
         """
         Note the new head of open pull requests, and check again all that it concerns.
 
@@ -175,17 +145,12 @@ class Pulls:
             pullgit.remember_head(repo.path, pull)
             self._issues.touch(pull.id)
             self.checks.start(pull.id)
-        self.check_base(repo, branch)
+        self.check_matching(repo, lambda base: base == branch)
         return moved
 
-    def check_base(self, repo: RepoRow, branch: str) -> None:
-        """Check again every open pull request that goes to the branch."""
-        for pull in self._open_with(repo.id, "base", branch):
-            self.checks.start(pull.id)
-
-    def check_matching(self, repo: RepoRow, matches: Callable[[str], bool]) -> None:
-        """Check again what goes to a branch that `matches`, as after a change of its rule."""
-        for pull in self.index(repo.id, PullFilter(state="open")):
+    def check_matching(self, repo: Repository, matches: Callable[[str], bool]) -> None:
+        """Check again every open pull request whose base branch `matches`."""
+        for pull in self.listed(repo.id, state="open"):
             if matches(pull.base):
                 self.checks.start(pull.id)
 
@@ -193,7 +158,7 @@ class Pulls:
         """Say whether an open pull request comes from the branch."""
         return bool(self._open_with(repo_id, "head", branch))
 
-    def branch_deleted(self, repo: RepoRow, branch: str) -> list[Pull]:
+    def branch_deleted(self, repo: Repository, branch: str) -> list[Pull]:
         """
         Close what came from the branch; point what went to it at the default branch.
 
@@ -203,59 +168,98 @@ class Pulls:
         for pull in gone:
             self.set_closed(repo, pull, closed=True)
         for pull in self._open_with(repo.id, "base", branch):
-            taken = self.open_between(repo.id, head=pull.head, base=repo.default_branch)
-            if taken is None and pull.head != repo.default_branch != branch:
+            other = self.open_between(repo.id, head=pull.head, base=repo.default_branch)
+            if other is None and pull.head != repo.default_branch != branch:
                 self.retarget(repo, pull, repo.default_branch)
         return [self.by_id(pull.id) for pull in gone]
 
-    def branch_renamed(self, repo_id: int, old: str, new: str) -> None:
-        """Let unmerged pull requests follow a branch to its new name."""
-        with self._store.transaction():
-            for column in ("head", "base"):
-                self._store.change(
-                    f"UPDATE pulls SET {column} = ?"  # noqa: S608  one of two column names
-                    f" WHERE repo_id = ? AND {column} = ? AND merge_commit = ''",
-                    new,
-                    repo_id,
-                    old,
-                )
-
-    def catch_up(self, repo: RepoRow) -> None:
+    def catch_up(self, repo: Repository) -> None:
         """Do for open pull requests what a killed process could not do after a branch moved."""
-        heads = pullgit.branches(repo.path)
-        for pull in self.index(repo.id, PullFilter(state="open")):
-            if pull.head not in heads:
+        branches = pullgit.branches(repo.path)
+        for pull in self.listed(repo.id, state="open"):
+            if pull.head not in branches:
                 self.branch_deleted(repo, pull.head)
-            elif pull.base not in heads:
+            elif pull.base not in branches:
                 self.branch_deleted(repo, pull.base)
             pullgit.remember_head(repo.path, pull)
 
+    # Merges
+
+    def note_merge_in_progress(self, pull: Pull, record: MergeRecord | None) -> None:
+        """Keep a merge that is about to happen; None: none is."""
+        self._update(pull, landing="" if record is None else json.dumps(record.as_dict()))
+
+    def note_merged(self, pull: Pull, record: MergeRecord) -> Pull:
+        """Make a pull request merged and closed, both or nothing."""
+        with self._store.transaction():
+            self._update(
+                pull,
+                landing="",
+                merge_commit=record.commit,
+                merged=record.at,
+                merger_id=record.by,
+            )
+            self._issues.edit(self._issues.by_id(pull.id), closed=True)
+        return self.by_id(pull.id)
+
+    def _update(self, pull: Pull, **values: object) -> None:
+        self._store.update("pulls", pull.id, **values)
+
     def _open_with(self, repo_id: int, column: Literal["head", "base"], branch: str) -> list[Pull]:
-        sql = f"{_SELECT} WHERE p.repo_id = ? AND p.{column} = ? AND i.closed = ''"
-        return [_pull(row) for row in self._store.rows(sql, repo_id, branch)]
+        return self._select(f"p.repo_id = ? AND p.{column} = ? AND i.closed = ''", repo_id, branch)
+
+    def _select(self, condition: str, *values: object) -> list[Pull]:
+        rows = self._store.rows(f"{_SELECT} WHERE {condition} ORDER BY i.number", *values)
+        return [_pull(row) for row in rows]
 
 
-def _matches(pull: Pull, wanted: PullFilter) -> bool:
-    return (
-        (wanted.state not in ("open", "closed") or pull.closed == (wanted.state == "closed"))
-        and wanted.base in ("", pull.base)
-        and wanted.poster_id in (0, pull.poster_id)
-    )
+@dataclass(frozen=True, slots=True)
+class MergeJournal:
+    """Merges in progress: `repair` judges all at start, `settle` one when it is read."""
+
+    pulls: Pulls
+
+    def begin(self, repo: Repository, pull: Pull, record: MergeRecord) -> None:
+        """Note what the base branch is about to point to. Hold the repository's lock."""
+        self.pulls.note_merge_base(pull, pullgit.merge_base(repo.path, pull))
+        self.pulls.note_merge_in_progress(pull, record)
+
+    def abandon(self, pull: Pull) -> None:
+        """Forget a merge: the base branch did not move."""
+        self.pulls.note_merge_in_progress(pull, None)
+
+    def settle(self, repo: Repository, pull: Pull) -> Pull:
+        """Finish or forget an interrupted merge, unless one is going on right now."""
+        if pull.merge_in_progress is None:
+            return pull
+        lock = self.pulls.lock(repo.id)
+        if not lock.acquire(blocking=False):
+            return pull
+        try:
+            return self._judge(repo, self.pulls.by_id(pull.id))
+        finally:
+            lock.release()
+
+    def _judge(self, repo: Repository, pull: Pull) -> Pull:
+        record = pull.merge_in_progress
+        if record is None or pull.merged:
+            return pull
+        git = gitread.open_repository(repo.path)
+        base = gitread.branch_commit(git, pull.base)
+        if base is not None and gitmerge.is_ancestor(git, record.commit, str(base.id)):
+            return self.pulls.note_merged(pull, record)
+        self.abandon(pull)
+        return self.pulls.by_id(pull.id)
+
+    def repair(self, repo: Repository) -> None:
+        """Finish what a killed process left in the middle. Call at start."""
+        for pull in self.pulls.listed(repo.id):
+            self._judge(repo, pull)
+        self.pulls.catch_up(repo)
 
 
 def _pull(row: sqlite3.Row) -> Pull:
-    landing = json.loads(row["landing"]) if row["landing"] else None
-    merged = row["merge_commit"]
-    return Pull(
-        id=row["issue_id"],
-        repo_id=row["repo_id"],
-        number=row["number"],
-        title=row["title"],
-        poster_id=row["poster_id"],
-        closed=bool(row["closed"]),
-        head=row["head"],
-        base=row["base"],
-        merge_base=row["merge_base"],
-        landing=Landed(landing["commit"], landing["by"], landing["at"]) if landing else None,
-        merged=Landed(merged, row["merger_id"], row["merged"]) if merged else None,
-    )
+    in_progress = MergeRecord(**json.loads(row["landing"])) if row["landing"] else None
+    commit = row["merge_commit"]
+    merged = MergeRecord(commit, row["merger_id"], row["merged"]) if commit else None
+    return load(Pull, row, merge_in_progress=in_progress, merged=merged)

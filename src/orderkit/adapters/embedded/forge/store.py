@@ -13,18 +13,51 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orderkit.adapters.embedded.forge.schema import MIGRATIONS
 from orderkit.core.errors import OrderkitError
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 SCHEMA_VERSION = len(MIGRATIONS)
+_INSERT = "INSERT INTO {} ({}) VALUES ({})"
+_UPDATE = "UPDATE {} SET {} WHERE {} = ?"
+_KEYS = {"pulls": "issue_id"}
+"""Tables whose key is not called ``id``."""
+_Value = TypeVar("_Value", bound="DataclassInstance")
 
 
 def timestamp() -> str:
     """Return the present time as rows keep it and the API shows it."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def load(kind: type[_Value], row: sqlite3.Row, **others: Any) -> _Value:
+    """
+    Make a value from the columns that have the names of its fields; 0 and 1 become booleans.
+
+    Args:
+        kind: The class of the value.
+        row: The row.
+        others: Fields that are no columns.
+    """
+    columns = {
+        name: bool(row[name]) if is_flag else row[name]
+        for name, is_flag in _columns(kind)
+        if name not in others
+    }
+    return kind(**columns, **others)
+
+
+@cache
+def _columns(kind: type[DataclassInstance]) -> tuple[tuple[str, bool], ...]:
+    return tuple((field.name, field.type == "bool") for field in fields(kind))
 
 
 class NewerStateError(OrderkitError):
@@ -67,15 +100,25 @@ class Store:
         found = self.rows(sql, *values)
         return found[0] if found else None
 
-    def insert(self, sql: str, *values: object) -> int:
+    def insert(self, table: str, **values: object) -> int:
         """
-        Run one INSERT and return the new row's id.
+        Add a row and return its id; columns that are not named get their defaults.
 
         Raises:
             sqlite3.IntegrityError: A unique value exists already.
         """
+        sql = _INSERT.format(table, ", ".join(values), ", ".join("?" * len(values)))
         with self._lock:
-            return int(self._db.execute(sql, values).lastrowid or 0)
+            return int(self._db.execute(sql, tuple(values.values())).lastrowid or 0)
+
+    def update(self, table: str, row_id: int, **values: object) -> None:
+        """Change the named columns of a row; those that are None stay as they are."""
+        changed = {name: value for name, value in values.items() if value is not None}
+        if changed:
+            columns = ", ".join(f"{name} = ?" for name in changed)
+            self.change(
+                _UPDATE.format(table, columns, _KEYS.get(table, "id")), *changed.values(), row_id
+            )
 
     def change(self, sql: str, *values: object) -> int:
         """Run one UPDATE or DELETE and return how many rows it touched."""

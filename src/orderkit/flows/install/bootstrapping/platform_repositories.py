@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.names import BlobSha, RepoId
+from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
@@ -30,13 +30,6 @@ _LEDGER_README = """# Ledger
 Who may order (`teams/`), what is ordered (`apps/<team>/`), what ended (`data/`).
 Written by Orderkit, delivered by Argo CD, read by everybody.
 """
-
-
-def blob_sha(data: bytes) -> BlobSha:
-    """Return git's id of a file's bytes."""
-    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
-    digest.update(data)
-    return BlobSha(digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)

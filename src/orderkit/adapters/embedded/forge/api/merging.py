@@ -1,227 +1,163 @@
 """
 Merge a pull request: Gitea's refusals in Gitea's order, then the base branch moves once.
 
-The commits are built first, then the landing is noted, then the base branch is moved by
-compare-and-swap, then the pull request is closed (``landings`` tells what a kill in between
+The commit is written first, then the merge is noted, then the base branch is moved by
+compare-and-swap, then the pull request is closed (``pulls`` says what a kill in between
 leaves). After a merge was tried and refused by git, Gitea checks every pull request of the
 base branch anew, so the next try is told to come back later; so it is here.
 
-Called by ``api.merges`` and, for scheduled merges, by ``api.statuses`` and ``EmbeddedForge``.
+Called by ``api.pulls``.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, pullgit
-from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api import events, guarding
-from orderkit.adapters.embedded.forge.api.access import Right
+from orderkit.adapters.embedded.forge.accounts import Account, Accounts
+from orderkit.adapters.embedded.forge.api.branchrules import BranchRules
+from orderkit.adapters.embedded.forge.api.branchupdates import BranchUpdates
 from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
-from orderkit.adapters.embedded.forge.automerges import AutoMerge
-from orderkit.adapters.embedded.forge.gitmerge import Landing, MergeError
+from orderkit.adapters.embedded.forge.api.shapes import MERGE_STYLES
+from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, MergeError
 from orderkit.adapters.embedded.forge.gitwrite import Person
-from orderkit.adapters.embedded.forge.mergesettings import STYLES
-from orderkit.adapters.embedded.forge.pullgit import Landed, Pull, Tips
-from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.adapters.embedded.forge.pullgit import MergeRecord, Pull, Tips
+from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
+from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.store import timestamp
-from orderkit.core.names import CommitSha
-
-if TYPE_CHECKING:
-    from orderkit.adapters.embedded.forge.forge import EmbeddedForge
-
-log = logging.getLogger(__name__)
 
 LATER = "Please try again later"
 """Gitea's words for a check going on, a conflict and a pull request without commits."""
+_TRAILER = re.compile(r"[A-Z][A-Za-z0-9-]*:")
 
 
 @dataclass(frozen=True, slots=True)
-class MergeOrder:
-    """How to merge. `message` is the whole commit message; `head` empty: whatever it is."""
+class MergeRequest:
+    """How to merge. Empty title: Gitea's own; `head` empty: whatever it is."""
 
+    doer: Account
     style: str
-    message: str
+    title: str = ""
+    text: str = ""
     head: str = ""
     delete_branch: bool = False
     force: bool = False
 
 
-def refuse_unmergeable(forge: EmbeddedForge, repo: RepoRow, pull: Pull) -> None:
-    """
-    Refuse what cannot be merged now.
-
-    Raises:
-        ApiError: 404 closed; 405 merged, in work, being checked, conflicting or without commits.
-    """
-    if pull.merged:
-        raise ApiError(405, forge.behaviour.merged_again_says)
-    if pull.closed:
-        raise ApiError(404)
-    if pull.draft:
-        raise ApiError(405, "Work in progress PRs cannot be merged")
-    state = pullgit.state(repo.path, pull, forge.pulls.checks)
-    if state not in ("mergeable", "empty"):
-        raise ApiError(405, LATER)
-
-
-def refuse_style(forge: EmbeddedForge, repo: RepoRow, style: str) -> None:
-    """
-    Refuse a merge style that the repository does not allow.
-
-    Raises:
-        ApiError: 405.
-    """
-    if not forge.merge_settings.of(repo.id)[STYLES[style]]:
-        raise ApiError(405, f"{style} is not allowed an allowed merge style for this repository")
-
-
-def land(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: MergeOrder) -> None:
-    """
-    Merge, tell the listeners, and delete the head branch if wanted and possible.
-
-    Raises:
-        ApiError: 405 as above; 409 another head, a conflict, a race; 500 no fast-forward.
-    """
-    with forge.pulls.lock(repo.id):
-        pull = forge.landings.settle(repo, forge.pulls.by_id(pull.id))
-        refuse_unmergeable(forge, repo, pull)
-        if not guarding.may_merge(forge, repo, doer, pull.base):
-            raise ApiError(405, "User not allowed to merge PR")
-        tips = pullgit.tips(repo.path, pull)
-        guarding.refuse_unready(forge, repo, pull, tips, guarding.Wish(doer, order.force))
-        refuse_style(forge, repo, order.style)
-        try:
-            commit = _move_base(_Merge(forge, repo, pull, doer, order), tips)
-        except ApiError:
-            forge.pulls.check_base(repo, pull.base)
-            raise
-    if commit == tips.base:
-        return
-    forge.pushed(repo.repo, pull.base, CommitSha(commit), by=doer, before=tips.base)
-    events.pull_changed(
-        forge,
-        repo,
-        lambda: pull_shape(forge, repo, forge.pulls.by_id(pull.id), Right.ADMIN),
-        "closed",
-        by=doer,
-    )
-    if order.delete_branch:
-        delete_head(forge, repo, pull, doer)
-
-
 @dataclass(frozen=True, slots=True)
-class _Merge:
-    """What is merged where by whom and how."""
+class Merging:
+    """Merges pull requests."""
 
-    forge: EmbeddedForge
-    repo: RepoRow
-    pull: Pull
-    doer: Account
-    order: MergeOrder
+    accounts: Accounts
+    pulls: Pulls
+    journal: MergeJournal
+    rules: BranchRules
+    updates: BranchUpdates
 
-    def landing(self, tips: Tips) -> Landing:
-        """Name the committer, and the author: of squashed work the one who asked for it."""
-        committer = Person(self.doer.name, self.doer.email, datetime.now(UTC))
-        author = committer
-        if self.order.style == "squash":
-            poster = self.forge.accounts.by_id(self.pull.poster_id)
-            author = Person(poster.name, poster.email, committer.when)
-        return Landing(tips.base, tips.head, self.order.message, author, committer)
+    def refuse_unmergeable(self, repo: Repository, pull: Pull, request: MergeRequest) -> None:
+        """
+        Refuse what cannot be merged now, or not by this person.
 
+        Raises:
+            ApiError: 404 closed; 405 merged, not allowed, a draft, being checked, conflicting or
+                without commits.
+        """
+        if pull.merged:
+            raise ApiError(405, "The PR is already merged")
+        if pull.closed:
+            raise ApiError(404)
+        if not self.rules.may_merge(repo, request.doer, pull.base):
+            raise ApiError(405, "User not allowed to merge PR")
+        if pull.draft:
+            raise ApiError(405, "Work in progress PRs cannot be merged")
+        if pullgit.state(repo.path, pull, self.pulls.checks) not in ("mergeable", "empty"):
+            raise ApiError(405, LATER)
 
-def _move_base(merge: _Merge, tips: Tips) -> str:
-    """Return where the base branch is now: where it was, if nothing was left to rebase."""
-    repo, pull = merge.repo, merge.pull
-    if merge.order.head not in ("", tips.head):
-        raise ApiError(409, "head out of date")
-    git = gitread.open_repository(repo.path)
-    style = cast("gitmerge.Style", merge.order.style)  # the route admits only these
-    try:
-        commit = gitmerge.build(git, style, merge.landing(tips))
-    except MergeError as error:
-        raise _refusal(error) from error
-    if commit == tips.base:
+    def merge(self, repo: Repository, pull: Pull, request: MergeRequest) -> None:
+        """
+        Merge, tell the listeners, and delete the head branch if asked to and possible.
+
+        Raises:
+            ApiError: 405 as above; 409 another head, a conflict, a race.
+        """
+        with self.pulls.lock(repo.id):
+            pull = self.journal.settle(repo, self.pulls.by_id(pull.id))
+            self.refuse_unmergeable(repo, pull, request)
+            tips = pullgit.tips(repo.path, pull)
+            self.rules.refuse_unready(repo, pull, tips, request.doer, force=request.force)
+            if request.style not in MERGE_STYLES:
+                text = "is not allowed an allowed merge style for this repository"
+                raise ApiError(405, f"{request.style} {text}")
+            try:
+                commit = self._move_base(repo, pull, request, tips)
+            except ApiError:
+                self.pulls.check_matching(repo, lambda base: base == pull.base)
+                raise
+        doer = request.doer
+        self.updates.branch_moved(repo, pull.base, commit, by=doer, before=tips.base)
+        self.updates.events.pull_changed(repo, pull.id, "closed", by=doer)
+        if request.delete_branch:
+            self._delete_head(repo, pull, doer)
+
+    def _move_base(self, repo: Repository, pull: Pull, request: MergeRequest, tips: Tips) -> str:
+        if request.head not in ("", tips.head):
+            raise ApiError(409, "head out of date")
+        git = gitread.open_repository(repo.path)
+        merge = self._merge_commit(pull, request, tips)
+        try:
+            commit = gitmerge.write_merge(git, merge, squash=request.style == "squash")
+        except MergeError as error:
+            raise ApiError(409, str(error)) from error
+        record = MergeRecord(commit, request.doer.id, timestamp())
+        pullgit.keep_head(repo.path, pull, tips.head)
+        self.journal.begin(repo, pull, record)
+        try:
+            gitwrite.move_branch(repo.path, pull.base, tips.base, commit)
+        except gitwrite.WriteError as error:
+            self.journal.abandon(pull)
+            raise ApiError(409, "merge push out of date") from error
+        self.pulls.note_merged(pull, record)
         return commit
-    landings = merge.forge.landings
-    landed = Landed(commit, merge.doer.id, timestamp())
-    pullgit.keep_head(repo.path, pull, tips.head)
-    landings.begin(repo, pull, landed)
-    try:
-        gitwrite.move_branch(repo.path, pull.base, tips.base, commit)
-    except gitwrite.WriteError as error:
-        landings.abandon(pull)
-        raise ApiError(409, "merge push out of date") from error
-    landings.finish(repo, pull, landed)
-    return commit
+
+    def _merge_commit(self, pull: Pull, request: MergeRequest, tips: Tips) -> MergeCommit:
+        """Name the committer, and the author: of squashed work the one who asked for it."""
+        squash = request.style == "squash"
+        poster = self.accounts.by_id(pull.poster_id) if squash else request.doer
+        committer = Person(request.doer.name, request.doer.email, datetime.now(UTC))
+        author = Person(poster.name, poster.email, committer.when)
+        message = request.title or _default_title(pull, request.style)
+        if request.text:
+            message += f"\n\n{request.text}"
+        if poster.id != request.doer.id:
+            message = _with_coauthor(message, f"{poster.name} <{poster.email}>")
+        return MergeCommit(tips.base, tips.head, message, author, committer)
+
+    def _delete_head(self, repo: Repository, pull: Pull, doer: Account) -> None:
+        """Delete the head branch of a merged pull request unless something still needs it."""
+        head = pullgit.last_head(repo.path, pull)
+        if pull.head == repo.default_branch or self.rules.rule(repo, pull.head):
+            return
+        if self.pulls.is_head_of_open(repo.id, pull.head):
+            return
+        try:
+            deleted = gitwrite.delete_branch(repo.path, pull.head, expected=head)
+        except gitwrite.WriteError:
+            return  # it has new commits: Gitea keeps it too
+        if deleted:
+            self.updates.branch_moved(repo, pull.head, "", by=doer, before=head)
 
 
-def _refusal(error: MergeError) -> ApiError:
-    if error.kind == "diverged":
-        return ApiError(500, f"Merge DivergingFastForwardOnly Error: {error}")
-    body: Mapping[str, object] = {
-        "Style": error.style,
-        **({"CommitSHA": error.commit} if error.commit else {}),
-        "StdOut": "" if error.kind == "unrelated" else "CONFLICT (content): Merge conflict\n",
-        "StdErr": f"fatal: {error}\n",
-        "Err": {},
-    }
-    return ApiError(409, str(error), body=body)
+def _default_title(pull: Pull, style: str) -> str:
+    if style == "squash":
+        return f"{pull.title} (#{pull.number})"
+    return f"Merge pull request '{pull.title}' (#{pull.number}) from {pull.head} into {pull.base}"
 
 
-def delete_head(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account) -> None:
-    """Delete the head branch of a merged pull request unless something still needs it."""
-    head = pullgit.last_head(repo.path, pull)
-    if pull.head == repo.default_branch or guarding.rule_for(forge, repo, pull.head):
-        return
-    if forge.pulls.is_head_of_open(repo.id, pull.head):
-        return
-    try:
-        deleted = gitwrite.delete_branch(repo.path, pull.head, expected=head)
-    except gitwrite.WriteError:
-        return  # it has new commits: Gitea keeps it too
-    if deleted:
-        forge.pushed(repo.repo, pull.head, None, by=doer, before=head)
-
-
-def schedule(
-    forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: MergeOrder
-) -> None:
-    """
-    Keep a merge until the required checks pass; Gitea 1.26 looks at once whether they do.
-
-    Raises:
-        ConflictError: One is kept already.
-    """
-    forge.auto_merges.add(
-        AutoMerge(pull.id, doer.id, order.style, order.message, order.delete_branch)
-    )
-    if forge.behaviour.scheduled_merge_starts_check:
-        _land_ordered(forge, repo, pull.id)
-
-
-def land_scheduled(forge: EmbeddedForge, repo: RepoRow, *, head: str = "") -> None:
-    """Try the waiting merges of a repository, or those whose head is this commit."""
-    for order in forge.auto_merges.in_repository(repo.id):
-        pull = forge.pulls.by_id(order.pull_id)
-        if pull.open and (not head or pullgit.tips(repo.path, pull).head == head):
-            _land_ordered(forge, repo, pull.id)
-
-
-def _land_ordered(forge: EmbeddedForge, repo: RepoRow, pull_id: int) -> None:
-    """Merge what was ordered if it can be; a refusal leaves it waiting."""
-    ordered = forge.auto_merges.of(pull_id)
-    if ordered is None:
-        return
-    forge.pulls.checks.end(pull_id)  # Gitea tries when its check is over
-    doer, pull = forge.accounts.by_id(ordered.doer_id), forge.pulls.by_id(pull_id)
-    order = MergeOrder(ordered.style, ordered.message, delete_branch=ordered.delete_branch)
-    try:
-        land(forge, repo, pull, doer, order)
-    except ApiError as refusal:
-        log.info("%s#%s waits: %s", repo.full_name, pull.number, refusal)
+def _with_coauthor(message: str, person: str) -> str:
+    """Return the message with the trailers that name the author of squashed work."""
+    trailers = f"Co-authored-by: {person}\nCo-committed-by: {person}"
+    last = message.rstrip().rpartition("\n")[2]
+    joined = "\n" if "\n" in message and "-" in message and _TRAILER.match(last) else "\n\n"
+    return f"{message.rstrip()}{joined}{trailers}"

@@ -1,284 +1,333 @@
 """
-The JSON shapes of Gitea's API: what an account, repository, commit, file looks like.
+The JSON shapes of Gitea's API: what an account, repository, commit, issue, pull request looks like.
 
-Pure: rows and git objects in, dicts out. Links begin with ROOT_URL.
+Rows and git objects in, dicts out. Links begin with ROOT_URL. Fields that Gitea has and nobody
+reads here (avatars, milestones, counters of stars) are left out.
 
-Called by the endpoints.
+Called by the endpoints and by ``api.webhookevents``.
 """
 
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import gitread
-from orderkit.adapters.embedded.forge.accounts import Account, Token
+from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
+from orderkit.adapters.embedded.forge.accounts import Account, Accounts
 from orderkit.adapters.embedded.forge.api.access import Right
-from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.adapters.embedded.forge.api.calls import ApiError, RootUrl
+from orderkit.adapters.embedded.forge.issues import Comment, Issue, Issues
+from orderkit.adapters.embedded.forge.pullgit import PULL_REF, Pull
+from orderkit.adapters.embedded.forge.pulls import Pulls
+from orderkit.adapters.embedded.forge.repositories import Repository
+from orderkit.adapters.embedded.forge.statuses import Status
 
 Json = dict[str, Any]
+MERGE_STYLES = ("merge", "squash")
+"""The styles in which this forge merges; it answers as a Gitea that has the others switched off."""
+_MERGEABLE = ("mergeable", "empty", "ancestor")
+"""States in which the API says ``mergeable``; only the first two can be merged."""
 _FIRST_STAMP, _LAST_STAMP = -62_135_510_400, 253_402_214_400
 """A day after the calendar of Python begins, and a day before it ends."""
 BLOB_MAX_BYTES = 10 * 1024 * 1024
-UNSIGNED: Json = {
-    "verified": False,
-    "reason": "gpg.error.not_signed_commit",
-    "signature": "",
-    "signer": None,
-    "payload": "",
-}
 
 
-def account_shape(account: Account, base_url: str) -> Json:
-    """Return a user."""
-    return {
-        "id": account.id,
-        "login": account.name,
-        "login_name": "",
-        "source_id": 0,
-        "full_name": "",
-        "email": account.email,
-        "avatar_url": "",
-        "html_url": f"{base_url}/{account.name}",
-        "is_admin": account.admin,
-        "active": not account.is_org,
-        "prohibit_login": False,
-        "description": account.description,
-        "visibility": account.visibility,
-        "username": account.name,
-    }
-
-
-def org_shape(org: Account) -> Json:
+def organisation_shape(org: Account) -> Json:
     """Return an organisation."""
     return {
         "id": org.id,
         "name": org.name,
-        "full_name": "",
-        "email": "",
-        "avatar_url": "",
-        "description": org.description,
-        "website": "",
-        "location": "",
-        "visibility": org.visibility,
-        "repo_admin_change_team_access": False,
         "username": org.name,
+        "description": org.description,
+        "visibility": org.visibility,
     }
 
 
-def token_shape(token: Token, secret: str = "") -> Json:
-    """Return a token; the secret only at creation."""
-    return {
-        "id": token.id,
-        "name": token.name,
-        "sha1": secret,
-        "token_last_eight": token.last_eight,
-        "scopes": list(token.scopes),
-    }
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """Makes the shapes whose links or names need the address or the stores of the forge."""
 
+    root_url: RootUrl
+    accounts: Accounts
+    issues: Issues
+    pulls: Pulls
 
-def repo_shape(repo: RepoRow, owner: Account, right: Right, base_url: str) -> Json:
-    """Return a repository."""
-    html_url = f"{base_url}/{repo.full_name}"
-    return {
-        "id": repo.id,
-        "owner": account_shape(owner, base_url),
-        "name": repo.repo.name,
-        "full_name": repo.full_name,
-        "description": repo.description,
-        "empty": not gitread.branch_names(gitread.open_repository(repo.path)),
-        "private": repo.private,
-        "fork": False,
-        "template": False,
-        "mirror": False,
-        "archived": repo.archived,
-        "url": f"{base_url}/api/v1/repos/{repo.full_name}",
-        "html_url": html_url,
-        "clone_url": f"{html_url}.git",
-        "ssh_url": "",
-        "default_branch": repo.default_branch,
-        "created_at": repo.created,
-        "updated_at": repo.updated,
-        "permissions": {
-            "admin": right >= Right.ADMIN,
-            "push": right >= Right.WRITE,
-            "pull": right >= Right.READ,
-        },
-        "has_code": True,
-        "has_issues": True,
-        "has_pull_requests": True,
-        "has_wiki": False,
-        "has_projects": False,
-        "has_releases": False,
-        "has_packages": False,
-        "has_actions": False,
-        "internal": not repo.private and owner.visibility == "private",
-        "object_format_name": "sha1",
-        "topics": list(repo.topics),
-    }
+    def account(self, account: Account) -> Json:
+        """Return a user."""
+        return {
+            "id": account.id,
+            "login": account.name,
+            "username": account.name,
+            "email": account.email,
+            "html_url": f"{self.root_url}/{account.name}",
+            "is_admin": account.admin,
+            "active": not account.is_org,
+            "description": account.description,
+            "visibility": account.visibility,
+        }
+
+    def account_by_id(self, account_id: int) -> Json:
+        """Return a user."""
+        return self.account(self.accounts.by_id(account_id))
+
+    def api(self, repo: Repository) -> str:
+        """Return the address of a repository in the API."""
+        return f"{self.root_url}/api/v1/repos/{repo.full_name}"
+
+    def page(self, repo: Repository) -> str:
+        """Return the address of a repository's page."""
+        return f"{self.root_url}/{repo.full_name}"
+
+    def repository(self, repo: Repository, right: Right) -> Json:
+        """Return a repository as somebody with this right sees it."""
+        html_url = self.page(repo)
+        return {
+            "id": repo.id,
+            "owner": self.account_by_id(repo.owner_id),
+            "name": repo.repo.name,
+            "full_name": repo.full_name,
+            "description": repo.description,
+            "empty": not gitread.branch_names(gitread.open_repository(repo.path)),
+            "private": repo.private,
+            "archived": repo.archived,
+            "url": self.api(repo),
+            "html_url": html_url,
+            "clone_url": f"{html_url}.git",
+            "default_branch": repo.default_branch,
+            "created_at": repo.created,
+            "updated_at": repo.updated,
+            "permissions": {
+                "admin": right >= Right.ADMIN,
+                "push": right >= Right.WRITE,
+                "pull": right >= Right.READ,
+            },
+        }
+
+    # Git
+
+    def commit(self, repo: Repository, commit: pygit2.Commit) -> Json:
+        """Return a commit as ``/commits`` and ``/git/commits`` show it."""
+        api, created = self.api(repo), when(commit.commit_time, commit.commit_time_offset)
+        return {
+            "url": f"{api}/git/commits/{commit.id}",
+            "sha": str(commit.id),
+            "created": created,
+            "html_url": f"{self.page(repo)}/commit/{commit.id}",
+            "commit": {
+                "url": f"{api}/git/commits/{commit.id}",
+                "author": _dated(commit.author),
+                "committer": _dated(commit.committer),
+                "message": gitread.message(commit),
+                "tree": {
+                    "url": f"{api}/git/trees/{commit.tree_id}",
+                    "sha": str(commit.tree_id),
+                    "created": created,
+                },
+            },
+            "parents": [
+                {"url": f"{api}/git/commits/{parent}", "sha": str(parent)}
+                for parent in commit.parent_ids
+            ],
+        }
+
+    def file_commit(self, repo: Repository, commit: pygit2.Commit) -> Json:
+        """Return a commit as the answers of contents writes show it."""
+        shape = self.commit(repo, commit)
+        inner = shape.pop("commit")
+        kept = {key: inner[key] for key in ("author", "committer", "message", "tree")}
+        return {**shape, **kept}
+
+    def pushed_commit(self, repo: Repository, commit: pygit2.Commit) -> Json:
+        """Return a commit as branches and webhooks show it."""
+        return {
+            "id": str(commit.id),
+            "message": gitread.message(commit),
+            "url": f"{self.page(repo)}/commit/{commit.id}",
+            "author": self._named(commit.author),
+            "committer": self._named(commit.committer),
+            "timestamp": when(commit.commit_time, commit.commit_time_offset),
+        }
+
+    def _named(self, person: pygit2.Signature) -> Json:
+        name, email = gitread.name_and_email(person)
+        return {"name": name, "email": email, "username": self.accounts.name_by_email(email)}
+
+    def branch(self, repo: Repository, name: str, commit: pygit2.Commit, right: Right) -> Json:
+        """Return a branch that no rule protects."""
+        may_write = right >= Right.WRITE and not repo.archived
+        return {
+            "name": name,
+            "commit": self.pushed_commit(repo, commit),
+            "protected": False,
+            "required_approvals": 0,
+            "enable_status_check": False,
+            "status_check_contexts": [],
+            "user_can_push": may_write,
+            "user_can_merge": may_write,
+            "effective_branch_protection_name": "",
+        }
+
+    def content(
+        self,
+        repo: Repository,
+        entry: gitread.Entry,
+        last: pygit2.Commit,
+        *,
+        ref: str,
+        blob: pygit2.Blob | None,
+        with_content: bool = True,
+    ) -> Json:
+        """Return a file, folder, link or submodule as ``/contents`` shows it."""
+        api, path = self.api(repo), quote(entry.path)
+        place = f"{'commit' if gitread.FULL_ID.match(ref) else 'branch'}/{quote(ref)}/{path}"
+        self_url = f"{api}/contents/{path}?ref={quote(ref, safe='')}"
+        html_url = f"{self.page(repo)}/src/{place}"
+        is_folder = entry.type == "dir"
+        git_url = f"{api}/git/{'trees' if is_folder else 'blobs'}/{entry.id}"
+        data = blob.data if blob is not None and entry.type in ("file", "symlink") else b""
+        shown = with_content and blob is not None and len(data) <= BLOB_MAX_BYTES
+        is_file = shown and entry.type == "file"
+        return {
+            "name": entry.name,
+            "path": entry.path,
+            "sha": entry.id,
+            "last_commit_sha": str(last.id),
+            "type": entry.type,
+            "size": blob.size if blob is not None else 0,
+            "encoding": "base64" if is_file else None,
+            "content": base64.b64encode(data).decode() if is_file else None,
+            "target": data.decode(errors="replace") if shown and entry.type == "symlink" else None,
+            "url": self_url,
+            "html_url": html_url,
+            "git_url": git_url,
+            "download_url": None if is_folder else f"{self.page(repo)}/raw/{place}",
+            "_links": {"self": self_url, "git": git_url, "html": html_url},
+        }
+
+    def status(self, repo: Repository, status: Status) -> Json:
+        """Return a commit status: what is sent as ``state`` comes back as ``status``."""
+        return {
+            "id": status.index,
+            "status": status.state,
+            "target_url": status.target_url,
+            "description": status.description,
+            "url": f"{self.api(repo)}/statuses/{status.sha}",
+            "context": status.context,
+            "creator": self.account_by_id(status.creator_id),
+            "created_at": status.created,
+            "updated_at": status.created,
+        }
+
+    # Issues and pull requests
+
+    def issue_url(self, repo: Repository, issue: Issue) -> str:
+        """Return the page of an issue or pull request."""
+        return f"{self.page(repo)}/{'pulls' if issue.is_pull else 'issues'}/{issue.number}"
+
+    def _common(self, repo: Repository, issue: Issue) -> Json:
+        """Return what issues and pull requests have in common."""
+        return {
+            "id": issue.id,
+            "html_url": self.issue_url(repo, issue),
+            "number": issue.number,
+            "user": self.account_by_id(issue.poster_id),
+            "title": issue.title,
+            "body": issue.body,
+            "labels": [],
+            "state": "closed" if issue.closed else "open",
+            "comments": len(self.issues.comments(issue.id)),
+            "created_at": issue.created,
+            "updated_at": issue.updated,
+            "closed_at": issue.closed or None,
+            "content_version": issue.version,
+        }
+
+    def issue(self, repo: Repository, issue: Issue) -> Json:
+        """Return an issue, or the issue half of a pull request."""
+        pull = self.pulls.by_id(issue.id) if issue.is_pull else None
+        half = pull and {
+            "draft": pull.draft,
+            "merged": pull.merged is not None,
+            "merged_at": pull.merged.at if pull.merged else None,
+            "html_url": self.issue_url(repo, issue),
+        }
+        return {
+            **self._common(repo, issue),
+            "url": f"{self.api(repo)}/issues/{issue.number}",
+            "pull_request": half,
+        }
+
+    def comment(self, repo: Repository, comment: Comment) -> Json:
+        """Return a comment."""
+        issue = self.issues.by_id(comment.issue_id)
+        page = self.issue_url(repo, issue)
+        return {
+            "id": comment.id,
+            "html_url": f"{page}#issuecomment-{comment.id}",
+            "user": self.account_by_id(comment.poster_id),
+            "body": comment.body,
+            "created_at": comment.created,
+            "updated_at": comment.updated,
+        }
+
+    def pull(self, repo: Repository, pull_id: int, right: Right) -> Json:
+        """
+        Return a pull request as somebody with this right sees it.
+
+        Raises:
+            ApiError: 404, it was deleted meanwhile.
+        """
+        pull = self.pulls.by_id(pull_id)
+        issue = self.issues.find(repo.id, pull.number)
+        if issue is None:
+            raise ApiError(404)
+        page, merged = self.issue_url(repo, issue), pull.merged
+        state = pullgit.state(repo.path, pull, self.pulls.checks)
+        return {
+            **self._common(repo, issue),
+            "url": page,
+            "draft": pull.draft,
+            **self._branches(repo, pull, right),
+            "diff_url": f"{page}.diff",
+            "patch_url": f"{page}.patch",
+            "mergeable": state in _MERGEABLE and not pull.draft,
+            "merged": merged is not None,
+            "merged_at": merged.at if merged else None,
+            "merge_commit_sha": merged.commit if merged else None,
+            "merged_by": self.account_by_id(merged.by) if merged else None,
+        }
+
+    def _branches(self, repo: Repository, pull: Pull, right: Right) -> Json:
+        """Return base, head, merge base and how much lies between."""
+        tips, merge_base = pullgit.tips(repo.path, pull), pullgit.merge_base(repo.path, pull)
+        known = bool(merge_base and tips.head)
+        size = (
+            gitmerge.diff_size(repo.path, merge_base, tips.head) if known else gitmerge.DiffSize()
+        )
+        head_ref = pull.head if tips.head_exists else PULL_REF.format(pull.number)
+        same = {"repo_id": repo.id, "repo": self.repository(repo, right)}
+        return {
+            "additions": size.additions,
+            "deletions": size.deletions,
+            "changed_files": size.files,
+            "base": {"label": pull.base, "ref": pull.base, "sha": tips.base, **same},
+            "head": {"label": pull.head, "ref": head_ref, "sha": tips.head, **same},
+            "merge_base": merge_base,
+        }
 
 
 def when(stamp: int, offset_minutes: int = 0) -> str:
-    """Return a git time stamp as RFC 3339."""
-    return _moment(stamp, offset_minutes).isoformat().replace("+00:00", "Z")
-
-
-def signed_at(person: pygit2.Signature) -> datetime:
-    """Return when somebody wrote or committed, in their own time zone."""
-    return _moment(person.time, person.offset)
-
-
-def _moment(stamp: int, offset_minutes: int) -> datetime:
-    """Return a time; git keeps stamps that no calendar has, they become the nearest one it has."""
+    """Return a git time stamp as RFC 3339; one that no calendar has becomes the nearest it has."""
     zone = timezone(timedelta(minutes=offset_minutes)) if offset_minutes else UTC
-    return datetime.fromtimestamp(min(max(stamp, _FIRST_STAMP), _LAST_STAMP), zone)
+    moment = datetime.fromtimestamp(min(max(stamp, _FIRST_STAMP), _LAST_STAMP), zone)
+    return moment.isoformat().replace("+00:00", "Z")
 
 
-def person_shape(person: pygit2.Signature) -> Json:
-    """Return an author or committer."""
+def _dated(person: pygit2.Signature) -> Json:
     name, email = gitread.name_and_email(person)
-    return {
-        "name": name,
-        "email": email,
-        "date": when(person.time, person.offset),
-    }
-
-
-def _who(person: pygit2.Signature) -> Json:
-    name, email = gitread.name_and_email(person)
-    return {"name": name, "email": email, "username": ""}
-
-
-def _commit_links(repo: RepoRow, commit_id: str, base_url: str) -> Json:
-    return {
-        "url": f"{base_url}/api/v1/repos/{repo.full_name}/git/commits/{commit_id}",
-        "sha": commit_id,
-    }
-
-
-def commit_shape(
-    repo: RepoRow, commit: pygit2.Commit, base_url: str, *, files: list[Json] | None = None
-) -> Json:
-    """Return a commit as ``/commits`` and ``/git/commits`` show it."""
-    api = f"{base_url}/api/v1/repos/{repo.full_name}"
-    created = when(commit.commit_time, commit.commit_time_offset)
-    return {
-        **_commit_links(repo, str(commit.id), base_url),
-        "created": created,
-        "html_url": f"{base_url}/{repo.full_name}/commit/{commit.id}",
-        "commit": {
-            "url": f"{api}/git/commits/{commit.id}",
-            "author": person_shape(commit.author),
-            "committer": person_shape(commit.committer),
-            "message": gitread.message(commit),
-            "tree": {
-                "url": f"{api}/git/trees/{commit.tree_id}",
-                "sha": str(commit.tree_id),
-                "created": created,
-            },
-            "verification": UNSIGNED,
-        },
-        "author": None,
-        "committer": None,
-        "parents": [
-            {**_commit_links(repo, str(parent), base_url), "created": "0001-01-01T00:00:00Z"}
-            for parent in commit.parent_ids
-        ],
-        "files": files,
-        "stats": None,
-    }
-
-
-def file_commit_shape(repo: RepoRow, commit: pygit2.Commit, base_url: str) -> Json:
-    """Return a commit as the answers of contents writes show it."""
-    full = commit_shape(repo, commit, base_url)
-    inner = full["commit"]
-    return {
-        **_commit_links(repo, str(commit.id), base_url),
-        "created": full["created"],
-        "html_url": full["html_url"],
-        "author": inner["author"],
-        "committer": inner["committer"],
-        "parents": full["parents"],
-        "message": inner["message"],
-        "tree": inner["tree"],
-    }
-
-
-def branch_shape(
-    repo: RepoRow, name: str, commit: pygit2.Commit, base_url: str, right: Right
-) -> Json:
-    """Return a branch."""
-    may_write = right >= Right.WRITE and not repo.archived
-    return {
-        "name": name,
-        "commit": {
-            "id": str(commit.id),
-            "message": gitread.message(commit),
-            "url": f"{base_url}/{repo.full_name}/commit/{commit.id}",
-            "author": _who(commit.author),
-            "committer": _who(commit.committer),
-            "verification": UNSIGNED,
-            "timestamp": when(commit.commit_time, commit.commit_time_offset),
-            "added": None,
-            "removed": None,
-            "modified": None,
-        },
-        "protected": False,
-        "required_approvals": 0,
-        "enable_status_check": False,
-        "status_check_contexts": [],
-        "user_can_push": may_write,
-        "user_can_merge": may_write,
-        "effective_branch_protection_name": "",
-    }
-
-
-def content_shape(
-    repo: RepoRow,
-    entry: gitread.Entry,
-    last: pygit2.Commit,
-    base_url: str,
-    *,
-    ref: str,
-    blob: pygit2.Blob | None = None,
-    with_content: bool = False,
-) -> Json:
-    """Return a file, folder, link or submodule as ``/contents`` shows it."""
-    api = f"{base_url}/api/v1/repos/{repo.full_name}"
-    path, kind = quote(entry.path), _ref_kind(ref)
-    self_url = f"{api}/contents/{path}?ref={quote(ref, safe='')}"
-    html_url = f"{base_url}/{repo.full_name}/src/{kind}/{quote(ref)}/{path}"
-    is_folder = entry.type == "dir"
-    git_url = f"{api}/git/{'trees' if is_folder else 'blobs'}/{entry.id}"
-    data = blob.data if blob is not None and entry.type in ("file", "symlink") else b""
-    show = with_content and blob is not None and len(data) <= BLOB_MAX_BYTES
-    return {
-        "name": entry.name,
-        "path": entry.path,
-        "sha": entry.id,
-        "last_commit_sha": str(last.id),
-        "last_committer_date": when(last.commit_time, last.commit_time_offset),
-        "last_author_date": when(last.author.time, last.author.offset),
-        "type": entry.type,
-        "size": blob.size if blob is not None else 0,
-        "encoding": "base64" if show and entry.type == "file" else None,
-        "content": base64.b64encode(data).decode() if show and entry.type == "file" else None,
-        "target": data.decode(errors="replace") if show and entry.type == "symlink" else None,
-        "url": self_url,
-        "html_url": html_url,
-        "git_url": git_url,
-        "download_url": None
-        if is_folder
-        else f"{base_url}/{repo.full_name}/raw/{kind}/{quote(ref)}/{path}",
-        "submodule_git_url": None,
-        "_links": {"self": self_url, "git": git_url, "html": html_url},
-    }
-
-
-def _ref_kind(ref: str) -> str:
-    return "commit" if gitread.FULL_ID.match(ref) else "branch"
+    return {"name": name, "email": email, "date": when(person.time, person.offset)}

@@ -9,5 +9,5 @@ Not there: blame, searching inside files, rendered Markdown, highlighting, setti
 wiki. Files and changes beyond the bounds in ``texts`` and ``changes`` are cut with a note.
 Names that are no UTF-8 are shown with replacement characters and cannot be opened.
 
-Called through the route table in ``api.app``; ``pages.routes`` lists the pages.
+Called through their routes.
 """

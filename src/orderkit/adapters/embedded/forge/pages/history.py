@@ -1,7 +1,7 @@
 """
 Pages of history: commits of a branch or path, one commit with its changes, branches, tags.
 
-Called through ``pages.routes``.
+Called through their routes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 
 import pygit2
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
-from orderkit.adapters.embedded.forge.pages import changes, places, rawdiff, robots, site
-from orderkit.adapters.embedded.forge.pages.places import Home, PathAtCommit
-from orderkit.adapters.embedded.forge.pages.records import Record, record
+from orderkit.adapters.embedded.forge.api.routes import route
+from orderkit.adapters.embedded.forge.gitprogram import GitProgram
+from orderkit.adapters.embedded.forge.pages import changes, locations, rawdiff, site
+from orderkit.adapters.embedded.forge.pages.commitrecords import (
+    CommitRecord,
+    record,
+    shown_statuses,
+)
+from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
+from orderkit.adapters.embedded.forge.statuses import Statuses
 
 PAGE = 50
 PAGES_MAX = 1_000
@@ -29,115 +37,109 @@ class Tip:
     name: str
     address: str
     history: str
-    commit: Record
+    commit: CommitRecord
     is_default: bool = False
 
 
-def commits(call: Call) -> Response:
-    """GET /{owner}/{repo}/commits/{branch|commit|tag}/{ref}[/{path}], 50 a page."""
-    if call.param("kind") not in places.KINDS:
-        return RedirectResponse(places.without_kind(call).at("commits"), 303)
-    spot = places.place(call)
-    page = min(max(call.number("page", 1), 1), PAGES_MAX)
-    walk = gitread.history(spot.home.git, spot.commit, spot.path)
-    found = list(islice(walk, (page - 1) * PAGE, page * PAGE + 1))
-    if not found and page == 1:
-        raise ApiError(404)
-    records = [record(each) for each in found[:PAGE]]
+@dataclass(frozen=True, slots=True)
+class HistoryPages:
+    """The pages of history."""
+
+    access: Access
+    statuses: Statuses
+    git: GitProgram
+
+    @site.page_route(f"{REPO}/commits/{{kind}}")
+    @route("GET", f"{REPO}/commits/{{kind}}/{{rest:path}}", "repository")
+    def commits(self, call: Call) -> Response:
+        """Return the commits of ``{branch|commit|tag}/{ref}[/{path}]``, 50 a page."""
+        location = locations.location_of(self.access, call)
+        home = location.home
+        page = min(max(call.query_number("page", 1), 1), PAGES_MAX)
+        walk = gitread.history(home.git, location.commit, location.path)
+        commits = list(islice(walk, (page - 1) * PAGE, page * PAGE + 1))
+        if not commits and page == 1:
+            raise ApiError(404)
+        records = [record(commit) for commit in commits[:PAGE]]
+        days = groupby(records, lambda commit: site.moment(commit.stamp, "%-d %B %Y"))
+        return site.page(
+            call,
+            "history.html",
+            f"History of {location.path or location.ref} · {home.name}",
+            home=home,
+            place=location,
+            tab="history",
+            days=[(day, list(commits_of_day)) for day, commits_of_day in days],
+            page=page,
+            before=f"?page={page - 1}" if page > 1 else "",
+            after=f"?page={page + 1}" if len(commits) > PAGE and page < PAGES_MAX else "",
+        )
+
+    @site.page_route(f"{REPO}/commit/{{sha}}")
+    def commit(self, call: Call) -> Response:
+        """Return one commit and what it changes; ``.diff`` and ``.patch`` are git's own words."""
+        home = locations.repository_of(self.access, call)
+        name, _, form = call.param("sha").partition(".")
+        commit = gitread.by_short_id(home.git, name)
+        if commit is None or form not in ("", "diff", "patch"):
+            raise ApiError(404)
+        if form:
+            return rawdiff.of_commit(self.git, home.row.path, commit, form)
+        shown = record(commit)
+        return site.page(
+            call,
+            "commit.html",
+            f"{shown.summary} · {home.name}",
+            home=home,
+            tab="history",
+            commit=shown,
+            said=shown_statuses(self.statuses.latest(home.row.id, shown.id)),
+            changes=changes.of_commit(home.git, commit),
+            files_at=Location(home, commit, "commit", shown.id, ""),
+        )
+
+    @site.page_route(f"{REPO}/branches")
+    def branches(self, call: Call) -> Response:
+        """Return every branch, the default one first."""
+        home = locations.filled_repository(self.access, call)
+        default = home.row.default_branch
+        names = gitread.branch_names(home.git)
+        return _tips(home, "branch", sorted(names, key=lambda name: (name != default, name)))
+
+    @site.page_route(f"{REPO}/tags")
+    def tags(self, call: Call) -> Response:
+        home = locations.filled_repository(self.access, call)
+        prefix = gitread.TAGS
+        references = home.git.listall_references()
+        names = [name.removeprefix(prefix) for name in references if name.startswith(prefix)]
+        return _tips(home, "tag", sorted(names, reverse=True))
+
+
+def _tips(home: RepositoryView, kind: str, names: list[str]) -> Response:
+    heading = {"branch": "Branches", "tag": "Tags"}[kind]
     return site.page(
-        call,
-        "history.html",
-        f"History of {spot.path or spot.ref} · {spot.home.name}",
-        home=spot.home,
-        place=spot,
-        tab="history",
-        days=[(day, list(each)) for day, each in groupby(records, lambda one: _day(one.stamp))],
-        page=page,
-        before=f"?page={page - 1}" if page > 1 else "",
-        after=f"?page={page + 1}" if len(found) > PAGE and page < PAGES_MAX else "",
-    )
-
-
-def commit(call: Call) -> Response:
-    """GET /{owner}/{repo}/commit/{sha}[.diff|.patch]: one commit and what it changes."""
-    here = places.home(call)
-    name, _, form = call.param("sha").partition(".")
-    found = places.commit_by_prefix(here.git, name)
-    if found is None or form not in ("", "diff", "patch"):
-        raise ApiError(404)
-    if form:
-        return rawdiff.answer(call.forge, here.row.path, found, form)
-    shown = record(found)
-    return site.page(
-        call,
-        "commit.html",
-        f"{shown.summary} · {here.name}",
-        home=here,
-        tab="history",
-        commit=shown,
-        said=robots.said_of(here, shown.id),
-        changes=changes.of_commit(here.git, found),
-        files_at=PathAtCommit(here, found, "commit", shown.id, ""),
-    )
-
-
-def branches(call: Call) -> Response:
-    """GET /{owner}/{repo}/branches: every branch, the default one first."""
-    here = _not_empty(call)
-    default = here.row.default_branch
-    names = sorted(gitread.branch_names(here.git), key=lambda name: (name != default, name))
-    tips = [_tip(here, "branch", name) for name in names]
-    return _tips(here, "Branches", [tip for tip in tips if tip])
-
-
-def tags(call: Call) -> Response:
-    """GET /{owner}/{repo}/tags: every tag."""
-    here = _not_empty(call)
-    prefix = gitread.TAGS
-    names = [
-        name.removeprefix(prefix)
-        for name in here.git.listall_references()
-        if name.startswith(prefix)
-    ]
-    tips = [_tip(here, "tag", name) for name in sorted(names, reverse=True)]
-    return _tips(here, "Tags", [tip for tip in tips if tip])
-
-
-def _tips(here: Home, title: str, tips: list[Tip]) -> Response:
-    return site.page(
-        here.call,
+        home.call,
         "tips.html",
-        f"{title} · {here.name}",
-        home=here,
-        tab=title.lower(),
-        heading=title,
-        tips=tips,
+        f"{heading} · {home.name}",
+        home=home,
+        tab=heading.lower(),
+        heading=heading,
+        tips=[tip for name in names if (tip := _tip(home, kind, name))],
     )
 
 
-def _tip(here: Home, kind: str, name: str) -> Tip | None:
+def _tip(home: RepositoryView, kind: str, name: str) -> Tip | None:
     find = gitread.branch_commit if kind == "branch" else gitread.tag_commit
     try:
-        found = find(here.git, name)
+        commit = find(home.git, name)
     except pygit2.InvalidSpecError:
         return None  # a tag may name a tree or a file
-    if found is None:
+    if commit is None:
         return None
     return Tip(
         name,
-        here.address(f"src/{kind}", name),
-        here.address(f"commits/{kind}", name),
-        record(found),
-        is_default=kind == "branch" and name == here.row.default_branch,
+        home.address(f"src/{kind}", name),
+        home.address(f"commits/{kind}", name),
+        record(commit),
+        is_default=kind == "branch" and name == home.row.default_branch,
     )
-
-
-def _not_empty(call: Call) -> Home:
-    here = places.home(call)
-    if here.empty:
-        raise ApiError(404, "This repository is empty.")
-    return here
-
-
-def _day(stamp: int) -> str:
-    return site.moment(stamp, "%-d %B %Y")

@@ -1,7 +1,7 @@
 """
 Pages above repositories: the first one with search, an owner's, and the way to sign in.
 
-Called through ``pages.routes``.
+Called through their routes.
 """
 
 from __future__ import annotations
@@ -14,76 +14,73 @@ import pygit2
 from starlette.responses import RedirectResponse, Response
 
 from orderkit.adapters.embedded.forge import gitread
-from orderkit.adapters.embedded.forge.api import access, moved
+from orderkit.adapters.embedded.forge.accounts import Accounts
+from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
-from orderkit.adapters.embedded.forge.api.repos import visible
+from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.pages import site
-from orderkit.adapters.embedded.forge.registry import RepoRow
-
-PAGE = 50
-CHALLENGE = {"WWW-Authenticate": 'Basic realm="Orderkit forge", charset="UTF-8"'}
+from orderkit.adapters.embedded.forge.pages.refusals import CHALLENGE
+from orderkit.adapters.embedded.forge.repositories import Repositories, Repository
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRepository:
     """A repository in a list."""
 
-    row: RepoRow
+    row: Repository
     address: str
     last: int | None
     """When its default branch last moved; None: it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """One page of a longer list."""
+class OverviewPages:
+    """The pages above repositories."""
 
-    number: int
-    last: int
-    total: int
-    before: str
-    after: str
+    access: Access
+    accounts: Accounts
+    repositories: Repositories
 
+    @route("GET", "/", "repository")
+    def start(self, call: Call) -> Response:
+        """Return the repositories that the caller may read, by owner; ``?q=`` searches by name."""
+        if "sign_in" in call.request.query_params:
+            return _sign_in(call)
+        query = call.query("q").strip()
+        rows = self.access.readable(call, self.repositories.all())
+        matching = [row for row in rows if query.lower() in row.full_name.lower()]
+        listed, part = _page_of(call, matching)
+        groups = groupby(listed, lambda repository: repository.row.repo.owner)
+        return site.page(
+            call,
+            "start.html",
+            f"Repositories matching {query}" if query else "Repositories",
+            query=query,
+            groups=[(owner, list(repositories)) for owner, repositories in groups],
+            part=part,
+            any=bool(rows),
+        )
 
-def start(call: Call) -> Response:
-    """GET /: repositories that the caller may read, by owner; ``?q=`` searches by name."""
-    if "sign_in" in call.request.query_params:
-        return _sign_in(call)
-    query = call.query("q").strip()
-    rows = visible(call, call.forge.registry.all())
-    found = sorted(
-        (row for row in rows if query.lower() in row.full_name.lower()),
-        key=lambda row: row.full_name.lower(),
-    )
-    shown, part = _slice(call, found)
-    groups = [
-        (owner, [_listed(call, row) for row in each])
-        for owner, each in groupby(shown, lambda row: row.repo.owner)
-    ]
-    title = f"Repositories matching {query}" if query else "Repositories"
-    return site.page(
-        call, "start.html", title, query=query, groups=groups, part=part, any=bool(rows)
-    )
+    @route("GET", "/assets/{name}")
+    def asset(self, call: Call) -> Response:
+        return site.asset(call.param("name"))
 
+    @site.page_route("/user/login")
+    def login(self, call: Call) -> Response:
+        """Lead from Gitea's address for signing in to ours."""
+        target = urlencode({"sign_in": call.query("redirect_to", "/")})
+        return RedirectResponse(f"{site.root(call)}/?{target}", 303)
 
-def owner(call: Call) -> Response:
-    """GET /{owner}: an organisation or user and the repositories that the caller may read."""
-    name = call.param("owner")
-    account = call.forge.accounts.find(name)
-    if account is None:
-        moved.refuse_old_account(call, name)
-    if account is None or not access.sees(call.forge.accounts, call.actor.account, account):
-        raise ApiError(404)
-    rows = visible(call, call.forge.registry.all(owner_id=account.id))
-    shown, part = _slice(call, sorted(rows, key=lambda row: row.full_name.lower()))
-    listed = [_listed(call, row) for row in shown]
-    return site.page(call, "owner.html", account.name, account=account, listed=listed, part=part)
-
-
-def login(call: Call) -> Response:
-    """GET /user/login: Gitea's address for signing in leads to ours."""
-    target = urlencode({"sign_in": call.query("redirect_to", "/")})
-    return RedirectResponse(f"{site.root(call)}/?{target}", 303)
+    @site.page_route("/{owner}")
+    def owner(self, call: Call) -> Response:
+        """Return an organisation or user and the repositories that the caller may read."""
+        account = self.accounts.find(call.param("owner"))
+        if account is None or not self.access.sees(call.actor.account, account):
+            raise ApiError(404)
+        rows = self.access.readable(call, self.repositories.all(owner_id=account.id))
+        listed, part = _page_of(call, rows)
+        title = account.name
+        return site.page(call, "owner.html", title, account=account, listed=listed, part=part)
 
 
 def _sign_in(call: Call) -> Response:
@@ -96,28 +93,15 @@ def _sign_in(call: Call) -> Response:
     return RedirectResponse(target if local else f"{site.root(call)}/", 303)
 
 
-def _listed(call: Call, row: RepoRow) -> Listed:
+def _listed(call: Call, row: Repository) -> ListedRepository:
     try:
         tip = gitread.branch_commit(gitread.open_repository(row.path), row.default_branch)
     except pygit2.GitError:
         tip = None  # deleted since the list was made
     address = f"{site.root(call)}/{row.full_name}"
-    return Listed(row, address, tip.commit_time if tip else None)
+    return ListedRepository(row, address, tip.commit_time if tip else None)
 
 
-def _slice(call: Call, rows: list[RepoRow]) -> tuple[list[RepoRow], Slice]:
-    last = max((len(rows) + PAGE - 1) // PAGE, 1)
-    number = min(max(call.number("page", 1), 1), last)
-    part = Slice(
-        number,
-        last,
-        len(rows),
-        before=_page_address(call, number - 1) if number > 1 else "",
-        after=_page_address(call, number + 1) if number < last else "",
-    )
-    return rows[(number - 1) * PAGE : number * PAGE], part
-
-
-def _page_address(call: Call, number: int) -> str:
-    query = {"q": call.query("q"), "page": str(number)}
-    return "?" + urlencode({key: value for key, value in query.items() if value})
+def _page_of(call: Call, rows: list[Repository]) -> tuple[list[ListedRepository], site.ListPage]:
+    shown, part = site.page_of(call, sorted(rows, key=lambda row: row.full_name.lower()))
+    return [_listed(call, row) for row in shown], part

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import pygit2
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
 from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.gitprogram import environment
-
-if TYPE_CHECKING:
-    from orderkit.adapters.embedded.forge.forge import EmbeddedForge
+from orderkit.adapters.embedded.forge.gitprogram import GitProgram
 
 TIMEOUT_S = 60
 _CHUNK_BYTES = 64 * 1024
@@ -34,7 +31,7 @@ _HEADERS = {
 }
 
 
-def answer(forge: EmbeddedForge, path: Path, commit: pygit2.Commit, form: str) -> Response:
+def of_commit(git: GitProgram, path: Path, commit: pygit2.Commit, form: str) -> Response:
     """
     Return one commit as ``diff`` or ``patch``.
 
@@ -44,13 +41,13 @@ def answer(forge: EmbeddedForge, path: Path, commit: pygit2.Commit, form: str) -
     id_, parents = str(commit.id), [str(parent) for parent in commit.parent_ids]
     if form == "patch":
         span = [f"{id_}...{parents[0]}"] if parents else ["--root", id_]
-        return _run(forge, path, [*_FORMAT_PATCH, *span])
+        return _run(git, path, *_FORMAT_PATCH, *span)
     if not parents:
-        return _run(forge, path, ["show", id_])
-    return _run(forge, path, ["diff", "--find-renames=50%", parents[0], id_])
+        return _run(git, path, "show", id_)
+    return _run(git, path, "diff", "--find-renames=50%", parents[0], id_)
 
 
-def between(forge: EmbeddedForge, path: Path, base: str, head: str, form: str) -> Response:
+def between(git: GitProgram, path: Path, base: str, head: str, form: str) -> Response:
     """
     Return all that `head` has more than `base`, both full ids.
 
@@ -58,14 +55,14 @@ def between(forge: EmbeddedForge, path: Path, base: str, head: str, form: str) -
         ApiError: 500, git failed or took too long.
     """
     if form == "patch":
-        return _run(forge, path, ["format-patch", "--binary", "--stdout", f"{base}...{head}"])
-    return _run(forge, path, ["diff", "-p", f"{base}...{head}"])
+        return _run(git, path, "format-patch", "--binary", "--stdout", f"{base}...{head}")
+    return _run(git, path, "diff", "-p", f"{base}...{head}")
 
 
-def _run(forge: EmbeddedForge, path: Path, arguments: Sequence[str]) -> Response:
+def _run(git: GitProgram, path: Path, *arguments: str) -> Response:
     out = tempfile.TemporaryFile()  # noqa: SIM115  closed by the answer
     try:
-        _write(out, [forge.git, "--git-dir", str(path), *arguments, "--"])
+        _write(git, out, "--git-dir", str(path), *arguments, "--")
     except BaseException:
         out.close()
         raise
@@ -77,19 +74,19 @@ def _run(forge: EmbeddedForge, path: Path, arguments: Sequence[str]) -> Response
     )
 
 
-def _write(out: IO[bytes], command: Sequence[str]) -> None:
+def _write(git: GitProgram, out: IO[bytes], *arguments: str) -> None:
     try:
-        subprocess.run(  # noqa: S603  fixed program, ids from git itself
-            command,
-            env=environment(_CONFIG),
+        git.run(
+            *arguments,
+            config=_CONFIG,
+            environment={},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.DEVNULL,
-            check=True,
             timeout=TIMEOUT_S,
-        )
+        ).check_returncode()
     except subprocess.SubprocessError as error:
-        raise ApiError(500, "git made no difference of it") from error
+        raise ApiError(500, "git could not compare the commits") from error
     out.seek(0)
 
 

@@ -3,7 +3,7 @@ Error pages: what happened, and what the reader can do now.
 
 Programs that do not ask for HTML get one line of text, as from Gitea.
 
-Called by ``api.dispatch`` for the routes of pages, and for addresses nobody knows.
+Called by ``api.routes`` for the routes of pages, and for addresses nobody knows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.pages import site
-from orderkit.adapters.embedded.forge.pages.overview import CHALLENGE
+
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="Orderkit forge", charset="UTF-8"'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,6 @@ _ADVICE = {
         "The address is wrong, or it was moved or deleted, or it is private and you may not see "
         "it. Check the spelling of owner, repository, branch and path.",
     ),
-    410: Advice("Gone", "It was here once and was removed for good."),
 }
 _OTHER = Advice(
     "The forge failed",
@@ -51,7 +51,7 @@ _OTHER = Advice(
 )
 
 
-def refuse(call: Call, refusal: ApiError) -> Response:
+def refuse_with_page(call: Call, refusal: ApiError) -> Response:
     """Return the page of a refusal; one that leads elsewhere needs none."""
     if HTTPStatus.MULTIPLE_CHOICES <= refusal.status < HTTPStatus.BAD_REQUEST:
         return Response(status_code=refusal.status, headers=refusal.headers)

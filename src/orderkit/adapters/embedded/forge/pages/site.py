@@ -10,17 +10,19 @@ Called by the modules that make pages.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
+from orderkit.adapters.embedded.forge.api.calls import VERSION, ApiError, Call, Window
+from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.pages.visible import cut, path, plain, visible, words
 
 HEADERS: Mapping[str, str] = {
@@ -30,10 +32,23 @@ HEADERS: Mapping[str, str] = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
+PAGE = 50
+"""Entries on one page of a list."""
+_Item = TypeVar("_Item")
+_Page = TypeVar("_Page", bound=Callable[..., Response])
 _PACKAGE = "orderkit.adapters.embedded.forge.pages"
 _STYLE_FILE = "style.css"
 _MARK_FILE = "mark.svg"
 _MEDIA_TYPES = {_STYLE_FILE: "text/css;charset=utf-8", _MARK_FILE: "image/svg+xml"}
+
+
+def page_route(path: str) -> Callable[[_Page], _Page]:
+    """Mark a method as the page of an address, which may end in a slash, as in Gitea."""
+
+    def mark(function: _Page) -> _Page:
+        return route("GET", path, "repository")(route("GET", f"{path}/", "repository")(function))
+
+    return mark
 
 
 def page(
@@ -67,16 +82,43 @@ def page(
             mark=f"{root(call)}/assets/{_MARK_FILE}?{_digest(_MARK_FILE)}",
             viewer=account.name if account else "",
             sign_in=sign_in_address(call),
-            version=call.forge.version,
+            version=VERSION,
             **values,
         )
     )
     return HTMLResponse(html, status, {**HEADERS, **(headers or {})})
 
 
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a longer list; the addresses of its neighbours are empty where there is none."""
+
+    number: int
+    last: int
+    total: int
+    before: str
+    after: str
+
+
+def page_of(call: Call, items: Sequence[_Item]) -> tuple[Sequence[_Item], ListPage]:
+    """Return the page of a list that ``?page=`` asks for."""
+    last = Window(1, PAGE).pages(len(items))
+    number = min(max(call.query_number("page", 1), 1), last)
+    query = {key: value for key, value in call.request.query_params.items() if value}
+    before, after = (f"?{urlencode({**query, 'page': n})}" for n in (number - 1, number + 1))
+    part = ListPage(
+        number,
+        last,
+        len(items),
+        before if number > 1 else "",
+        after if number < last else "",
+    )
+    return items[Window(number, PAGE).part], part
+
+
 def root(call: Call) -> str:
     """Return the path below which the forge is reached: empty, or ``/prefix``."""
-    return urlsplit(call.forge.base_url).path.rstrip("/")
+    return urlsplit(call.root_url).path.rstrip("/")
 
 
 def sign_in_address(call: Call) -> str:
@@ -91,14 +133,13 @@ def sign_in_address(call: Call) -> str:
     return f"{root(call)}/?{urlencode({'sign_in': back})}"
 
 
-def asset(call: Call) -> Response:
+def asset(name: str) -> Response:
     """
-    GET /assets/{name}: the style sheet and the mark; addresses change with the content.
+    Return the style sheet or the mark; their addresses change with the content.
 
     Raises:
         ApiError: 404, another name.
     """
-    name = call.param("name")
     if name not in _MEDIA_TYPES:
         raise ApiError(404)
     headers = {"Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
@@ -107,14 +148,14 @@ def asset(call: Call) -> Response:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FunctionLoader(lambda name: _file(name).decode()),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "visible": visible,
         "words": words,
         "path": path,
@@ -123,7 +164,7 @@ def _environment() -> Environment:
         "count": _count,
         "cut": cut,
     }
-    return made
+    return environment
 
 
 @cache

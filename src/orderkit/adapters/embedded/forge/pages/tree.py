@@ -4,7 +4,7 @@ Pages of a repository, a folder and a file, and the raw bytes of a file.
 Backstage's publish:gitea polls the branch page until it answers 200; its catalog reads raw
 files by such an address.
 
-Called through ``pages.routes``.
+Called through their routes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from itertools import islice
 
 import pygit2
-from pygit2.enums import FileMode, SortMode
-from starlette.responses import RedirectResponse, Response
+from pygit2.enums import FileMode
+from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread, mediatypes
+from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
-from orderkit.adapters.embedded.forge.api.contents import raw_answer
-from orderkit.adapters.embedded.forge.pages import places, site, texts
-from orderkit.adapters.embedded.forge.pages.places import Home, PathAtCommit
-from orderkit.adapters.embedded.forge.pages.records import Record, record
-from orderkit.adapters.embedded.forge.pages.visible import decode
+from orderkit.adapters.embedded.forge.api.contentroutes import raw_answer
+from orderkit.adapters.embedded.forge.api.routes import route
+from orderkit.adapters.embedded.forge.pages import locations, site, texts
+from orderkit.adapters.embedded.forge.pages.commitrecords import CommitRecord, record
+from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
 
 ENTRIES_MAX = 1_000
 COMMITS_SEARCHED_MAX = 1_000
@@ -32,147 +33,117 @@ _READMES = ("readme.md", "readme", "readme.txt", "readme.rst")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FolderEntry:
     """One entry of a folder."""
 
     name: str
     kind: str
     address: str
-    last: Record | None
+    last: CommitRecord | None
 
 
-def repository(call: Call) -> Response:
-    """GET /{owner}/{repo}[.git]: a clone address opened in a browser leads here."""
-    here = places.home(call)
-    top = places.default_place(here)
-    return _folder(top) if top else _empty(here)
+@dataclass(frozen=True, slots=True)
+class TreePages:
+    """The pages of files and folders."""
+
+    access: Access
+
+    @site.page_route(REPO)
+    def repository(self, call: Call) -> Response:
+        """Return the top folder; a clone address opened in a browser leads here."""
+        home = locations.repository_of(self.access, call)
+        top = locations.top_of_default_branch(home)
+        return _folder(top) if top else _empty(home)
+
+    @site.page_route(f"{REPO}/src/{{kind}}")
+    @route("GET", f"{REPO}/src/{{kind}}/{{rest:path}}", "repository")
+    def source(self, call: Call) -> Response:
+        """Return ``{branch|commit|tag}/{ref}[/{path}]``."""
+        home = locations.repository_of(self.access, call)
+        if home.empty:
+            return _empty(home)
+        location = locations.location_of(self.access, call)
+        entry = gitread.entry_at(location.commit.tree, location.path)
+        if entry is None:
+            raise ApiError(404)
+        return _folder(location) if entry.type == "dir" else _file(location, entry)
+
+    @route("GET", f"{REPO}/raw/{{kind}}/{{rest:path}}", "repository")
+    def raw(self, call: Call) -> Response:
+        """Return the bytes at ``{branch|commit|tag}/{ref}/{path}``."""
+        location = locations.location_of(self.access, call)
+        return raw_answer(location.home.git, location.commit, location.path)
 
 
-def top(call: Call) -> Response:
-    """GET /{owner}/{repo}/src leads to the repository."""
-    return RedirectResponse(places.home(call).address(), 303)
+def _empty(home: RepositoryView) -> Response:
+    return site.page(home.call, "empty.html", home.name, home=home, tab="files")
 
 
-def source(call: Call) -> Response:
-    """GET /{owner}/{repo}/src/{branch|commit|tag}/{ref}[/{path}]; older forms lead there."""
-    here = places.home(call)
-    if here.empty:
-        return _empty(here)
-    if call.param("kind") not in places.KINDS:
-        return RedirectResponse(places.without_kind(call).at("src"), 303)
-    spot = places.place(call)
-    entry = gitread.entry_at(spot.commit.tree, spot.path)
-    if entry is None:
-        raise ApiError(404)
-    return _folder(spot) if entry.type == "dir" else _file(spot, entry)
-
-
-def raw(call: Call) -> Response:
-    """GET /{owner}/{repo}/raw/{branch|commit|tag}/{ref}/{path}; older forms lead there."""
-    if call.param("kind") not in places.KINDS:
-        return RedirectResponse(places.without_kind(call).at("raw"), 303)
-    spot = places.place(call)
-    return raw_answer(spot.home.git, spot.commit, spot.path)
-
-
-def _empty(here: Home) -> Response:
-    return site.page(here.call, "empty.html", here.name, home=here, tab="files")
-
-
-def _folder(spot: PathAtCommit) -> Response:
-    entry = gitread.entry_at(spot.commit.tree, spot.path)
-    entries = gitread.children(spot.home.git, entry.id, spot.path) if entry else []
-    entries.sort(key=lambda each: (each.type != "dir", each.name))
+def _folder(location: Location) -> Response:
+    home, path = location.home, location.path
+    entry = gitread.entry_at(location.commit.tree, path)
+    entries = gitread.children(home.git, entry.id, path) if entry else []
+    entries.sort(key=lambda entry: (entry.type != "dir", entry.name))
     shown = entries[:ENTRIES_MAX]
-    last = _last_changes(spot, {each.name: each.id for each in shown})
-    rows = [
-        Row(each.name, each.type, spot.at("src", each.path), last.get(each.name)) for each in shown
-    ]
+    ids = {entry.path: entry.id for entry in shown}
+    last = gitread.last_commits(location.commit, ids, at_most=COMMITS_SEARCHED_MAX)
     return site.page(
-        spot.home.call,
+        home.call,
         "folder.html",
-        f"{spot.path} · {spot.home.name}" if spot.path else spot.home.name,
-        home=spot.home,
-        place=spot,
+        f"{path} · {home.name}" if path else home.name,
+        home=home,
+        place=location,
         tab="files",
-        head=record(spot.commit),
-        rows=rows,
-        more=len(entries) - len(rows),
-        readme=_readme(spot, entries),
-        branches=gitread.branch_names(spot.home.git),
+        head=record(location.commit),
+        rows=[
+            FolderEntry(e.name, e.type, location.at("src", e.path), _record(last, e.path))
+            for e in shown
+        ],
+        more=len(entries) - len(shown),
+        readme=_readme(location, entries),
+        branches=gitread.branch_names(home.git),
     )
 
 
-def _readme(spot: PathAtCommit, entries: Sequence[gitread.Entry]) -> tuple[str, str] | None:
+def _record(last: Mapping[str, pygit2.Commit], path: str) -> CommitRecord | None:
+    return record(last[path]) if path in last else None
+
+
+def _readme(location: Location, entries: Sequence[gitread.Entry]) -> tuple[str, str] | None:
     """Return name and text of the README of a folder, or None."""
-    files = {each.name.lower(): each for each in entries if each.type == "file"}
+    files = {entry.name.lower(): entry for entry in entries if entry.type == "file"}
     for name in _READMES:
-        blob = gitread.blob(spot.home.git, files[name].id) if name in files else None
+        blob = gitread.blob(location.home.git, files[name].id) if name in files else None
         if blob is not None:
             text = texts.readme_text(blob)
             return (files[name].name, text) if text else None
     return None
 
 
-def _last_changes(spot: PathAtCommit, wanted: Mapping[str, str]) -> dict[str, Record]:
-    """Return the newest commit that gave each entry its id, as far back as is searched."""
-    trees: dict[str, dict[str, str]] = {}
-    pending, found = dict(wanted), dict[str, Record]()
-    walk = spot.home.git.walk(spot.commit.id, SortMode.TOPOLOGICAL | SortMode.TIME)
-    for commit in islice(walk, COMMITS_SEARCHED_MAX):
-        here = _ids(commit, spot.path, trees)
-        above = [_ids(parent, spot.path, trees) for parent in commit.parents]
-        if here in above:
-            continue
-        for name, id_ in list(pending.items()):
-            if here.get(name) == id_ and all(ids.get(name) != id_ for ids in above):
-                found[name] = record(commit)
-                del pending[name]
-        if not pending:
-            break
-    return found
-
-
-def _ids(commit: pygit2.Commit, path: str, trees: dict[str, dict[str, str]]) -> Mapping[str, str]:
-    entry = gitread.entry_at(commit.tree, path)
-    if entry is None or entry.mode != FileMode.TREE:
-        return {}
-    if entry.id not in trees:
-        tree = commit.tree[path] if path else commit.tree
-        trees[entry.id] = {
-            decode(item.raw_name or b""): str(item.id) for item in tree.peel(pygit2.Tree)
-        }
-    return trees[entry.id]
-
-
-def _file(spot: PathAtCommit, entry: gitread.Entry) -> Response:
-    blob = gitread.blob(spot.home.git, entry.id)
+def _file(location: Location, entry: gitread.Entry) -> Response:
+    blob = gitread.blob(location.home.git, entry.id)
     size = blob.size if blob is not None else 0
     data = blob.data if blob is not None and size <= texts.FILE_MAX_BYTES else b""
+    history = gitread.history(location.home.git, location.commit, location.path)
     text, kind = None, "submodule"
     if blob is not None:
         kind = _file_kind(data, size, entry)
         if kind in ("text", "symlink"):
-            text = texts.text_page(data, spot.home.call.number("page", 1))
+            text = texts.text_page(data, location.home.call.query_number("page", 1))
     return site.page(
-        spot.home.call,
+        location.home.call,
         "file.html",
-        f"{spot.path} · {spot.home.name}",
-        home=spot.home,
-        place=spot,
+        f"{location.path} · {location.home.name}",
+        home=location.home,
+        place=location,
         tab="files",
         kind=kind,
         size=size,
         executable=entry.mode == FileMode.BLOB_EXECUTABLE,
         text=text,
         target=entry.id,
-        last=next((record(each) for each in _history(spot)), None),
+        last=next((record(commit) for commit in islice(history, 1)), None),
     )
-
-
-def _history(spot: PathAtCommit) -> list[pygit2.Commit]:
-    walk = gitread.history(spot.home.git, spot.commit, spot.path)
-    return list(islice(walk, 1))
 
 
 def _file_kind(data: bytes, size: int, entry: gitread.Entry) -> str:

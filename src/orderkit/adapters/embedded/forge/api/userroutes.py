@@ -1,0 +1,103 @@
+"""
+Endpoints of the forge itself, of users, and of their access tokens.
+
+Called through their routes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from orderkit.adapters.embedded.forge.accounts import Account, Accounts, Token
+from orderkit.adapters.embedded.forge.api.access import Access
+from orderkit.adapters.embedded.forge.api.calls import (
+    VERSION,
+    ApiError,
+    Call,
+    empty_answer,
+    json_answer,
+    paged,
+)
+from orderkit.adapters.embedded.forge.api.routes import API, route
+from orderkit.adapters.embedded.forge.api.shapes import Json, Shapes
+from orderkit.core.errors import ConflictError, InvalidInputError
+
+_TOKENS = f"{API}/users/{{name}}/tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class UserRoutes:
+    """Endpoints of users and tokens."""
+
+    access: Access
+    accounts: Accounts
+    shapes: Shapes
+
+    @route("GET", f"{API}/version")
+    def version(self, _call: Call) -> Response:
+        return json_answer({"version": VERSION})
+
+    @route("GET", f"{API}/user", "user")
+    def current(self, call: Call) -> Response:
+        return json_answer(self.shapes.account(call.user))
+
+    @route("POST", f"{API}/admin/users", "admin")
+    def create_user(self, call: Call) -> Response:
+        """Create a user, for site admins."""
+        if not call.user.admin:
+            raise ApiError(403, "user should be the site admin")
+        body = call.fields()
+        name, password = body.required("username"), body.required("password")
+        try:
+            user = self.accounts.create_user(name, password)
+        except ConflictError as error:
+            raise ApiError(422, str(error)) from error
+        return json_answer(self.shapes.account(user), 201)
+
+    @route("GET", _TOKENS)
+    def tokens(self, call: Call) -> Response:
+        return paged(call, self.accounts.tokens(self._token_owner(call)), token_shape)
+
+    @route("POST", _TOKENS)
+    def create_token(self, call: Call) -> Response:
+        """Create a token; its secret is shown once."""
+        user, body = self._token_owner(call), call.fields()
+        name, scopes = body.required("name"), body.texts("scopes")
+        try:
+            token, secret = self.accounts.create_token(user, name, scopes)
+        except (InvalidInputError, ConflictError) as error:
+            raise ApiError(400, str(error)) from error
+        return json_answer({**token_shape(token), "sha1": secret}, 201)
+
+    @route("DELETE", f"{_TOKENS}/{{token}}")
+    def delete_token(self, call: Call) -> Response:
+        """Remove the token with an id or a name; a number is an id."""
+        user, key = self._token_owner(call), call.param("token")
+        is_number = key.isascii() and key.isdigit()
+        for token in self.accounts.tokens(user):
+            if key == (str(token.id) if is_number else token.name):
+                self.accounts.delete_token(user, token.id)
+                return empty_answer()
+        raise ApiError(404)
+
+    def _token_owner(self, call: Call) -> Account:
+        """Return the user of the path for that user or a site admin, with a password only."""
+        user, account = self.access.account(call), call.actor.account
+        if account is None or (user.id != account.id and not account.admin):
+            raise ApiError(403, "doer should be the site admin or be same as the contextUser")
+        if call.actor.by_token:
+            raise ApiError(401, "auth required")
+        return user
+
+
+def token_shape(token: Token) -> Json:
+    """Return a token without its secret."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "sha1": "",
+        "token_last_eight": token.last_eight,
+        "scopes": list(token.scopes),
+    }

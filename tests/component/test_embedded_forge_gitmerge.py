@@ -13,7 +13,7 @@ import pytest
 from pygit2.enums import FileMode
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread
-from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, MergeError, TrialMerge
+from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, TrialMerge
 from orderkit.adapters.embedded.forge.gitwrite import Person
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import yaml
 
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit.check_kits import check_pack
-from orderkit.flows.kit.test_kits import TestSelection, run_tests
+from orderkit.flows.kit.test_kits import TestSelection as Selection
+from orderkit.flows.kit.test_kits import run_tests
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 CASES = PACK / "tests" / "kits"
@@ -28,7 +29,7 @@ def test_the_kits_pass_every_rule() -> None:
 
 
 def test_every_scenario_comes_out_as_expected() -> None:
-    report = run_tests(TestSelection(PACK))
+    report = run_tests(Selection(PACK))
 
     assert [
         (case.name, case.message, case.differences) for case in report.cases if not case.ok

@@ -18,7 +18,7 @@ from tests.engines.process import Engines
 
 from orderkit.core.portal.render import BACKSTAGE, COOKIECUTTER, Delimiters
 
-SHORT, FULL = 5_000, 100_000
+SHORT, FULL = 10_000, 100_000
 REFUSED_MOST, TAKEN_LEAST = 0.02, 50
 
 Figure = Callable[[str], None]

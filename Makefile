@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
+# Commands that are started often must find compiled modules: `orderkit --help` takes eight times as long without.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo demo-agents fmt check test test-all e2e soak bench lab lab-down backstage portal portal-agents clean
 
 help: ## say what each verb does

@@ -13,7 +13,7 @@ import pytest
 from pygit2.enums import FileMode
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread
-from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, TrialMerge
+from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, MergeError, TrialMerge
 from orderkit.adapters.embedded.forge.gitwrite import Person
 
 if TYPE_CHECKING:
@@ -115,5 +115,5 @@ def test_unrelated_histories_are_not_joined(tmp_path: Path, *, squash: bool) -> 
     one, other = (commit(repo, [], {"a": text}, text) for text in ("1", "2"))
 
     assert gitmerge.try_merge(tmp_path, one, other) == TrialMerge("empty", "")
-    with pytest.raises(10, match="unrelated"):
+    with pytest.raises(MergeError, match="unrelated"):
         gitmerge.write_merge(repo, MergeCommit(one, other, "m", ME, ME), squash=squash)

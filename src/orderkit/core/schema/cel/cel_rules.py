@@ -270,7 +270,7 @@ def _quoted(text: object) -> str:
 def _shown(entry: Mapping[str, Any]) -> str:
     """Write the rule as the server's messages show it."""
     fields = {
-        "CelRule": entry.get("rule") or "",
+        "Rule": entry.get("rule") or "",
         "Message": entry.get("message") or "",
         "MessageExpression": entry.get("messageExpression") or "",
         "Reason": entry.get("reason"),

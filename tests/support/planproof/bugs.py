@@ -98,7 +98,7 @@ def _unlabelled(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(answer: Any, floor: Any, *_: Any) -> Any:
-    left = {path: each for path, each in floor.known.observed.items() if path.startswith("reader-")}
+    left = {path: each for path, each in floor.live.observed.items() if path.startswith("reader-")}
     return replace(answer, resources={**left, **answer.resources})
 
 
@@ -116,40 +116,43 @@ def _statusless(answer: Any, *_: Any) -> Any:
 
 
 _CORE, _FLOW = "orderkit.core", "orderkit.flows.plan.order_plan"
+_CROSSPLANE = f"{_CORE}.crossplane"
+_META = f"{_CROSSPLANE}.composed_metadata"
 BUGS = (
     Bug(
-        "a generated name without the logical name in it", f"{_CORE}.dressing:child_name",
+        "a generated name without the logical name in it", f"{_META}:child_name",
         lambda true: lambda prefix, uid, _: true(prefix, uid, ""),
         Sort.IDENTITY, "reader-of-", CHANGED,
     ),
     Bug(
-        "a generated name told although the uid is not known yet", f"{_FLOW}:guessed",
+        "a generated name told although the uid is not known yet", f"{_FLOW}:with_guesses",
         lambda _: lambda found, *_: found, Sort.IDENTITY, "reader-of-",
     ),
     Bug(
-        "a value called unknown that is known", f"{_FLOW}:guessed",
+        "a value called unknown that is known", f"{_FLOW}:with_guesses",
         _after(lambda found, *_: replace(found, guesses=(Guess("prompts", "data.description"),))),
         Sort.UNKNOWN, "prompts data.description",
     ),
     Bug(
-        "a default of the XRD lost", f"{_CORE}.validate.validator:Validator.check",
+        "a default of the XRD lost", f"{_CORE}.schema.validate.object_check:Validator.check",
         _after(lambda report, _, xr, *__: replace(report, result=xr)),
         Sort.SPEC, "enforcement",
     ),
     Bug(
-        "a dropped resource not deleted", f"{_CORE}.plan.assembling:_Floor._whole",
+        "a dropped resource not deleted", f"{_CORE}.plan.assembly:_XrAssembly._whole",
         _after(_kept), Sort.MISSING, "reader-of-", CHANGED,
     ),
     Bug(
-        "a gate that never opens", f"{_CORE}.simulating:_existing", _instead({}),
+        "a gate that never opens", f"{_CROSSPLANE}.simulation:_cluster_after", _instead({}),
         Sort.EXTRA, "prompts",
     ),
     Bug(
-        "a nested XR not expanded", f"{_CORE}.plan.assembling:_Floor._nested", _instead(None),
+        "a nested XR not expanded", f"{_CORE}.plan.assembly:_XrAssembly._nested", _instead(None),
         Sort.EXTRA, "budget/",
     ),
     Bug(
-        "readiness assumed", f"{_CORE}.composed:Composed.ready_condition", _instead(AVAILABLE),
+        "readiness assumed",
+        f"{_CROSSPLANE}.composed:Composed.ready_condition", _instead(AVAILABLE),
         Sort.CONDITION, "Ready", ORPHANED,
     ),
     Bug(
@@ -161,32 +164,32 @@ BUGS = (
         Sort.REFUSAL, "",
     ),
     Bug(
-        "a namespace lost", f"{_CORE}.dressing:_place", _after(_nothing_placed),
+        "a namespace lost", f"{_META}:_set_namespace", _after(_nothing_placed),
         Sort.IDENTITY, "bucket",
     ),
     Bug(
-        "a nested XR taken to be as ready as a bucket", f"{_CORE}.plan.assembling:_Floor._shown",
+        "a nested XR taken to be as ready as a bucket", f"{_CORE}.plan.assembly:_XrAssembly._shown",
         _instead(None), Sort.CONDITION, "budget ",
     ),
     Bug(
-        "the status not fed back", f"{_CORE}.simulating:_shown",
+        "the status not fed back", f"{_CROSSPLANE}.simulation:_with_status",
         lambda _: lambda xr, _: xr, Sort.STATUS, "",
     ),
     Bug(
-        "a label lost", f"{_CORE}.dressing:_label", _without(COMPOSITE_LABEL, "labels"),
+        "a label lost", f"{_META}:_set_labels", _without(COMPOSITE_LABEL, "labels"),
         Sort.FIELD, "prompts metadata.labels",
     ),
     Bug(
-        "an annotation lost", f"{_CORE}.dressing:_label",
+        "an annotation lost", f"{_META}:_set_labels",
         _without(RESOURCE_NAME_ANNOTATION, "annotations"),
         Sort.FIELD, "bucket metadata.annotations",
     ),
     Bug(
-        "the owner lost", f"{_CORE}.dressing:_own", _instead(None),
+        "the owner lost", f"{_META}:_set_controller", _instead(None),
         Sort.FIELD, "namespace metadata.ownerReferences",
     ),
     Bug(
-        "a list in another order", f"{_CORE}.dressing:dress",
+        "a list in another order", f"{_META}:with_metadata",
         _after(lambda dressed, *_, **__: (_mirrored(dressed[0]), dressed[1])),
         Sort.FIELD, "sandbox spec.template",
     ),
@@ -195,27 +198,28 @@ BUGS = (
         Sort.FIELD, "budget spec.windowStart", CHANGED,
     ),
     Bug(
-        "a station's condition lost", f"{_CORE}.pipeline:_Run.result",
+        "a station's condition lost", f"{_CROSSPLANE}.pipeline:_Run.result",
         _after(lambda found, *_: replace(found, conditions=())), Sort.CONDITION, "DatasetFound",
     ),
     Bug(
-        "the context not handed on", f"{_CORE}.pipeline:_Run.step", _after(_context_lost),
+        "the context not handed on", f"{_CROSSPLANE}.pipeline:_Run.step", _after(_context_lost),
         Sort.REFUSAL, "",
     ),
 )  # fmt: skip
 """Each on the plan side, beside a true apply side."""
 APPLIED = (
     Bug(
-        "a dropped resource not deleted", f"{_CORE}.pipeline:dressing.is_controlled_by",
+        "a dropped resource not deleted",
+        f"{_CROSSPLANE}.pipeline:composed_metadata.is_controlled_by",
         _instead(answer=False), Sort.EXTRA, "reader-of-",
     ),
     Bug(
-        "a station's label lost", f"{_CORE}.dressing:dress",
+        "a station's label lost", f"{_META}:with_metadata",
         _after(lambda dressed, *_, **__: (_unlabelled(dressed[0]), dressed[1])),
         Sort.FIELD, "dashboard metadata.labels",
     ),
     Bug(
-        "never ready", f"{_CORE}.autoready:is_ready", _instead(answer=False),
+        "never ready", f"{_CROSSPLANE}.auto_ready:is_ready", _instead(answer=False),
         Sort.CONDITION, "Ready",
     ),
 )  # fmt: skip

@@ -87,7 +87,7 @@ yaml-edit is the Python package, 0.2.0. sed is `s/^( *KEY: *)[^ #]*/\\1VALUE/`, 
 PROOF = """\
 ## Proof
 
-`make test-all` makes 2,000 random edits of random texts, `make soak PART=edit` 100,000. PyYAML, ruamel and Go's `yaml/v2` and
+`make test-all` makes 1,000 random edits of random texts, `make soak PART=edit` 100,000. PyYAML, ruamel and Go's `yaml/v2` and
 `yaml/v3` check each: every reader must see what it saw before, with the intended value in the intended place; lines outside the place
 stay; comments stay; refusals are of a known kind. [Figures](figures.md) has the times,
 [conformance](conformance.md#edits-against-other-peoples-yaml-readers) the set-up.

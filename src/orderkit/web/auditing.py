@@ -2,7 +2,7 @@
 The audit log: one JSON object per line for every authenticated request.
 
 Has the caller, the proof, the operation, order, team and status. Never has a body, a query or a
-token; registered secrets are masked. Called by ``gate``; thread-safe.
+token; registered secrets are masked. Called by ``request_pipeline``; thread-safe.
 """
 
 from __future__ import annotations

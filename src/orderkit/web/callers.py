@@ -7,7 +7,7 @@ it names is a claim. A token proves a person or a program; then the requester in
 ignored, and the teams come from the proof: a member of a platform group may act for every team,
 others for the teams whose group ``group:default/<team>`` the proof names.
 
-Called by ``gate`` and the handlers.
+Called by ``request_pipeline`` and the handlers.
 """
 
 from __future__ import annotations

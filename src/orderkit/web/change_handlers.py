@@ -3,7 +3,7 @@ Handlers for changes of live orders: change one, show its history.
 
 A form of the portal sends all its values, the commit it was opened on and ``whole: true``; a
 program sends only what it wants to change. ``flows.change`` detects conflicts in both cases. Called
-by ``gate``, listed in ``table``.
+by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations

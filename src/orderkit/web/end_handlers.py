@@ -4,7 +4,7 @@ Handlers for the end of an order: begin or continue it, and report its progress.
 An end takes minutes. It runs in its own thread, one per order; the answer waits a while and then
 says where to look. Each step is recorded in the ledger before it is taken, so an interrupted end
 (the service was stopped) continues when it is requested again. Called by
-``gate``, listed in ``table``; one `EndRuns` per service.
+``request_pipeline``, listed in ``operation_table``; one `EndRuns` per service.
 """
 
 from __future__ import annotations

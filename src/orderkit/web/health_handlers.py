@@ -3,7 +3,7 @@ Handlers for monitoring: health, readiness, metrics and the OpenAPI document.
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
 tokens do. The latter's result is cached for a few seconds, because anybody may request it.
-Called by ``gate``, listed in ``table``.
+Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations

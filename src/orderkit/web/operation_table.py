@@ -1,8 +1,8 @@
 """
 The service's operations, in the order in which the document shows them.
 
-Routes (``service``), checks of requests (``gate``) and the OpenAPI document (``openapi``) are
-made from it.
+Routes (``service``), checks of requests (``request_pipeline``) and the OpenAPI document
+(``openapi``) are made from it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Service:
 @dataclass(frozen=True, slots=True)
 class ServiceRequest:
     """
-    One request, read and checked. `noted` has the handler's fields for the audit log.
+    One request, read and checked. `audit_fields` has the handler's fields for the audit log.
 
     `caller` is None only for operations without authentication.
     """

@@ -2,7 +2,7 @@
 Handlers for orders: place, register and show them.
 
 A caller may use the orders of their teams. An order of another team is answered like one that does
-not exist. Called by ``gate``, listed in ``table``.
+not exist. Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations

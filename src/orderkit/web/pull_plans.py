@@ -7,7 +7,7 @@ pull request at most once; one that is pushed to while it is planned is planned 
 The queue is lost when the process ends; the next push or ``orderkit platform webhook --missed``
 plans the missing ones.
 
-Called by ``gate``, listed in ``table``; one `PullPlans` per service.
+Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class RequestPipeline:
-    """The gate of one service."""
+    """Checks, limits, logs and counts every request of one service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

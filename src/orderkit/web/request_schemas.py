@@ -1,7 +1,7 @@
 """
 JSON Schemas of what the service reads and answers (2020-12, as OpenAPI 3.1 has them).
 
-Named ones stand under ``components`` of the document. Used by ``table``.
+Named ones stand under ``components`` of the document. Used by ``operation_table``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 The kit under check: its parsed files, its stations, and what the pack delivers.
 
-`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `Subject` is one kit of it.
-Every rule creates its findings through `finding_at`, `KitUnderCheck.in_kit` or
+`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `KitUnderCheck` is one kit of
+it. Every rule creates its findings through `finding_at`, `KitUnderCheck.in_kit` or
 `KitUnderCheck.in_file`, so that file, line and advice come from one place.
 """
 

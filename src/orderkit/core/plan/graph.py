@@ -2,7 +2,7 @@
 The graph of an order before and after a change: what composes what, what names what.
 
 One graph for both sides: each resource stands in it once, with what happens to it. A nested XR is
-a group of what it composes. ``mermaid`` and ``svg`` draw it. Pure and deterministic.
+a group of what it composes. ``graph_mermaid`` and ``graph_svg`` draw it. Pure and deterministic.
 """
 
 from __future__ import annotations

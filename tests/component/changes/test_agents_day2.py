@@ -134,7 +134,7 @@ BAD = [
     Bad("budget 0", {"budget_usd": 0}, "less than the minimum of 1"),
     Bad("budget 10001", {"budget_usd": 10001}, "greater than the maximum of 10000"),
     Bad("budget 1e400", {"budget_usd": "1e400"}, "greater than the maximum"),
-    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is not of type number"),
+    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is no number"),
     Bad("an empty description", {"description": ""}, "description"),
     Bad("a name with a capital", {"agent_name": "Bot"}, "must have 3 to 24"),
 ]
@@ -185,7 +185,7 @@ def test_a_dataset_is_swapped_for_one_that_is_there(site: Running, orderkit: Com
     done = swap("resource:default/songs")
 
     assert (itself.code, itself_again.code) == (4, 4)
-    assert "datasetRef.name is houses already" in itself.err
+    assert "datasetRef.name is already houses" in itself.err
     assert nowhere.code == 2
     assert "did you mean 'songs'?" in nowhere.err
     assert empty.code == 2
@@ -209,7 +209,7 @@ def test_an_agent_changes_as_its_kit_allows(site: Running, orderkit: Command) ->
     assert (found["budgetUsd"], found["enforcement"]) == (2.5, "monitor-only")
     assert found["description"] == "Other."
     assert (bucket.code, owner.code, base.code) == (4, 4, 4)
-    assert "is reviewed" in bucket.err
+    assert "must be reviewed" in bucket.err
 
 
 def test_a_budget_stays_within_what_its_team_may_spend(site: Running, orderkit: Command) -> None:

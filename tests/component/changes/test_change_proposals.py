@@ -212,7 +212,7 @@ def test_an_operation_that_was_overtaken_in_its_own_request_stays_so(bay: Bay) -
 
 def test_a_direct_change_may_be_proposed_but_a_reviewed_one_not_committed(bay: Bay) -> None:
     assert propose(bay, "eve", set_("stage", "stage2"), how=How.REVIEW).state == "proposed"
-    with pytest.raises(RefusedError, match="is reviewed"):
+    with pytest.raises(RefusedError, match="must be reviewed"):
         propose(bay, "eve", set_("colour", "red"), how=How.DIRECT)
 
 

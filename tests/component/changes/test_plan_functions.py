@@ -56,7 +56,7 @@ def test_a_process_that_is_not_there_makes_its_step_opaque(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("function-kcl=127.0.0.1:1", "is called by no step"),
+        ("function-kcl=127.0.0.1:1", "is not called by any step"),
         ("function-orderkit", "is no NAME=HOST:PORT"),
     ],
 )

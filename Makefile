@@ -56,7 +56,8 @@ test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/test.sh $(ARGS) $(TESTS)
 
 e2e: TESTS = tests/e2e tests/faults \
-  $(addprefix tests/conformance/,forge cluster delivery validate policies xrds yamledit)
+  $(addprefix tests/conformance/,forge cluster delivery catalog portal validate policies xrds \
+    yamledit)
 e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Argo CD, in a real browser
 	scripts/lab.sh
 	scripts/backstage.sh --front-end

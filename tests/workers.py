@@ -39,6 +39,10 @@ TOGETHER = {
         "tests/e2e/test_backstage_trees.py",
         "tests/e2e/test_browser_journey.py",
     ),
+    "a real Backstage of the contracts": (
+        "tests/conformance/catalog/",
+        "tests/conformance/portal/",
+    ),
     "a real Backstage on the corpus": (
         "tests/e2e/test_browser_generated.py",
         "tests/e2e/test_corpus_portal.py",

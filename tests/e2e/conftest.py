@@ -6,35 +6,27 @@ Runs with ``--e2e`` only; ``scripts/backstage.sh --front-end`` installs what is 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from changingpack import changing_pack
 from commands import Command, as_process
 from corpuspack import DOMAIN, whole_pack
-from lab.binaries import keep_log
-from lab.daemons import Daemon
-from lab.loopback import free_ports
-from lab.realbackstage import HOST, Backstage, Wanted, serving
+from lab.realbackstage import Backstage
 from ordered import TEMPLATE, Ordered
+from portalworld import World, portal_world
 from published import Up, read_kit
 from scaffolderapi import Scaffolder
 
-from orderkit.cli.connecting import connect, load_settings
 from orderkit.cli.main import run
 
 FOLDER = Path(__file__).parent
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 AGENTS = ("BASE_DOMAIN=apps.example.org:8443", "PROJECT_ID=whisperops-lab")
-SYSTEM = "paddock"
-"""A system in the catalog of every portal."""
 _TIMEOUT_S = 600
-_UP_S = 300.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,60 +39,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="a whole journey: needs --e2e"))
 
 
-@dataclass(frozen=True)
-class World:
-    """A platform and a Backstage on it that runs templates by one profile."""
-
-    up: Up
-    backstage: Backstage
-
-
-@contextlib.contextmanager
-def _world(
-    folder: Path,
-    profile: str,
-    *,
-    front_end: bool,
-    pack: Path | None = None,
-    more: tuple[str, ...] = (),
-    reread_s: int = 0,
-) -> Iterator[World]:
-    state = folder / "state"
-    ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
-    (portal,) = free_ports(1)  # the platform's service must know whose signatures it checks
-    options = ["--profile", profile, "--signed-by", f"http://{HOST}:{portal}"]
-    options += ["--pack", str(pack)] if pack else []
-    options += more
-    command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *ports, *options]
-    with Daemon("orderkit up", command, log=folder / "up.log") as daemon:
-        daemon.wait_until(lambda: "Stop with ctrl-C" in daemon.text(), timeout_s=_UP_S)
-        settings = load_settings(str(state / "platform.yaml"))
-        wanted = Wanted(
-            settings,
-            state / "backstage",
-            front_end=front_end,
-            port=portal,
-            systems=(SYSTEM,),
-            reread_s=reread_s,
-        )
-        try:
-            with serving(wanted) as backstage:
-                yield World(Up(state, settings, connect(settings)), backstage)
-        finally:
-            keep_log(wanted.folder / "backstage.log", as_name=f"backstage-{profile}.log")
-
-
 @pytest.fixture(scope="package")
 def service_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """As a platform is by default: the portal asks the service."""
-    with _world(tmp_path_factory.mktemp("service"), "service", front_end=True) as found:
+    with portal_world(tmp_path_factory.mktemp("service"), "service", front_end=True) as found:
         yield found
 
 
 @pytest.fixture(scope="package")
 def natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Backstage runs the natural steps with its own actions."""
-    with _world(tmp_path_factory.mktemp("natural"), "natural", front_end=False) as found:
+    with portal_world(tmp_path_factory.mktemp("natural"), "natural", front_end=False) as found:
         yield found
 
 
@@ -110,7 +59,7 @@ def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("changing")
     pack = changing_pack(folder / "pack")
     assert run(["kit", "generate", "--pack", str(pack)]) == 0
-    with _world(folder, "service", front_end=True, pack=pack) as found:
+    with portal_world(folder, "service", front_end=True, pack=pack) as found:
         yield found
 
 
@@ -120,7 +69,7 @@ def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("corpus")
     pack = whole_pack(folder / "pack")
     more = ("--team", "ae86", "--value", f"BASE_DOMAIN={DOMAIN}")
-    with _world(folder, "service", front_end=True, pack=pack, more=more) as found:
+    with portal_world(folder, "service", front_end=True, pack=pack, more=more) as found:
         yield found
 
 
@@ -129,7 +78,9 @@ def agents_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The agents' pack, in a portal that looks at registered files every ten seconds or so."""
     folder = tmp_path_factory.mktemp("agents")
     more = ("--team", "ae86", *(part for value in AGENTS for part in ("--value", value)))
-    with _world(folder, "service", front_end=True, pack=PACK, more=more, reread_s=10) as found:
+    with portal_world(
+        folder, "service", front_end=True, pack=PACK, more=more, reread_s=10
+    ) as found:
         yield found
 
 

@@ -9,8 +9,8 @@ import pytest
 from browsing import browse
 from corpuspack import DOMAIN
 from lab.realbackstage import Backstage
+from portalworld import SYSTEM
 from published import Up
-from tests.e2e.conftest import SYSTEM
 
 from orderkit.core.names import RepoId
 from orderkit.core.yaml.manifests import parse_manifests

@@ -25,18 +25,23 @@ class Catalog(Protocol):
     """
     Entities and the locations they come from.
 
-    Every method may raise UnreachableError, AccessError and RemoteError.
+    Every method may raise UnreachableError, AccessError and RemoteError. All but `entity` raise
+    NotFoundError where the address is no portal. The catalog shows what is registered, and
+    forgets what is not, when it next reads its locations: seconds later.
     """
 
     def register(self, target: str) -> Sequence[str]:
         """
         Register the URL of a ``catalog-info.yaml``. Idempotent.
 
+        An entity that another location gave first stays the other's.
+
         Returns:
-            Entity references such as ``component:default/garage-ae86``.
+            Entity references such as ``component:default/garage-ae86``, in no order.
 
         Raises:
-            InvalidInputError: The file is missing or no entity.
+            InvalidInputError: The file is missing or holds no entity, or it or a file that it
+                names is broken.
         """
         ...
 
@@ -44,12 +49,15 @@ class Catalog(Protocol):
         """Remove the location and its entities. Idempotent. True if it was registered."""
         ...
 
-    def locations(self) -> Sequence[Location]: ...
-
-    def entity(self, ref: str) -> Manifest | None:
-        """Return an entity by ``kind:namespace/name``, or None."""
+    def locations(self) -> Sequence[Location]:
+        """Return every registered location."""
         ...
 
-    def entities(self, *, kind: str = "") -> Sequence[Manifest]:
-        """Return all entities, or those of one kind."""
+    def entity(self, ref: str) -> Manifest | None:
+        """
+        Return an entity by ``kind:namespace/name``, in upper or lower case, or None.
+
+        Raises:
+            InvalidInputError: `ref` is no full reference.
+        """
         ...

@@ -14,7 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PortalResponse:
-    """An answer, whatever its status. Header names are lower case."""
+    """An answer, whatever its status. Header names are lower case; unusual ones are left out."""
 
     code: int
     headers: Mapping[str, str]
@@ -34,13 +34,15 @@ class Portal(Protocol):
         timeout_s: float = 60.0,
     ) -> PortalResponse:
         """
-        Send one request and return its answer, failures of the service included.
+        Send one request and return its answer, failures of the service and redirects included.
 
         Args:
             path: Below the portal, for example ``/proxy/orderkit/v1/orders``; a query may follow.
+            headers: The portal's proxy lets through what it is set up for, and adds its own.
 
         Raises:
             UnreachableError: Nobody answers in time.
-            InvalidInputError: The path names no endpoint that is configured.
+            RemoteError: The answer is too large.
+            InvalidInputError: The path climbs, or names no endpoint that is configured.
         """
         ...

@@ -56,7 +56,7 @@ def test_a_bootstrap_ends_with_a_probe_that_left_its_tombstone_only(
     assert platform.cluster.serves(XRD)
     assert platform.forge.repo(RepoId("ae86", "garage-ae86")) is None
     assert platform.cluster.get(application_key("garage-ae86")) is None
-    assert [e for e in platform.catalog.entities() if e["kind"] == "Component"] == []
+    assert platform.catalog.entity("component:default/garage-ae86") is None
     paths = [str(path) for path in ledger_snapshot(platform).blobs]
     assert "apps/ae86/garage-ae86.yaml" not in paths
     assert [path for path in paths if "tombstone" in path]
@@ -78,9 +78,10 @@ def test_a_repeated_bootstrap_writes_nothing(site: Bare, orderkit: Command) -> N
 def test_every_template_is_a_location_of_the_portal(site: Bare, orderkit: Command) -> None:
     orderkit("bootstrap", "--no-probe")
 
-    names = [e["metadata"]["name"] for e in site.platform.catalog.entities(kind="Template")]
-
-    assert sorted(names) == ["garage", "garage.end", "garage.stage"]
+    catalog = site.platform.catalog
+    for name in ("garage", "garage.end", "garage.stage"):
+        assert catalog.entity(f"template:default/{name}") is not None, name
+    assert len(catalog.locations()) == 3
 
 
 def test_a_plan_names_what_has_been_changed_by_hand(site: Bare, orderkit: Command) -> None:

@@ -351,7 +351,12 @@ def test_an_entity_is_written_as_the_portal_writes_it(world: Any) -> None:
     )
 
 
-GROUP = "apiVersion: backstage.io/v1alpha1\nkind: Group\nmetadata: {name: g}\nspec: {}\n"
+GROUP = """\
+apiVersion: backstage.io/v1alpha1
+kind: Group
+metadata: {name: g}
+spec: {type: team, children: []}
+"""
 
 
 def test_entities_are_fetched_from_the_catalog(world: Any) -> None:

@@ -43,7 +43,7 @@ def test_a_secret_reaches_the_service_and_nothing_else(world: Any) -> None:
             "call",
             "http:backstage:request",
             **REQUEST,
-            headers={"X-Token": "Bearer ${{ secrets.token }}"},
+            headers={"Authorization": "Bearer ${{ secrets.token }}"},
         ),
         log("say", "token ${{ secrets.token }}!"),
         log("later", "it was token can4ry"),
@@ -51,7 +51,7 @@ def test_a_secret_reaches_the_service_and_nothing_else(world: Any) -> None:
 
     done = world.run(steps, {}, secrets=SECRETS)
 
-    assert world.service.seen[-1][2]["x-token"] == f"Bearer {TOKEN}"
+    assert world.service.seen[-1][2]["authorization"] == f"Bearer {TOKEN}"
     assert "can4ry/" not in everything(world, done)
     assert done.log[-2:] == ("***", "it was token can4ry")
     assert done.steps["call"]["body"] == {"echo": "***"}

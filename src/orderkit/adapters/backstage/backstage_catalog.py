@@ -4,7 +4,8 @@ The Catalog port on Backstage's ``/api/catalog``.
 Works with a static token of the backend (``externalAccess``) and with the embedded catalog,
 which answers the same calls. Registering is made idempotent here: Backstage answers 409 for a
 location it knows. Unregistering also deletes the entities, which Backstage may keep as
-orphans.
+orphans. Backstage makes a Location entity for each registered location, and takes a file without
+entities for good: references to the former are left out, and the latter is refused here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from orderkit.core.secrets import register
 from orderkit.ports.catalog import Location
 
 _PAGE = 500
+_GENERATED = "location:default/generated-"
+"""How references to the entities begin that Backstage makes for registered locations."""
 
 
 def entity_ref(entity: Manifest) -> str:
@@ -61,9 +64,10 @@ class BackstageCatalog:
         """
         location = {"type": "url", "target": target}
         dry_run = self._readable(target, self._post("/locations?dryRun=true", location))
-        refs = [
-            entity_ref(entity) for entity in self._good(dry_run, "register").get("entities", ())
-        ]
+        entities = self._good(dry_run, "register").get("entities", ())
+        refs = [ref for ref in map(entity_ref, entities) if not ref.startswith(_GENERATED)]
+        if not refs:
+            raise InvalidInputError("catalogInfoUrl", target, "holds no entity")
         stored = self._readable(target, self._post("/locations", location))
         if stored.status != 409:  # noqa: PLR2004 - known already
             self._good(stored, "register")
@@ -115,12 +119,9 @@ class BackstageCatalog:
         entity: Manifest = self._good(answer, f"read {ref}")
         return entity
 
-    def entities(self, *, kind: str = "") -> Sequence[Manifest]:
-        return self._query(f"kind={kind}" if kind else "")
-
     def _query(self, filter_text: str) -> list[Manifest]:
         """Read every page of entities that match one filter."""
-        query = {"limit": str(_PAGE)} | ({"filter": filter_text} if filter_text else {})
+        query = {"limit": str(_PAGE), "filter": filter_text}
         entities: list[Manifest] = []
         while True:
             page = self._good(self._get(f"/entities/by-query?{urlencode(query)}"), "list entities")

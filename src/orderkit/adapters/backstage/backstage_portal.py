@@ -2,9 +2,10 @@
 The Portal port: HTTP through a Backstage backend, or past it to the same services.
 
 ``/proxy/<endpoint>/…`` goes straight to the target configured for the endpoint, with the
-headers the portal's proxy would add, so that an order can be placed by command when the
-portal has no such endpoint or there is no portal at all. Every other path goes to the
-portal's ``/api``. A token is added only where the step sets none.
+headers the portal's proxy would add and without those it would drop (as docs/portal.md sets it
+up), so that an order can be placed by command when the portal has no such endpoint or there is no
+portal at all. Every other path goes to the portal's ``/api``. A token is added only where the
+step sets none.
 """
 
 from __future__ import annotations
@@ -19,6 +20,14 @@ from orderkit.core.secrets import register
 from orderkit.ports.portal import PortalResponse
 
 _PROXY = "proxy"
+_FORWARDED = frozenset(
+    {
+        *("accept", "accept-language", "cache-control", "content-language", "content-length"),
+        *("content-type", "expires", "host", "last-modified", "pragma", "user-agent"),
+        *("authorization", "idempotency-key"),
+    }
+)
+"""Headers that the proxy lets through, both ways: Backstage's own list, and `allowedHeaders`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,7 @@ class BackstagePortal:
 
         Raises:
             UnreachableError: No complete answer in time.
+            RemoteError: The answer is too large.
             InvalidInputError: The path climbs, or names a proxy endpoint that is not configured.
         """
         url, added = self._resolve(path)
@@ -80,11 +90,15 @@ class BackstagePortal:
         sent_headers = {
             name: value for name, value in headers.items() if name.lower() not in configured_names
         }
-        sent_headers |= added
-        if url.startswith(f"{self._api}/") and "authorization" not in names:
+        past_the_portal = not url.startswith(f"{self._api}/")
+        if past_the_portal:
+            sent_headers = _forwarded(sent_headers)
+        elif "authorization" not in names:
             sent_headers["Authorization"] = f"Bearer {self._token}"
+        sent_headers |= added
         answer = send(method, url, headers=sent_headers, body=body, timeout_s=timeout_s)
-        return PortalResponse(answer.status, answer.headers, answer.body)
+        answer_headers = _forwarded(answer.headers) if past_the_portal else answer.headers
+        return PortalResponse(answer.status, answer_headers, answer.body)
 
     def _resolve(self, path: str) -> tuple[str, Mapping[str, str]]:
         plain = path.partition("?")[0]
@@ -105,3 +119,7 @@ class BackstagePortal:
             )
         path_below = path.lstrip("/").removeprefix(f"{_PROXY}/{name}")
         return f"{target.url}{path_below}", target.headers
+
+
+def _forwarded(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() in _FORWARDED}

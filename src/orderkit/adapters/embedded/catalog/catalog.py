@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,20 +82,19 @@ class EmbeddedCatalog:
 
     def register(self, target: str) -> CatalogRegistration:
         """
-        Store a location and its entities. Idempotent.
+        Store a location and its entities. Idempotent. The first location of an entity keeps it.
 
         Raises:
-            InvalidInputError: No file of the forge, no good entity in it, or an entity that
-                another location gave first.
+            InvalidInputError: No file of the forge, or no good entity in it.
         """
         entities = tuple(read_entities(self._forge, target))
         location, new = self._store.add_location(target)
-        refused = self._store.put_entities(location, entities)
-        if refused:
-            if new:
-                self._store.remove_location(location.id)
-            raise InvalidInputError("target", target, f"gives {refused[0]}, which another has")
+        self._put(location, entities)
         return CatalogRegistration(location, entities, not new)
+
+    def _put(self, location: Location, entities: Sequence[Manifest]) -> None:
+        for ref in self._store.put_entities(location, entities):
+            logger.warning("catalog: %s: another location has %s", location.target, ref)
 
     def unregister(self, location_id: str) -> bool:
         """Remove a location and its entities. False if there is none."""
@@ -124,8 +123,7 @@ class EmbeddedCatalog:
             except OrderkitError as error:
                 logger.warning("catalog: %s: %s", location.target, error)
                 continue
-            for ref in self._store.put_entities(location, entities):
-                logger.warning("catalog: %s: another location has %s", location.target, ref)
+            self._put(location, entities)
 
     def refresh_entity(self, ref: str) -> None:
         """Read the location of one entity again, soon."""

@@ -1,9 +1,10 @@
 """
 Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
 
-Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces. The
-files that a ``Location`` there names relative to itself are read too, one level deep and without
-patterns; one that is missing or broken gives nothing, and the others count.
+Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces, and
+that the fields are there which a kind must have. The files that a ``Location`` there names relative
+to itself are read too, one level deep and without patterns; one that is missing or broken spoils
+the whole location.
 Anybody may have pushed the file, so it is read with the limits of ``core.yaml.manifests``.
 """
 
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import posixpath
 import re
 from collections.abc import Iterator
@@ -25,11 +25,18 @@ from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, me
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
 from orderkit.ports.forge import Forge
 
-logger = logging.getLogger(__name__)
-
-KINDS = (
-    "API", "Component", "Domain", "Group", "Location", "Resource", "System", "Template", "User",
-)  # fmt: skip
+REQUIRED = {
+    "API": ("type", "lifecycle", "owner", "definition"),
+    "Component": ("type", "lifecycle", "owner"),
+    "Domain": ("owner",),
+    "Group": ("type", "children"),
+    "Location": (),
+    "Resource": ("type", "owner"),
+    "System": ("owner",),
+    "Template": ("type", "steps"),
+    "User": (),
+}
+"""The kinds, and what each must have in its ``spec``."""
 _TARGET = re.compile(
     r"/(?P<owner>[^/?#]+)/(?P<repo>[^/?#]+)/src/(branch|commit|tag)/(?P<ref>[^/?#]+)/(?P<path>[^?#]+)\Z"
 )
@@ -74,17 +81,14 @@ def read_entities(forge: Forge, target: str) -> list[Manifest]:
         InvalidInputError: The file is missing or holds no good entity.
         UnreachableError: The forge does not answer. RemoteError, AccessError: it refuses.
     """
-    found = _read(forge, target)
-    for location in [entity for entity in found if entity["kind"] == "Location"]:
+    entities = _read(forge, target, origin=target)
+    for location in [entity for entity in entities if entity["kind"] == "Location"]:
         for child in _children(location, target):
-            try:
-                found += _read(forge, child)
-            except InvalidInputError as error:
-                logger.warning("catalog: %s: %s", target, error)
-    return found
+            entities += _read(forge, child, origin=target)
+    return entities
 
 
-def _read(forge: Forge, target: str) -> list[Manifest]:
+def _read(forge: Forge, target: str, *, origin: str) -> list[Manifest]:
     source = source_of(target, base_url=forge.base_url)
     found = forge.read(source.repo, source.path, source.ref)
     if found is None:
@@ -95,7 +99,7 @@ def _read(forge: Forge, target: str) -> list[Manifest]:
         raise InvalidInputError("target", target, f"is no entity: {error}") from error
     if not manifests:
         raise InvalidInputError("target", target, "holds no entity")
-    return [_entity(manifest, target) for manifest in manifests]
+    return [_entity(manifest, target, origin) for manifest in manifests]
 
 
 def _children(location: Manifest, target: str) -> Iterator[str]:
@@ -106,24 +110,30 @@ def _children(location: Manifest, target: str) -> Iterator[str]:
         if isinstance(name, str) and name.startswith("./"):
             path = posixpath.normpath(name)
             if not path.startswith("../"):
-                yield f"{folder}/{quote(path)}"
+                yield f"{folder}/{quote(path, safe='/%')}"
 
 
-def _entity(manifest: Manifest, target: str) -> Manifest:
-    kind, meta = manifest["kind"], metadata(manifest)
+def _entity(manifest: Manifest, target: str, origin: str) -> Manifest:
+    kind, meta, spec = manifest["kind"], metadata(manifest), manifest.get("spec")
     name, namespace = meta.get("name"), meta.get("namespace", "default")
-    if kind not in KINDS:
-        raise InvalidInputError("kind", kind, f"is none of {', '.join(KINDS)}")
+    if kind not in REQUIRED:
+        raise InvalidInputError("kind", kind, f"is none of {', '.join(REQUIRED)}")
+    if not isinstance(spec, dict):
+        raise InvalidInputError("spec", spec, "is no map")
+    for field in REQUIRED[kind]:
+        if field not in spec:
+            raise InvalidInputError(f"spec.{field}", None, f"is missing; a {kind} must have it")
     if not isinstance(name, str) or not _NAME.match(name):
         raise InvalidInputError("metadata.name", name, "is no entity name")
     if not isinstance(namespace, str) or not _LABEL.match(namespace):
         raise InvalidInputError("metadata.namespace", namespace, "is no RFC 1123 label")
     if not isinstance(annotations_of(manifest), dict):
         raise InvalidInputError("metadata.annotations", "", "is no map")
-    return {**manifest, "metadata": _metadata(manifest, namespace, target), "relations": []}
+    written = _metadata(manifest, namespace, target, origin)
+    return {**manifest, "metadata": written, "relations": []}
 
 
-def _metadata(manifest: Manifest, namespace: str, target: str) -> Manifest:
+def _metadata(manifest: Manifest, namespace: str, target: str, origin: str) -> Manifest:
     """Add what the catalog itself writes. The uid comes from the store."""
     digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
     return {
@@ -133,7 +143,7 @@ def _metadata(manifest: Manifest, namespace: str, target: str) -> Manifest:
         "annotations": {
             **annotations_of(manifest),
             "backstage.io/managed-by-location": f"url:{target}",
-            "backstage.io/managed-by-origin-location": f"url:{target}",
+            "backstage.io/managed-by-origin-location": f"url:{origin}",
             "backstage.io/view-url": target,
             "backstage.io/source-location": f"url:{target.rpartition('/')[0]}/",
         },

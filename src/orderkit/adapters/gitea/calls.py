@@ -35,14 +35,14 @@ class Calls:
         """Where the forge is, without a final slash."""
         return self._http.base_url
 
-    def _path(self, repo: RepoId, *rest: str) -> str:
-        return path_of("repos", repo.owner, repo.name, *rest)
+    def _path(self, repo: RepoId, *segments: str) -> str:
+        return path_of("repos", repo.owner, repo.name, *segments)
 
     def _object(self, path: str, doing: str) -> Found:
-        found = self._optional(path, doing)
-        if found is None:
+        item = self._optional(path, doing)
+        if item is None:
             raise NotFoundError(f"{doing}: 404", hint="does the base URL point to Gitea?")
-        return found
+        return item
 
     def _optional(self, path: str, doing: str) -> Found | None:
         answer = self._http.get(path)
@@ -57,20 +57,20 @@ class Calls:
         A list that changes between two pages is read again from its start, since what moved
         to a page we have passed would be missed.
         """
-        seen: set[Any] = set()
+        yielded: set[Any] = set()
         for _ in range(PASSES):
             counts: set[str] = set()
-            page, more = 1, True
-            while more:
+            page, has_next = 1, True
+            while has_next:
                 answer = checked(
                     self._http.get(path, {**query, "page": page, "limit": PAGE}), doing
                 )
                 counts.add(answer.headers.get("x-total-count", ""))
                 items = _items(answer)
-                fresh = [item for item in items if item.get(key) not in seen]
-                seen.update(item.get(key) for item in fresh)
+                fresh = [item for item in items if item.get(key) not in yielded]
+                yielded.update(item.get(key) for item in fresh)
                 yield from fresh
-                page, more = page + 1, len(items) >= PAGE
+                page, has_next = page + 1, len(items) >= PAGE
             if len(counts) == 1:
                 return
 
@@ -110,53 +110,55 @@ def object_in(answer: GiteaResponse, doing: str) -> Found:
     Raises:
         GarbledError: It holds none.
     """
-    found = answer.json()
-    if not isinstance(found, dict):
+    document = answer.json()
+    if not isinstance(document, dict):
         raise GarbledError(f"{doing}: the forge answered no object", hint="is this a Gitea?")
-    return found
+    return document
 
 
-def text_in(found: Any, key: str) -> str:
+def text_in(document: Any, key: str) -> str:
     """
     Return a field that must be there.
 
     Raises:
         GarbledError: It is missing or empty.
     """
-    value = found.get(key) if isinstance(found, dict) else None
+    value = document.get(key) if isinstance(document, dict) else None
     if not isinstance(value, str) or not value:
         raise GarbledError(f"the forge's answer has no {key}", hint="is this a Gitea?")
     return value
 
 
-def number_in(found: Any, key: str) -> int:
+def number_in(document: Any, key: str) -> int:
     """
     Return a number that must be there.
 
     Raises:
         GarbledError: It is missing.
     """
-    value = found.get(key) if isinstance(found, dict) else None
+    value = document.get(key) if isinstance(document, dict) else None
     if not isinstance(value, int) or isinstance(value, bool):
         raise GarbledError(f"the forge's answer has no {key}", hint="is this a Gitea?")
     return value
 
 
-def list_in(found: Any) -> list[Found]:
+def list_in(items: Any) -> list[Found]:
     """
     Return a list of objects.
 
     Raises:
         GarbledError: It is none.
     """
-    if not isinstance(found, list):
+    if not isinstance(items, list):
         raise GarbledError("the forge's answer is no list", hint="is this a Gitea?")
-    return [each for each in found if isinstance(each, dict)]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _items(answer: GiteaResponse) -> list[Found]:
     """Return the items of a page; a few lists stand inside an object."""
-    found = answer.json()
-    if isinstance(found, dict):
-        found = next((found[key] for key in ("data", "statuses") if key in found), found)
-    return list_in(found or [])
+    document = answer.json()
+    if isinstance(document, dict):
+        document = next(
+            (document[key] for key in ("data", "statuses") if key in document), document
+        )
+    return list_in(document or [])

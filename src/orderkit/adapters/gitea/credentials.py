@@ -60,7 +60,7 @@ class CredentialSources:
     environment: Mapping[str, str] | None = None
     """None: this process's."""
 
-    def find(self, wanted: Source = "auto") -> LocatedCredentials:
+    def find(self, source: Source = "auto") -> LocatedCredentials:
         """
         Return the credentials of the first source that has any, or of the one that is wanted.
 
@@ -72,19 +72,19 @@ class CredentialSources:
             RemoteError: The cluster was wanted and failed.
         """
         tries = self._tries()
-        names = list(tries) if wanted == "auto" else [wanted]
+        names = list(tries) if source == "auto" else [source]
         missing = []
         for name in names:
             try:
-                found = tries[name]()
+                located = tries[name]()
             except OrderkitError:
-                if wanted == "auto" and name == "idpbuilder":
+                if source == "auto" and name == "idpbuilder":
                     missing.append(f"{name} (its cluster does not answer)")
                     continue
                 raise
-            if found is not None:
-                _register(found.credentials)
-                return found
+            if located is not None:
+                _register(located.credentials)
+                return located
             missing.append(name)
         raise NotFoundError(
             f"no credentials for the forge {self.url}; looked at: {', '.join(missing)}",
@@ -100,8 +100,10 @@ class CredentialSources:
         }
 
     def _environment(self) -> LocatedCredentials | None:
-        given = os.environ if self.environment is None else self.environment
-        token, user, password = (given.get(name, "").strip() for name in (TOKEN, USER, PASSWORD))
+        variables = os.environ if self.environment is None else self.environment
+        token, user, password = (
+            variables.get(name, "").strip() for name in (TOKEN, USER, PASSWORD)
+        )
         if token:
             return LocatedCredentials(Credentials(token=token), f"environment variable {TOKEN}")
         if bool(user) is not bool(password):
@@ -145,8 +147,8 @@ class CredentialSources:
         question = f"protocol={parts.scheme}\nhost={parts.netloc}\n"
         path = parts.path.strip("/")
         answer = _ask_git(question + (f"path={path}\n" if path else "") + "\n")
-        said = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
-        user, password = said.get("username", ""), said.get("password", "")
+        fields = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
+        user, password = fields.get("username", ""), fields.get("password", "")
         if not user or not password:
             return None
         return LocatedCredentials(
@@ -158,7 +160,7 @@ def _ask_git(question: str) -> str:
     """Return what ``git credential fill`` says, or "" if it would have to ask somebody."""
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": ""}
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", "-c", "core.askPass=", "credential", "fill"],  # noqa: S607  the user's git
             input=question,
             env=environment,
@@ -169,7 +171,7 @@ def _ask_git(question: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return result.stdout if result.returncode == 0 else ""
 
 
 def _decoded(data: Mapping[str, str], key: str) -> str:

@@ -26,8 +26,8 @@ _SUFFIX = "-noted"
 
 def says_empty(forge: Calls, repo: RepoId) -> bool:
     """Say whether the forge takes an existing repository to be empty."""
-    found = forge._optional(forge._path(repo), f"read {repo}")  # noqa: SLF001  one package
-    return found is not None and found.get("empty") is True
+    repository = forge._optional(forge._path(repo), f"read {repo}")  # noqa: SLF001  one package
+    return repository is not None and repository.get("empty") is True
 
 
 def push_again_after_first_commit(
@@ -44,16 +44,16 @@ def push_again_after_first_commit(
     """
     if not says_empty(forge, repo) or not (head := _git_head(forge, repo, branch)):
         return False
-    body = _nothing_new(forge, repo, head) | {
+    body = _unchanged_entry(forge, repo, head) | {
         "branch": branch,
-        "message": _named(operation).message,
+        "message": _repair_operation(operation).message,
     }
     answer = forge._http.send("POST", forge._path(repo, "contents"), body=body)  # noqa: SLF001
     checked(answer, f"push again after the first commit of {repo}")
     return True
 
 
-def _named(operation: Operation) -> Operation:
+def _repair_operation(operation: Operation) -> Operation:
     """Return the operation of the commit that changes nothing."""
     summary = "Have Gitea note the commit before this one"
     return replace(operation, id=operation.id + _SUFFIX, summary=summary)
@@ -61,17 +61,17 @@ def _named(operation: Operation) -> Operation:
 
 def _git_head(forge: Calls, repo: RepoId, branch: str) -> CommitSha | None:
     """Return what git itself has as the head of a branch."""
-    wanted = f"refs/heads/{branch}"
-    answer = forge._http.get(forge._path(repo, "git", *wanted.split("/")))  # noqa: SLF001
+    ref_name = f"refs/heads/{branch}"
+    answer = forge._http.get(forge._path(repo, "git", *ref_name.split("/")))  # noqa: SLF001
     if not answer.ok:
         return None
-    refs = {each.get("ref"): each.get("object") for each in list_in(answer.json())}
-    return CommitSha(text_in(refs[wanted], "sha")) if wanted in refs else None
+    refs = {ref.get("ref"): ref.get("object") for ref in list_in(answer.json())}
+    return CommitSha(text_in(refs[ref_name], "sha")) if ref_name in refs else None
 
 
-def _nothing_new(forge: Calls, repo: RepoId, head: CommitSha) -> dict[str, Any]:
+def _unchanged_entry(forge: Calls, repo: RepoId, head: CommitSha) -> dict[str, Any]:
     """Return an entry that gives the smallest file of a commit the content it has."""
-    file = min(_files(forge, repo, head), key=lambda each: int(each.get("size") or 0))
+    file = min(_files(forge, repo, head), key=lambda item: int(item.get("size") or 0))
     sha = text_in(file, "sha")
     blob = _get(forge, repo, "blobs", sha)
     entry = {
@@ -86,7 +86,7 @@ def _nothing_new(forge: Calls, repo: RepoId, head: CommitSha) -> dict[str, Any]:
 def _files(forge: Calls, repo: RepoId, head: CommitSha) -> list[Found]:
     """Return the files of a commit's first page: enough to find one."""
     tree = _get(forge, repo, "trees", head, recursive=1)
-    return [each for each in list_in(tree.get("tree")) if each.get("type") == "blob"]
+    return [entry for entry in list_in(tree.get("tree")) if entry.get("type") == "blob"]
 
 
 def _get(forge: Calls, repo: RepoId, kind: str, sha: str, **query: int) -> Found:

@@ -49,8 +49,8 @@ class Notes(GiteaReading):
 
         def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
             ours[:] = self._our_comments(repo, number, line)
-            said = [str(each.get("body")).strip() for each in ours]
-            return True if said == [body.strip()] else None
+            texts = [str(comment.get("body")).strip() for comment in ours]
+            return True if texts == [body.strip()] else None
 
         def act() -> None:
             for double in ours[1:]:
@@ -68,15 +68,19 @@ class Notes(GiteaReading):
         path = self._path(repo, "issues", str(number))
         doing = f"read the comments of {repo}#{number}"
         try:
-            found = list(self._pages(f"{path}/comments", {}, doing))
+            comments = list(self._pages(f"{path}/comments", {}, doing))
         except ServerError:  # 1.26.0: a missing issue is a 500
             if self._optional(path, doing) is None:
                 raise NotFoundError(f"{repo} has no pull request or issue {number}") from None
             raise
-        found = [each for each in found if str(each.get("body")).rstrip().endswith(line)]
-        me = self.user().lower() if found else ""
-        mine = [each for each in found if text_in(each.get("user"), "login").lower() == me]
-        return sorted(mine, key=lambda each: number_in(each, "id"))
+        comments = [
+            comment for comment in comments if str(comment.get("body")).rstrip().endswith(line)
+        ]
+        me = self.user().lower() if comments else ""
+        mine = [
+            comment for comment in comments if text_in(comment.get("user"), "login").lower() == me
+        ]
+        return sorted(mine, key=lambda comment: number_in(comment, "id"))
 
     def _comment_call(
         self, method: str, repo: RepoId, comment: Found, doing: str, body: str | None = None
@@ -118,21 +122,21 @@ class Notes(GiteaReading):
             NotFoundError: No such repository or commit.
         """
         path = self._path(repo, "commits", commit, "status")
-        found = self._pages(path, {}, f"read the statuses of {commit[:8]} in {repo}")
+        entries = self._pages(path, {}, f"read the statuses of {commit[:8]} in {repo}")
         newest: dict[str, Found] = {}
-        for each in found:
-            context = str(each.get("context"))
-            if context not in newest or number_in(each, "id") > number_in(newest[context], "id"):
-                newest[context] = each
+        for entry in entries:
+            context = str(entry.get("context"))
+            if context not in newest or number_in(entry, "id") > number_in(newest[context], "id"):
+                newest[context] = entry
         return tuple(_status(newest[context]) for context in sorted(newest))
 
 
-def _status(found: Found) -> CommitStatus:
+def _status(entry: Found) -> CommitStatus:
     """Read a status; the forge returns under ``status`` what is sent as ``state``."""
-    said = str(found.get("status") or found.get("state") or "")
+    state = str(entry.get("status") or entry.get("state") or "")
     return CommitStatus(
-        str(found.get("context")),
-        _STATES.get(said, "success" if said == "skipped" else "error"),
-        str(found.get("description") or ""),
-        str(found.get("target_url") or ""),
+        str(entry.get("context")),
+        _STATES.get(state, "success" if state == "skipped" else "error"),
+        str(entry.get("description") or ""),
+        str(entry.get("target_url") or ""),
     )

@@ -139,25 +139,25 @@ class GiteaTransport:
             UnreachableError: It never went out.
             RemoteError: The address has moved, or the answer is too large.
         """
-        used = self._credentials
-        answer = self._try(used, method, path, body, query)
-        if answer.status == _UNKNOWN and self._renewed(used):
+        credentials = self._credentials
+        answer = self._try(credentials, method, path, body, query)
+        if answer.status == _UNKNOWN and self._renewed(credentials):
             answer = self._try(self._credentials, method, path, body, query)
         if answer.status in _MOVED:
             raise moved(path, answer)
         return answer
 
-    def _renewed(self, used: Credentials) -> bool:
+    def _renewed(self, rejected: Credentials) -> bool:
         """Get credentials again after a 401; say if they are other ones."""
         if self._renew is None:
             return False
         with self._renewing:
-            if self._credentials is used:
+            if self._credentials is rejected:
                 try:
                     self._credentials = _registered(self._renew())
                 except OrderkitError:
                     return False
-            return self._credentials != used
+            return self._credentials != rejected
 
     def _try(
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
@@ -219,12 +219,12 @@ class GiteaTransport:
     def _no_answer(self, error: Exception) -> UnreachableError:
         if _never_sent(error):
             return UnreachableError(f"nobody answers at {self.base_url}", hint=_IS_IT_UP)
-        lost = LostAnswerError(
+        lost_answer = LostAnswerError(
             f"{self.base_url} did not answer completely: {foreign(str(error))}",
             hint=f"repeat the command; {_IS_IT_UP}",
         )
-        lost.timed_out = isinstance(error, requests.exceptions.Timeout)
-        return lost
+        lost_answer.timed_out = isinstance(error, requests.exceptions.Timeout)
+        return lost_answer
 
     def close(self) -> None:
         """Close idle connections. The transport stays usable."""

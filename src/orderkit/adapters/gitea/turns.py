@@ -46,10 +46,10 @@ def turn(base_url: str, repo: RepoId) -> Iterator[None]:
     """Wait until nobody else in this process writes to the repository."""
     key = (base_url, str(repo).lower())
     with _locks_guard:
-        found = _locks.get(key)
-        if found is None:
-            found = _locks[key] = _Lock()
-    with found.lock:
+        lock = _locks.get(key)
+        if lock is None:
+            lock = _locks[key] = _Lock()
+    with lock.lock:
         yield
 
 
@@ -74,27 +74,27 @@ def settle(look: Callable[[bool], T | None], act: Callable[[], T | None], doing:
         OrderkitError: What `act` raised and looking did not disprove; nothing is under way.
         UnreachableError: No clear answer in any round; it may have been carried out.
     """
-    waits, tried, doubt = pauses(), False, False
+    waits, attempted, doubt = pauses(), False, False
     problem: Exception = LostAnswerError(f"{doing}: accepted, but the forge does not show it")
     for number in range(1, ROUNDS + 1):
         try:
-            found = look(tried)
-            if found is None:
-                before, tried, doubt = doubt, True, True
-                found, refusal = _attempt(look, act)
-                if found is None and refusal is not None:
+            result = look(attempted)
+            if result is None:
+                before, attempted, doubt = doubt, True, True
+                result, refusal = _attempt(look, act)
+                if result is None and refusal is not None:
                     doubt = before
                     raise refusal
         except UNCLEAR as error:
-            if not tried:
+            if not attempted:
                 raise
-            problem, found = error, None
+            problem, result = error, None
         except OrderkitError as error:
             if not doubt:
                 raise
             raise unsettled(error, doing) from error
-        if found is not None:
-            return found
+        if result is not None:
+            return result
         if number < ROUNDS:
             time.sleep(next(waits))
     raise problem
@@ -115,9 +115,9 @@ def _attempt(
 ) -> tuple[T | None, OrderkitError | None]:
     """Try once; return the result, and the refusal, which counts only without a result."""
     try:
-        found = act()
+        result = act()
     except UNCLEAR:
         raise
     except OrderkitError as error:
         return look(True), error  # noqa: FBT003  settle's shape
-    return (look(True) if found is None else found), None  # noqa: FBT003
+    return (look(True) if result is None else result), None  # noqa: FBT003

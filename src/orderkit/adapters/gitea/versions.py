@@ -24,7 +24,7 @@ OLDEST = (1, 26)
 class ServerBehaviour:
     """One behaviour that writing safely depends on, and what Gitea 1.26.0 answers."""
 
-    what: str
+    situation: str
     answer: str
 
 

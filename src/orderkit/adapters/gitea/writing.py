@@ -128,7 +128,7 @@ class _Write:
     changes: Sequence[FileChange]
     operation: Operation
     branch: str
-    sent: bool = False
+    request_sent: bool = False
     """Whether a request went out."""
     doubtful: list[frozenset[PurePosixPath]] = field(default_factory=list)
     """The paths of each request that may still be carried out: nobody said what became of it."""
@@ -136,7 +136,7 @@ class _Write:
     """Whether the last of them was answered as lost to another, which reading must confirm."""
     head: CommitSha | None = None
     """The head that this round read."""
-    looked: bool = False
+    head_read: bool = False
     """Whether this round read it."""
 
     def run(self) -> Written:
@@ -152,11 +152,11 @@ class _Write:
 
     def _round(self, *, last: bool) -> Written | _Failure:
         try:
-            if not self.sent and not any(
-                _is_done(each, each.expected_sha) for each in self.changes
+            if not self.request_sent and not any(
+                _is_done(change, change.expected_sha) for change in self.changes
             ):
-                return self._send([_entry(each) for each in self.changes], last=last)
-            self.head, self.looked = self._head(), True
+                return self._send([_entry(change) for change in self.changes], last=last)
+            self.head, self.head_read = self._head(), True
             entries = self._entries(self.head)
             if not isinstance(entries, list):
                 return entries
@@ -169,7 +169,7 @@ class _Write:
             return _Failure(error, again=False)
         except OrderkitError as error:
             # Reading failed. After a request of ours that says nothing of what became of it.
-            again = self.sent and isinstance(error, (RemoteError, RefusedError))
+            again = self.request_sent and isinstance(error, (RemoteError, RefusedError))
             return _Failure(error, again=again)
 
     def _final(self, failure: _Failure) -> Exception:
@@ -192,10 +192,10 @@ class _Write:
         head = self.forge.head(self.repo, self.branch)
         if head is not None:
             return head
-        found = self.forge.repo(self.repo)
-        if found is None:
+        repository = self.forge.repo(self.repo)
+        if repository is None:
             raise NotFoundError(f"there is no repository {self.repo}, or it is hidden from us")
-        if found.empty:
+        if repository.empty:
             return None
         head = self.forge.head(self.repo, self.branch)  # the first commit may just have come
         if head is None:
@@ -204,32 +204,32 @@ class _Write:
 
     def _entries(self, head: CommitSha | None) -> list[dict[str, str]] | Written | _Failure:
         """Return what to send, or how it ended if there is nothing to send."""
-        here = self._blobs(head) if head else {}
+        blobs = self._blobs(head) if head else {}
         entries = []
         for change in self.changes:
-            now = here.get(change.path)
+            now = blobs.get(change.path)
             if _is_done(change, now):
                 continue
             if now != change.expected_sha:
-                return self._found(change.path) or self._conflict(change, now)
+                return self._find_commit(change.path) or self._conflict(change, now)
             entries.append(_entry(change))
         if entries:
             return entries
         if head is None:
             raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
-        return (self._found() if self.sent else None) or Written(head, changed=False)
+        return (self._find_commit() if self.request_sent else None) or Written(head, changed=False)
 
     def _blobs(self, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
         return self.forge.blobs(self.repo, commit, [change.path for change in self.changes])
 
     def _send(self, entries: list[dict[str, str]], *, last: bool) -> Written | _Failure:
         path = self.forge._path(self.repo, "contents")  # noqa: SLF001  one module
-        self.sent, self.refused = True, False
+        self.request_sent, self.refused = True, False
         self.doubtful.append(frozenset(PurePosixPath(entry["path"]) for entry in entries))
         try:
             answer = self.forge._http.send("POST", path, body=self._body(entries))  # noqa: SLF001
         except LostAnswerError as error:
-            return self._found() or _Failure(error, again=True)
+            return self._find_commit() or _Failure(error, again=True)
         except UnreachableError as error:
             self.doubtful.pop()  # it never went out
             return _Failure(error, again=True)
@@ -237,24 +237,24 @@ class _Write:
             self.doubtful.pop()
             return _Failure(refusal(answer, f"write to {self.repo}"), again=False)
         # A proxy may refuse in the forge's place what the forge carried out: look, always.
-        if not last and (RACE.search(answer.text) or (not self.looked and _is_stale(answer))):
+        if not last and (RACE.search(answer.text) or (not self.head_read and _is_stale(answer))):
             self.refused = True  # the next round looks
             return _Failure(ConflictError(f"{self.repo}: {answer.text}"), again=True)
-        written = _written(answer)
-        if written is not None:
-            self._follow(answer, written.commit)
-        return written or self._found() or self._judge(answer)
+        commit_result = _commit_in(answer)
+        if commit_result is not None:
+            self._remember_files(answer, commit_result.commit)
+        return commit_result or self._find_commit() or self._judge(answer)
 
-    def _follow(self, answer: GiteaResponse, commit: CommitSha) -> None:
+    def _remember_files(self, answer: GiteaResponse, commit: CommitSha) -> None:
         """Know the new commit's files without asking, where those of its one parent are known."""
         parents = answer.json()["commit"].get("parents")
         if isinstance(parents, list) and len(parents) == 1 and isinstance(parents[0], dict):
-            made = {
+            changed_files = {
                 change.path: None if change.data is None else blob_sha(change.data, commit)
                 for change in self.changes
             }
             parent = CommitSha(str(parents[0].get("sha")))
-            self.forge._trees.follow(self.repo, parent, commit, made)  # noqa: SLF001  one module
+            self.forge._trees.follow(self.repo, parent, commit, changed_files)  # noqa: SLF001  one module
 
     def _judge(self, answer: GiteaResponse) -> _Failure:
         """Say what an answer means that is no success, when our commit is not there."""
@@ -279,9 +279,9 @@ class _Write:
         if _DENIED.search(text):
             return False
         # Without a head to compare with: perhaps. The next round will know.
-        return not self.looked or self.forge.head(self.repo, self.branch) != self.head
+        return not self.head_read or self.forge.head(self.repo, self.branch) != self.head
 
-    def _found(self, changed: PurePosixPath | None = None) -> Written | None:
+    def _find_commit(self, changed: PurePosixPath | None = None) -> Written | None:
         """
         Look for our commit: our trailer, and every file as we want it.
 
@@ -294,22 +294,22 @@ class _Write:
         only = self.changes[0].path if len(self.changes) == 1 else changed
         for path in [only] if len(self.changes) == 1 or only is None else [only, None]:
             depth = SEARCH_DEPTH if path is None else FILE_DEPTH
-            found = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
-            for commit in found:
+            history = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
+            for commit in history:
                 if commit.operation == self.operation.id and self._is_ours(commit.id):
                     return Written(commit.id, changed=True)
         return None
 
     def _is_ours(self, commit: CommitSha) -> bool:
-        there = self._blobs(commit)
-        return all(_is_done(change, there.get(change.path)) for change in self.changes)
+        blobs = self._blobs(commit)
+        return all(_is_done(change, blobs.get(change.path)) for change in self.changes)
 
     def _conflict(self, change: FileChange, now: BlobSha | None) -> _Failure:
         """Say that a file changed; what is under way and has this file cannot succeed either."""
         self.doubtful = [paths for paths in self.doubtful if change.path not in paths]
-        seen = change.expected_sha[:8] if change.expected_sha else "no file"
+        expected = change.expected_sha[:8] if change.expected_sha else "no file"
         error = ConflictError(
-            f"{self.repo} {change.path} changed: expected {seen},"
+            f"{self.repo} {change.path} changed: expected {expected},"
             f" found {now[:8] if now else 'no file'}; nothing was written",
             hint="read it again and repeat the edit",
         )
@@ -358,20 +358,21 @@ def _is_stale(answer: GiteaResponse) -> bool:
 def _is_own(answer: GiteaResponse) -> bool:
     """Say whether the forge itself made this 500: it has finished, and not a gateway before it."""
     try:
-        found = json.loads(answer.body)
+        document = json.loads(answer.body)
     except (ValueError, RecursionError):
         return False
-    return answer.status == 500 and isinstance(found, dict) and {"message", "url"} <= set(found)  # noqa: PLR2004
+    is_error_object = isinstance(document, dict) and {"message", "url"} <= set(document)
+    return answer.status == 500 and is_error_object  # noqa: PLR2004
 
 
-def _written(answer: GiteaResponse) -> Written | None:
+def _commit_in(answer: GiteaResponse) -> Written | None:
     if not answer.ok:
         return None
     try:
-        found = answer.json()
+        document = answer.json()
     except RemoteError:
         return None
-    commit = found.get("commit") if isinstance(found, dict) else None
+    commit = document.get("commit") if isinstance(document, dict) else None
     sha = commit.get("sha") if isinstance(commit, dict) else None
     return Written(CommitSha(sha), changed=True) if isinstance(sha, str) and sha else None
 

@@ -238,8 +238,8 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
 
     config: Any = yaml.safe_load(path.read_text())  # the client has just read it
     context_name = context or config.get("current-context")
-    user = _named(config, "contexts", context_name, "context").get("user")
-    file = _named(config, "users", user, "user").get("tokenFile")
+    user = _entry_by_name(config, "contexts", context_name, "context").get("user")
+    file = _entry_by_name(config, "users", user, "user").get("tokenFile")
     if not file:
         return None
 
@@ -251,7 +251,7 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     return reread
 
 
-def _named(config: Any, kind: str, name: object, section: str) -> dict[str, Any]:
+def _entry_by_name(config: Any, kind: str, name: object, section: str) -> dict[str, Any]:
     entries = [entry.get(section) for entry in config.get(kind) or () if entry.get("name") == name]
     return entries[0] if entries and isinstance(entries[0], dict) else {}
 

@@ -213,7 +213,7 @@ def render(
     failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if failed is not None and not keep_going:
         raise failed
-    entries = _written(outcomes, target_folder, replace=replace)
+    entries = _write_all(outcomes, target_folder, replace=replace)
     return SkeletonReport(target_folder, entries)
 
 
@@ -240,7 +240,7 @@ def _entry(outcome: FileOutcome, word: str) -> FileResult:
 # --- writing
 
 
-def _written(
+def _write_all(
     outcomes: list[FileOutcome], target_folder: Path, *, replace: bool
 ) -> list[FileResult]:
     """Write into a folder beside `target_folder`, then put it in its place."""
@@ -253,14 +253,14 @@ def _written(
             shutil.copytree(target_folder, fresh, symlinks=True)
         else:
             fresh.mkdir()
-        entries = [_placed(outcome, fresh, replace=replace) for outcome in outcomes]
+        entries = [_write_outcome(outcome, fresh, replace=replace) for outcome in outcomes]
         _exchange(fresh, target_folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return entries
 
 
-def _placed(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
+def _write_outcome(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
     entry = _entry(outcome, "written")
     if outcome.file is None or outcome.target is None:
         return entry

@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CatalogRegistration:
-    """What registering a target gives. `known` is True if it was registered before."""
+    """What registering a target gives. `already_registered` is True if it was registered before."""
 
     location: Location
     entities: tuple[Manifest, ...]
-    known: bool
+    already_registered: bool
 
 
 class EmbeddedCatalog:
@@ -51,7 +51,7 @@ class EmbeddedCatalog:
         self._wake = threading.Condition()
         self._pushed: set[RepoId] = set()
         self._closing = False
-        self._thread = threading.Thread(target=self._follow, name="catalog", daemon=True)
+        self._thread = threading.Thread(target=self._keep_reading, name="catalog", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class EmbeddedCatalog:
             self._pushed.add(repo)
             self._wake.notify_all()
 
-    def look(self, target: str) -> CatalogRegistration:
+    def preview(self, target: str) -> CatalogRegistration:
         """
         Read a target as if it were registered, and store nothing.
 
@@ -76,9 +76,9 @@ class EmbeddedCatalog:
             InvalidInputError: No file of the forge, or no good entity in it.
         """
         entities = tuple(read_entities(self._forge, target))
-        known = [location for location in self._store.locations() if location.target == target]
-        location = known[0] if known else Location("", target)
-        return CatalogRegistration(location, entities, bool(known))
+        registered = [location for location in self._store.locations() if location.target == target]
+        location = registered[0] if registered else Location("", target)
+        return CatalogRegistration(location, entities, bool(registered))
 
     def register(self, target: str) -> CatalogRegistration:
         """
@@ -114,10 +114,10 @@ class EmbeddedCatalog:
     def entity(self, ref: str) -> Manifest | None:
         return self._store.entity(ref)
 
-    def refresh(self, wanted: Callable[[Location], bool] = lambda _: True) -> None:
+    def refresh(self, selects: Callable[[Location], bool] = lambda _: True) -> None:
         """Read locations now. What cannot be read keeps its last good entities."""
         for location in self._store.locations():
-            if self._closing or not wanted(location):
+            if self._closing or not selects(location):
                 continue
             try:
                 entities = read_entities(self._forge, location.target)
@@ -129,17 +129,17 @@ class EmbeddedCatalog:
 
     def refresh_entity(self, ref: str) -> None:
         """Read the location of one entity again, soon."""
-        found = self.entity(ref)
-        if found is not None:
-            target = found["metadata"]["annotations"]["backstage.io/managed-by-location"]
+        entity = self.entity(ref)
+        if entity is not None:
+            target = entity["metadata"]["annotations"]["backstage.io/managed-by-location"]
             self.notify(source_of(target[len("url:") :], base_url=self._forge.base_url).repo)
 
-    def _follow(self) -> None:
+    def _keep_reading(self) -> None:
         """Read everything now and at each interval, and pushed repositories in between."""
         pushed: set[RepoId] | None = None
         while not self._closing:
             try:
-                self.refresh(lambda location, wanted=pushed: self._is_in(location, wanted))  # type: ignore[misc]  # mypy has no type for a bound default
+                self.refresh(lambda location, repos=pushed: self._is_in(location, repos))  # type: ignore[misc]  # mypy has no type for a bound default
             except Exception:
                 logger.exception("catalog: reading the locations failed")
             with self._wake:

@@ -53,17 +53,17 @@ def source_of(target: str, *, base_url: str) -> CatalogSource:
     Raises:
         InvalidInputError: It is no file page on the forge at `base_url`.
     """
-    rest = target.removeprefix(base_url)
-    found = _TARGET.match(rest) if rest != target else None
-    if found is None:
+    path = target.removeprefix(base_url)
+    match = _TARGET.match(path) if path != target else None
+    if match is None:
         raise InvalidInputError(
             "target",
             target,
             "is no file on this platform's forge",
             hint=f"the form is {base_url}/<owner>/<repo>/src/branch/<branch>/catalog-info.yaml",
         )
-    repo = RepoId(unquote(found["owner"]), unquote(found["repo"]))
-    return CatalogSource(repo, unquote(found["ref"]), PurePosixPath(unquote(found["path"])))
+    repo = RepoId(unquote(match["owner"]), unquote(match["repo"]))
+    return CatalogSource(repo, unquote(match["ref"]), PurePosixPath(unquote(match["path"])))
 
 
 def read_entities(forge: Forge, target: str) -> list[Manifest]:
@@ -74,23 +74,23 @@ def read_entities(forge: Forge, target: str) -> list[Manifest]:
         InvalidInputError: The file is missing or holds no good entity.
         UnreachableError: The forge does not answer. RemoteError, AccessError: it refuses.
     """
-    found = _read(forge, target)
-    for location in [entity for entity in found if entity["kind"] == "Location"]:
+    entities = _read(forge, target)
+    for location in [entity for entity in entities if entity["kind"] == "Location"]:
         for child in _children(location, target):
             try:
-                found += _read(forge, child)
+                entities += _read(forge, child)
             except InvalidInputError as error:
                 logger.warning("catalog: %s: %s", target, error)
-    return found
+    return entities
 
 
 def _read(forge: Forge, target: str) -> list[Manifest]:
     source = source_of(target, base_url=forge.base_url)
-    found = forge.read(source.repo, source.path, source.ref)
-    if found is None:
+    revision = forge.read(source.repo, source.path, source.ref)
+    if revision is None:
         raise InvalidInputError("target", target, "is not there, or hidden from the catalog")
     try:
-        manifests = parse_manifests(source.path.name, found.data)
+        manifests = parse_manifests(source.path.name, revision.data)
     except ManifestError as error:
         raise InvalidInputError("target", target, f"is no entity: {error}") from error
     if not manifests:
@@ -101,8 +101,8 @@ def _read(forge: Forge, target: str) -> list[Manifest]:
 def _children(location: Manifest, target: str) -> Iterator[str]:
     """Yield what a Location names, as addresses beside its own file and never above it."""
     folder = target.rpartition("/")[0]
-    named = [dig(location, "spec", "target"), *(dig(location, "spec", "targets") or ())]
-    for name in named:
+    targets = [dig(location, "spec", "target"), *(dig(location, "spec", "targets") or ())]
+    for name in targets:
         if isinstance(name, str) and name.startswith("./"):
             path = posixpath.normpath(name)
             if not path.startswith("../"):

@@ -72,7 +72,7 @@ class Policies:
             for p in stored_policies
             if metadata(p)["name"] in names
         }
-        ruling = judge(policies, bindings, self._review(request), self._look)
+        ruling = judge(policies, bindings, self._review(request), self._list_objects)
         if ruling.denials:
             subject = RefusalSubject(
                 request.kind.kind, request.kind.group, request.plural, str(request.meta.get("name"))
@@ -108,5 +108,5 @@ class Policies:
             namespace_object=self._store.get(store_key) if namespace else None,
         )
 
-    def _look(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:
+    def _list_objects(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:
         return list(self._store.scan(kind.group, kind.kind, namespace))

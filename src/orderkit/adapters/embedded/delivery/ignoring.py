@@ -67,7 +67,7 @@ def as_it_is(
         return target
     respected = copy.deepcopy(target)
     for pointer in pointers:
-        _put(respected, pointer, _found(live, pointer))
+        _set_field(respected, pointer, _live_value(live, pointer))
     return respected
 
 
@@ -108,11 +108,11 @@ def _is_index(step: str, items: list[Any]) -> bool:
     return step.isdecimal() and int(step) < len(items)
 
 
-def _found(live: Manifest, pointer: Pointer) -> Any:
+def _live_value(live: Manifest, pointer: Pointer) -> Any:
     return list(_steps(live, pointer))[-1] if pointer else _ABSENT
 
 
-def _put(manifest: Manifest, pointer: Pointer, value: Any) -> None:
+def _set_field(manifest: Manifest, pointer: Pointer, value: Any) -> None:
     """Set the field, or remove it where the object has none; without its parent do nothing."""
     *before, last = pointer or ("",)
     parent = list(_steps(manifest, tuple(before)))[-1] if before else manifest

@@ -60,7 +60,7 @@ class EmbeddedDelivery:
             self._index,
             clock or SystemClock(),
             is_composite=self._is_composite,
-            follow=self._follow,
+            follow=self._watch_kind,
         )
         self._cluster = cluster
         self._controller = Controller("delivery", cluster, reconciler.reconcile, workers=workers)
@@ -82,9 +82,9 @@ class EmbeddedDelivery:
 
     def notify(self, pushed: str | RepoId) -> None:
         """Look at once at the Applications that follow a repository (what a webhook does)."""
-        self._look(pushed)
+        self._reconcile_moved(pushed)
 
-    def _follow(self, kind: Kind) -> None:
+    def _watch_kind(self, kind: Kind) -> None:
         self._controller.watch(kind, self._concerned)
 
     def _concerned(self, manifest: Manifest) -> Iterable[ObjectKey]:
@@ -118,9 +118,9 @@ class EmbeddedDelivery:
 
     def _poll(self) -> None:
         while not self._stopping.wait(self._poll_s):
-            self._look(None)
+            self._reconcile_moved(None)
 
-    def _look(self, pushed: str | RepoId | None) -> None:
+    def _reconcile_moved(self, pushed: str | RepoId | None) -> None:
         """Reconcile the Applications that a moved branch concerns."""
         for (followed, resolved), followers in self._index.branches(pushed).items():
             try:

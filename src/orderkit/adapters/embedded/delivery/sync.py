@@ -184,7 +184,7 @@ class Syncer:
             return prune_object(self._cluster, live, is_allowed=work.prune, options=work.options)
         respected = task.resource.respected if RESPECT in work.options else None
         if task.resource.status == "Synced" and (respected or not task.resource.respected):
-            return PruneResult("Synced", f"{_said(task.key)} unchanged")
+            return PruneResult("Synced", f"{_object_text(task.key)} unchanged")
         return self._apply(respected or task.resource.target or {})
 
     def _apply(self, target: Manifest) -> PruneResult:
@@ -198,7 +198,7 @@ class Syncer:
         key = ObjectKey.of(manifest)
         if (key.kind.group, key.kind.kind) == (CRD.group, CRD.kind):
             self._await_served(manifest)
-        return PruneResult("Synced", f"{_said(key)} serverside-applied")
+        return PruneResult("Synced", f"{_object_text(key)} serverside-applied")
 
     def _await_served(self, crd: Manifest) -> None:
         """Wait until a new kind is served, as Argo CD does, so that its objects can follow."""
@@ -220,9 +220,9 @@ class Syncer:
             return replace(task, result=None, phase="")
         verdict = live_health(live, self._is_composite)
         if verdict is None or verdict.status is HealthStatus.HEALTHY:
-            return replace(task, phase="Succeeded", result=_noted(task.result, verdict))
+            return replace(task, phase="Succeeded", result=_with_message(task.result, verdict))
         if verdict.status is HealthStatus.DEGRADED:
-            return replace(task, phase="Failed", result=_noted(task.result, verdict))
+            return replace(task, phase="Failed", result=_with_message(task.result, verdict))
         return task
 
     def _is_leaving(self, task: SyncTask) -> bool:
@@ -272,7 +272,7 @@ class Syncer:
         }
 
 
-def _said(key: ObjectKey) -> str:
+def _object_text(key: ObjectKey) -> str:
     """Name an object as kubectl does."""
     return f"{str(key.kind).lower()}/{key.name}"
 
@@ -348,7 +348,7 @@ def _with_finished(
     return [result for result in before if _result_identity(result) not in present] + now
 
 
-def _noted(result: PruneResult, verdict: Health | None) -> PruneResult:
+def _with_message(result: PruneResult, verdict: Health | None) -> PruneResult:
     return replace(result, message=verdict.message) if verdict and verdict.message else result
 
 

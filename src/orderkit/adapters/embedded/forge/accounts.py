@@ -239,8 +239,8 @@ class Accounts:
         stored = str(row["password"])
         digest = hmac.digest(self._verified_key, f"{stored}\0{password}".encode(), "sha256")
         with self._lock:
-            known = digest in self._verified
-        if not known and not verify_password(password, stored):
+            verified = digest in self._verified
+        if not verified and not verify_password(password, stored):
             return None
         with self._lock:
             self._verified.add(digest)

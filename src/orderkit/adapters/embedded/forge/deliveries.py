@@ -95,7 +95,7 @@ class Deliveries:
         try:
             self._waiting.put_nowait(delivery)
         except queue.Full:
-            log.warning("webhook to %s dropped: %d are waiting", _shown(delivery), QUEUE_MAX)
+            log.warning("webhook to %s dropped: %d are waiting", _safe_address(delivery), QUEUE_MAX)
 
     def close(self) -> None:
         """Drop what waits and end the threads, without waiting for a slow listener. Idempotent."""
@@ -130,12 +130,14 @@ class Deliveries:
                 try:
                     _send(session, delivery)
                 except Exception as error:  # noqa: BLE001  one bad webhook must not stop the others
-                    log.warning("webhook to %s failed: %s", _shown(delivery), shorten(str(error)))
+                    log.warning(
+                        "webhook to %s failed: %s", _safe_address(delivery), shorten(str(error))
+                    )
 
 
 def _send(session: requests.Session, delivery: Delivery) -> None:
     if not allowed(delivery.url):
-        log.warning("webhook to %s refused: only loopback is allowed", _shown(delivery))
+        log.warning("webhook to %s refused: only loopback is allowed", _safe_address(delivery))
         return
     with session.post(
         delivery.url,
@@ -146,10 +148,10 @@ def _send(session: requests.Session, delivery: Delivery) -> None:
         stream=True,
     ) as answer:
         if not answer.ok:
-            log.warning("webhook to %s answered %d", _shown(delivery), answer.status_code)
+            log.warning("webhook to %s answered %d", _safe_address(delivery), answer.status_code)
 
 
-def _shown(delivery: Delivery) -> str:
+def _safe_address(delivery: Delivery) -> str:
     """Return where it goes without what may be secret: credentials and query."""
     parts = urlsplit(delivery.url)
     return f"{parts.hostname}{parts.path}"

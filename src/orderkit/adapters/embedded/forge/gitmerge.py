@@ -78,8 +78,8 @@ def _trial(path: str, base: str, head: str) -> TrialMerge:
     index = git.merge_commits(_commit(git, base), _commit(git, head))
     if index.conflicts:
         return TrialMerge("conflict", merge_base)
-    same = index.write_tree(git) == _commit(git, base).tree_id
-    return TrialMerge("empty" if same else "mergeable", merge_base)
+    unchanged = index.write_tree(git) == _commit(git, base).tree_id
+    return TrialMerge("empty" if unchanged else "mergeable", merge_base)
 
 
 def diff_size(path: Path, old: str, new: str) -> DiffSize:
@@ -100,9 +100,9 @@ def commits_between(git: pygit2.Repository, base: str, head: str) -> list[pygit2
     return list(walker)
 
 
-def merge_base_of(git: pygit2.Repository, one: str, other: str) -> str:
+def merge_base_of(git: pygit2.Repository, ours: str, theirs: str) -> str:
     """Return the commit from which two histories went apart; empty if they never met."""
-    merge_base = cast("pygit2.Oid | None", git.merge_base(one, other))  # the stubs forget None
+    merge_base = cast("pygit2.Oid | None", git.merge_base(ours, theirs))  # the stubs forget None
     return str(merge_base) if merge_base is not None else ""
 
 

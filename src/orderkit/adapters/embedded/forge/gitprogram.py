@@ -30,14 +30,14 @@ class GitProgram:
         self, *arguments: str, config: Mapping[str, str], environment: Mapping[str, str], **how: Any
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git to its end; `how` goes to ``subprocess.run``."""
-        done: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603  fixed program, options and paths of our own
+        result: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603  fixed program, options and paths of our own
             [self.path, *arguments],
             env={**_environment(config), **environment},
             check=False,
             pass_fds=(self.lock_fd,),
             **how,
         )
-        return done
+        return result
 
     def start(
         self, *arguments: str, config: Mapping[str, str], environment: Mapping[str, str], stdin: int

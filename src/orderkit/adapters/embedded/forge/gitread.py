@@ -94,8 +94,13 @@ def heads(path: Path) -> dict[str, str]:
 def targets(path: Path, refs: Iterable[str]) -> dict[str, str]:
     """Return what each reference points to; empty for one that is not there."""
     repo = open_repository(path)
-    found = {ref: repo.references.get(ref) for ref in refs if pygit2.reference_is_valid_name(ref)}
-    return {ref: str(each.target) if each is not None else "" for ref, each in found.items()}
+    references = {
+        ref: repo.references.get(ref) for ref in refs if pygit2.reference_is_valid_name(ref)
+    }
+    return {
+        ref: str(reference.target) if reference is not None else ""
+        for ref, reference in references.items()
+    }
 
 
 def branch_commit(repo: pygit2.Repository, branch: str) -> pygit2.Commit | None:
@@ -108,9 +113,9 @@ def resolve(repo: pygit2.Repository, ref: str) -> pygit2.Commit | None:
     name = ref.removeprefix(HEADS).removeprefix(TAGS)
     if is_branch_name(name):
         for prefix in (HEADS, TAGS):
-            found = _reference_commit(repo, prefix + name)
-            if found is not None:
-                return found
+            commit = _reference_commit(repo, prefix + name)
+            if commit is not None:
+                return commit
     if FULL_ID.match(ref):
         return commit_by_id(repo, ref)
     return None
@@ -120,8 +125,8 @@ def commit_by_id(repo: pygit2.Repository, commit_id: str) -> pygit2.Commit | Non
     """Return a commit by its full id, or None."""
     if not FULL_ID.match(commit_id):
         return None
-    found: object = repo.get(commit_id)
-    return found if isinstance(found, pygit2.Commit) else None
+    item: object = repo.get(commit_id)
+    return item if isinstance(item, pygit2.Commit) else None
 
 
 def _reference_commit(repo: pygit2.Repository, name: str) -> pygit2.Commit | None:
@@ -135,10 +140,10 @@ def entry_at(tree: pygit2.Tree, path: str) -> Entry | None:
     if not path:
         return Entry("", int(FileMode.TREE), str(tree.id))
     try:
-        found = tree[path]
+        entry = tree[path]
     except (KeyError, ValueError):
         return None
-    return Entry(path, int(found.filemode), str(found.id))
+    return Entry(path, int(entry.filemode), str(entry.id))
 
 
 def children(repo: pygit2.Repository, tree_id: str, folder: str) -> list[Entry]:
@@ -171,8 +176,8 @@ def entry_of(prefix: str, item: pygit2.Object) -> Entry:
 
 def blob(repo: pygit2.Repository, blob_id: str) -> pygit2.Blob | None:
     """Return a blob by its full id, or None."""
-    found = repo.get(blob_id) if FULL_ID.match(blob_id) else None
-    return found if isinstance(found, pygit2.Blob) else None
+    item = repo.get(blob_id) if FULL_ID.match(blob_id) else None
+    return item if isinstance(item, pygit2.Blob) else None
 
 
 def size_bytes(repo: pygit2.Repository, blob_id: str) -> int:
@@ -195,11 +200,11 @@ def history(
 
 def touches(commit: pygit2.Commit, path: str) -> bool:
     """Say whether a commit changed what is at a path."""
-    here = _id_at(commit, path)
+    current = _id_at(commit, path)
     parents = commit.parents
     if not parents:
-        return here is not None
-    return all(_id_at(parent, path) != here for parent in parents)
+        return current is not None
+    return all(_id_at(parent, path) != current for parent in parents)
 
 
 def changes(commit: pygit2.Commit) -> pygit2.Diff:
@@ -226,10 +231,10 @@ def last_commits(
         commit, ids = work.pop()
         looked_at += 1
         for parent in commit.parents:
-            same = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
-            if same:
-                work.append((parent, same))
-                ids = {path: id_ for path, id_ in ids.items() if path not in same}
+            unchanged = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
+            if unchanged:
+                work.append((parent, unchanged))
+                ids = {path: id_ for path, id_ in ids.items() if path not in unchanged}
         last.update(dict.fromkeys(ids, commit))
     return last
 
@@ -248,10 +253,10 @@ def by_short_id(repo: pygit2.Repository, prefix: str) -> pygit2.Commit | None:
     if not SHORT_ID.match(prefix):
         return None
     try:
-        found: object = repo.get(repo.expand_id(prefix))
+        item: object = repo.get(repo.expand_id(prefix))
     except (KeyError, ValueError):
         return None
-    return found if isinstance(found, pygit2.Commit) else None
+    return item if isinstance(item, pygit2.Commit) else None
 
 
 def tag_commit(repo: pygit2.Repository, tag: str) -> pygit2.Commit | None:

@@ -239,7 +239,7 @@ class _TreeEditor:
             self._edited.remove(operation.path)
             return None
         self._check_folders(operation.path)
-        return self._put(operation, old)
+        return self._write_blob(operation, old)
 
     def write(self) -> pygit2.Oid:
         """Write the tree and return its id."""
@@ -265,7 +265,7 @@ class _TreeEditor:
                 continue
             raise WriteError("invalid", f"{problem} [path: {folder}]")
 
-    def _put(self, operation: FileOperation, old: gitread.Entry | None) -> gitread.Entry:
+    def _write_blob(self, operation: FileOperation, old: gitread.Entry | None) -> gitread.Entry:
         executable = old is not None and old.mode == FileMode.BLOB_EXECUTABLE
         mode = FileMode.BLOB_EXECUTABLE if executable else FileMode.BLOB
         blob = self._repo.create_blob(operation.content)

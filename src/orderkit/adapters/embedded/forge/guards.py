@@ -31,7 +31,7 @@ def may_push(rule: Rule, doer: Doer) -> bool:
         return False
     if not settings.enable_push_whitelist:
         return doer.writes
-    return _listed(doer, settings.push_whitelist_usernames, settings.push_whitelist_teams)
+    return _is_listed(doer, settings.push_whitelist_usernames, settings.push_whitelist_teams)
 
 
 def may_merge(rule: Rule, doer: Doer) -> bool:
@@ -39,10 +39,10 @@ def may_merge(rule: Rule, doer: Doer) -> bool:
     settings = rule.settings
     if not settings.enable_merge_whitelist:
         return doer.writes
-    return _listed(doer, settings.merge_whitelist_usernames, settings.merge_whitelist_teams)
+    return _is_listed(doer, settings.merge_whitelist_usernames, settings.merge_whitelist_teams)
 
 
-def _listed(doer: Doer, users: Sequence[int], teams: Sequence[int]) -> bool:
+def _is_listed(doer: Doer, users: Sequence[int], teams: Sequence[int]) -> bool:
     return doer.id in users or not doer.team_ids.isdisjoint(teams)
 
 

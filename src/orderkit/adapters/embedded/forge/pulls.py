@@ -164,14 +164,14 @@ class Pulls:
 
         Returns those that were closed.
         """
-        gone = self._open_with(repo.id, "head", branch)
-        for pull in gone:
+        closing = self._open_with(repo.id, "head", branch)
+        for pull in closing:
             self.set_closed(repo, pull, closed=True)
         for pull in self._open_with(repo.id, "base", branch):
             other = self.open_between(repo.id, head=pull.head, base=repo.default_branch)
             if other is None and pull.head != repo.default_branch != branch:
                 self.retarget(repo, pull, repo.default_branch)
-        return [self.by_id(pull.id) for pull in gone]
+        return [self.by_id(pull.id) for pull in closing]
 
     def catch_up(self, repo: Repository) -> None:
         """Do for open pull requests what a killed process could not do after a branch moved."""

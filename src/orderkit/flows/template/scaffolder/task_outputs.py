@@ -31,7 +31,7 @@ def render_outputs(task: TemplateTask) -> dict[str, Any]:
     output = dict(task.template.output)
     for key in ("links", "text"):
         if isinstance(output.get(key), list):
-            entries = [v for at, v in enumerate(output[key]) if _shown(v, scope, f"{key}[{at}]")]
+            entries = [v for at, v in enumerate(output[key]) if _is_shown(v, scope, f"{key}[{at}]")]
             output[key] = [_without_if(item) for item in entries]
     try:
         rendered: dict[str, Any] = render_data(output, scope, name="output")
@@ -46,7 +46,7 @@ def render_outputs(task: TemplateTask) -> dict[str, Any]:
     return rendered
 
 
-def _shown(item: Any, scope: Mapping[str, Any], name: str) -> bool:
+def _is_shown(item: Any, scope: Mapping[str, Any], name: str) -> bool:
     if not isinstance(item, dict) or "if" not in item:
         return True
     condition = render_data(item["if"], scope, name=f"output.{name}.if")

@@ -95,8 +95,8 @@ class TemplateTask:
         """Return the names that ``input`` and ``each`` may use, secrets as asked."""
         scope = self.scope(**extra)
         template_secrets, installed = self.options.secrets, self.options.environment.secrets
-        scope["secrets"] = _shown(template_secrets, visibility)
-        scope["environment"]["secrets"] = _shown(installed, visibility)
+        scope["secrets"] = _visible_secrets(template_secrets, visibility)
+        scope["environment"]["secrets"] = _visible_secrets(installed, visibility)
         return scope
 
     @property
@@ -104,7 +104,7 @@ class TemplateTask:
         return bool(self.options.secrets or self.options.environment.secrets)
 
 
-def _shown(secrets: Mapping[str, str], how: str) -> dict[str, str]:
+def _visible_secrets(secrets: Mapping[str, str], how: str) -> dict[str, str]:
     if how == "none":
         return {}
     return dict(secrets) if how == "plain" else dict.fromkeys(secrets, MASK)

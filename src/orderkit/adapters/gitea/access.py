@@ -1,7 +1,7 @@
 """
 Teams on Gitea.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.access.ForgeAccess`` hold.
+Called through ``client.GiteaForge``; ``ports.access.ForgeAccess`` documents the contract.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ UNITS = (
     "repo.code", "repo.issues", "repo.pulls", "repo.releases",
     "repo.wiki", "repo.projects", "repo.packages", "repo.actions",
 )  # fmt: skip
-"""What a repository consists of; a team has its right on all of them."""
+"""The units of a repository in Gitea; a team gets its right on all of them."""
 _OWNERS = "owners"
 
 
 @dataclass(frozen=True, slots=True)
 class _Team:
-    """A team as it is wanted. Names are lower case: Gitea does not tell them apart."""
+    """The state a team should have. Names are lower case: Gitea ignores their case."""
 
     org: str
     name: str
@@ -78,7 +78,7 @@ class GiteaAccess(Calls):
         Raises:
             NotFoundError: No such organisation, user or repository.
             InvalidInputError: The forge refuses the team's name.
-            RefusedError: The team of owners is not ours to change.
+            RefusedError: `team` is the owners team, which is never changed.
         """
         if team.lower() == _OWNERS:
             raise RefusedError(f"{org}: the team of owners is not changed", hint="name another")
@@ -141,7 +141,7 @@ class GiteaAccess(Calls):
             self._set(repository_path, f"repository {name}", missing, remove=name in current)
 
     def _set(self, path: str, doing: str, missing: str, *, remove: bool) -> None:
-        """Put or delete one entry; both may be repeated."""
+        """Put or delete one entry; both are safe to repeat."""
 
         def act() -> bool:
             answer = self._http.send("DELETE" if remove else "PUT", path)

@@ -1,8 +1,7 @@
 """
-What came back from a Gitea, and what it means in our own words.
+Answers of a Gitea, and the errors that stand for missing, incomplete or failed ones.
 
-A complete answer, or one of the errors that say how it is missing. Foreign texts are cut and
-without secrets.
+Texts of the server are shortened and redacted before they enter a message.
 
 Called by every module of this package.
 """
@@ -31,23 +30,23 @@ RACE = re.compile(
     r"fetch first|failed to update ref",
     re.IGNORECASE,
 )
-"""What a forge says when another writer moved the branch first."""
+"""Messages of a forge when another writer moved the branch first."""
 
 
 class LostAnswerError(UnreachableError):
-    """The request went out, and no complete answer came back: it may have been carried out."""
+    """The request was sent, but no complete answer arrived: it may have been carried out."""
 
     timed_out = False
 
 
 class ServerError(RemoteError):
-    """The forge failed (5xx); what was asked for may have been carried out."""
+    """The forge failed (5xx); the request may have been carried out."""
 
     retryable = True
 
 
 class GarbledError(RemoteError):
-    """Success without what a Gitea says then: somebody else answered, or it was cut."""
+    """A success status with an unexpected body: another server answered, or the body was cut."""
 
     retryable = True
 
@@ -69,7 +68,7 @@ class GiteaResponse:
         Return the body as JSON.
 
         Raises:
-            GarbledError: It is none, so this is no Gitea API.
+            GarbledError: It is not JSON, so this is not a Gitea API.
         """
         try:
             return json.loads(self.body)
@@ -81,7 +80,7 @@ class GiteaResponse:
 
     @property
     def text(self) -> str:
-        """What the server says went wrong: cut, on one line, without secrets."""
+        """The server's error message: shortened, on one line, redacted."""
         try:
             document = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -96,7 +95,7 @@ class GiteaResponse:
 
 
 def refusal(answer: GiteaResponse, doing: str) -> Exception:
-    """Return the error that an answer other than the expected one means."""
+    """Return the error for an unexpected answer."""
     text, status = answer.text, answer.status
     message = f"{doing}: {status} {text}".rstrip()
     if answer.ok or status >= 500:  # noqa: PLR2004  server errors
@@ -124,7 +123,7 @@ def _unclear(answer: GiteaResponse, message: str) -> Exception:
 
 
 def missing_scope(text: str) -> str:
-    """Return the token scope that a refusal asks for; "" if it asks for none."""
+    """Return the token scope that a refusal names as missing, or ""."""
     if "required scope" not in text:
         return ""
     _, _, tail = text.partition("required=")
@@ -141,7 +140,7 @@ def _forbidden(message: str, text: str) -> AccessError:
 
 
 def moved(path: str, answer: GiteaResponse) -> RemoteError:
-    """Return the error that a redirect is, with the new name if it says one."""
+    """Return the error for a redirect, with the new repository name if there is one."""
     target_path = urlsplit(answer.headers.get("location", "")).path
     message = f"{path} has moved to {shorten(redact(target_path))} ({answer.status})"
     new = re.search(r"/repos/([^/]+/[^/]+)", target_path)
@@ -155,7 +154,7 @@ def moved(path: str, answer: GiteaResponse) -> RemoteError:
 
 
 def untrusted(base_url: str, error: Exception) -> UnreachableError:
-    """Say what is wrong with the certificate, and the way out of exactly that."""
+    """Return the error for a failed TLS handshake, with a hint for its specific cause."""
     text = str(error)
     reason = re.search(r"certificate verify failed: (.*?) \(_ssl", text)
     message = f"no trusted TLS connection to {base_url}: "
@@ -176,6 +175,6 @@ def untrusted(base_url: str, error: Exception) -> UnreachableError:
 
 
 def foreign(body: bytes | str) -> str:
-    """Return a foreign text fit for a message: cut, on one line, without secrets."""
+    """Return a text of the server for use in a message: shortened, on one line, redacted."""
     text = body[:4096].decode(errors="replace") if isinstance(body, bytes) else body
     return shorten(redact(text))

@@ -1,7 +1,7 @@
 """
-Branches of a Gitea repository: make sure one exists, remove it, compare two.
+Branches of a Gitea repository: create, remove and compare.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations

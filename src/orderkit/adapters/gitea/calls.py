@@ -1,7 +1,7 @@
 """
-What all parts of the client share: reading an object, a list page by page, and a field.
+Shared by all parts of the client: read an object, a paged list, or a field.
 
-Called by the modules of this package; ``client.GiteaForge`` is composed of them.
+Called by the modules of this package, whose classes ``client.GiteaForge`` combines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orderkit.core.names import RepoId
 
 PAGE = 50
 PASSES = 3
-"""How often a list is read again because it changed while we read it."""
+"""How many times a list is read if it changes between its pages."""
 OK, CREATED, BAD, UNAUTHORIZED, FORBIDDEN, MISSING, NOT_NOW, CONFLICT, INVALID = (
     200, 201, 400, 401, 403, 404, 405, 409, 422,
 )  # fmt: skip
@@ -26,13 +26,13 @@ Found = Mapping[str, Any]
 
 
 class Calls:
-    """The shared part: where the forge is, and how answers become values or errors."""
+    """The shared part: the forge's address, and conversion of answers to values or errors."""
 
     _http: GiteaTransport
 
     @property
     def base_url(self) -> str:
-        """Where the forge is, without a final slash."""
+        """The address of the forge, without a final slash."""
         return self._http.base_url
 
     def _path(self, repo: RepoId, *segments: str) -> str:
@@ -52,10 +52,10 @@ class Calls:
 
     def _pages(self, path: str, query: Query, doing: str, *, key: str = "id") -> Iterator[Found]:
         """
-        Yield every item of a list once, counting pages ourselves.
+        Yield every item of a list once.
 
-        A list that changes between two pages is read again from its start, since what moved
-        to a page we have passed would be missed.
+        If the total count changes between two pages, the list is read again from its start:
+        an item may have moved to a page that was read already.
         """
         yielded: set[Any] = set()
         for _ in range(PASSES):
@@ -80,8 +80,8 @@ def checked(answer: GiteaResponse, doing: str) -> GiteaResponse:
     Return the answer if it is a success.
 
     Raises:
-        GarbledError: A page for people: somebody between us and the forge answered.
-        OrderkitError: What the refusal means.
+        GarbledError: An HTML page: something between us and the forge answered.
+        OrderkitError: The forge refused the request; the class says why.
     """
     if not answer.ok:
         raise refusal_of(answer, doing)
@@ -98,7 +98,7 @@ def done(answer: GiteaResponse, doing: str) -> bool:
     Return True if the answer is a success.
 
     Raises:
-        OrderkitError: What the refusal means.
+        OrderkitError: The forge refused the request; the class says why.
     """
     return checked(answer, doing).ok
 
@@ -108,7 +108,7 @@ def object_in(answer: GiteaResponse, doing: str) -> Found:
     Return the JSON object of an answer.
 
     Raises:
-        GarbledError: It holds none.
+        GarbledError: The answer is not an object.
     """
     document = answer.json()
     if not isinstance(document, dict):
@@ -118,7 +118,7 @@ def object_in(answer: GiteaResponse, doing: str) -> Found:
 
 def text_in(document: Any, key: str) -> str:
     """
-    Return a field that must be there.
+    Return a text field that must exist.
 
     Raises:
         GarbledError: It is missing or empty.
@@ -131,7 +131,7 @@ def text_in(document: Any, key: str) -> str:
 
 def number_in(document: Any, key: str) -> int:
     """
-    Return a number that must be there.
+    Return a number field that must exist.
 
     Raises:
         GarbledError: It is missing.
@@ -147,7 +147,7 @@ def list_in(items: Any) -> list[Found]:
     Return a list of objects.
 
     Raises:
-        GarbledError: It is none.
+        GarbledError: It is not a list.
     """
     if not isinstance(items, list):
         raise GarbledError("the forge's answer is no list", hint="is this a Gitea?")
@@ -155,7 +155,7 @@ def list_in(items: Any) -> list[Found]:
 
 
 def _items(answer: GiteaResponse) -> list[Found]:
-    """Return the items of a page; a few lists stand inside an object."""
+    """Return the items of a page; some endpoints wrap the list in an object."""
     document = answer.json()
     if isinstance(document, dict):
         document = next(

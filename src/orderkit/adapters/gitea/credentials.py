@@ -1,17 +1,19 @@
 """
-Find our credentials for the forge, in this order.
+Find our credentials for the forge.
+
+The sources are tried in this order:
 
 1. environment: ``ORDERKIT_FORGE_TOKEN``, or ``ORDERKIT_FORGE_USER`` with ``_PASSWORD``;
 2. the file that platform.yaml names;
 3. idpbuilder's Secret ``gitea/gitea-credential`` in the platform's cluster;
-4. git's credential helper for the forge's address, without asking anybody.
+4. git's credential helper for the forge's address, without a prompt.
 
-Never the command line: other users of a machine can read it. platform.yaml may name one of
-them; then only that one is asked. What is set half, or named and unreadable, is an error
-and not a reason to take another.
+Credentials never come from the command line, because other users of the machine can read it.
+platform.yaml may name one source; then only that one is tried. A half-set source, or a named file
+that cannot be read, is an error: the next source is not tried.
 
-Called by ``cli.connecting``, and again when the forge no longer knows us: idpbuilder makes a
-new token when its password changes.
+Called by ``cli.connecting``, and again when the forge rejects our credentials: idpbuilder creates
+a new token when its password changes.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _SECRET = ObjectKey(Kind("", "v1", "Secret"), "gitea-credential", "gitea")
 
 @dataclass(frozen=True, slots=True)
 class LocatedCredentials:
-    """Credentials, and where they came from in words for a person."""
+    """Credentials, and a readable description of their source."""
 
     credentials: Credentials
     source: str
@@ -52,7 +54,7 @@ class LocatedCredentials:
 
 @dataclass(frozen=True, slots=True)
 class CredentialSources:
-    """What may hold credentials for the forge at `url`."""
+    """The possible sources of credentials for the forge at `url`."""
 
     url: str
     token_file: Path | None = None
@@ -62,14 +64,14 @@ class CredentialSources:
 
     def find(self, source: Source = "auto") -> LocatedCredentials:
         """
-        Return the credentials of the first source that has any, or of the one that is wanted.
+        Return the credentials of the first source that has any, or of the named `source`.
 
         Every secret is registered for redaction.
 
         Raises:
-            NotFoundError: No source has any, or the wanted one has none.
-            InvalidInputError: A source is set half, or holds nonsense.
-            RemoteError: The cluster was wanted and failed.
+            NotFoundError: No source has credentials, or the named one has none.
+            InvalidInputError: A source is half set or malformed.
+            RemoteError: The cluster is the named source and failed.
         """
         tries = self._tries()
         names = list(tries) if source == "auto" else [source]
@@ -157,7 +159,7 @@ class CredentialSources:
 
 
 def _ask_git(question: str) -> str:
-    """Return what ``git credential fill`` says, or "" if it would have to ask somebody."""
+    """Return the answer of ``git credential fill``, or "" if it would have to prompt."""
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": ""}
     try:
         result = subprocess.run(

@@ -1,10 +1,10 @@
 """
-Webhooks on Gitea: exactly one for a URL, active, and with the secret we were given.
+Webhooks on Gitea: exactly one per URL, active, with the given secret.
 
-Gitea keeps them neither unique nor, when changed, takes a new secret (observed on 1.26.0:
-the change is accepted and the secret stays). So one with a secret is made anew.
+Gitea allows duplicates, and it ignores a new secret in an update (observed on 1.26.0: the update
+is accepted and the old secret stays). So a webhook with a secret is created anew.
 
-Called through ``client.GiteaForge``; the docstring of ``ports.access.ForgeAccess`` holds.
+Called through ``client.GiteaForge``; ``ports.access.ForgeAccess`` documents the contract.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class GiteaHooks(Calls):
         settle(lambda _: None, act, doing)
 
     def _ensure_one(self, path: str, webhook: Webhook, doing: str) -> int:
-        """Return the id of the one that is right: the oldest brought up to date, or a new one."""
+        """Return the id of the webhook to keep: the oldest one after an update, or a new one."""
         hooks = self._hooks(path, webhook, doing)
         if hooks and not webhook.secret:
             kept = number_in(hooks[0], "id")
@@ -68,11 +68,13 @@ class GiteaHooks(Calls):
         except OrderkitError as error:
             if len(self._hooks(path, webhook, doing)) <= len(hooks):
                 raise
-            raise GarbledError(f"{doing}: refused and made") from error  # a proxy's refusal
+            raise GarbledError(
+                f"{doing}: refused and made"
+            ) from error  # created anyway: a proxy made the refusal
         return number_in(object_in(answer, doing), "id")
 
     def _hooks(self, path: str, webhook: Webhook, doing: str) -> list[Found]:
-        """Return those for the URL, oldest first."""
+        """Return the webhooks for the URL, oldest first."""
         hooks = [
             hook
             for hook in self._pages(path, {}, doing)

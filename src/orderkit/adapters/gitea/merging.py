@@ -1,12 +1,12 @@
 """
-Merge a pull request on Gitea at the head that was looked at, once, and know why if not.
+Merge a pull request on Gitea once, at the head that was reviewed, or report why not.
 
-Gitea says 405 ``Please try again later`` while it is still checking, for a conflict, and
-forever when there is nothing to merge (observed on 1.26.0). So this asks in rounds until a
-deadline, and tells the three apart: by comparing the branches, and by the paths that both
-sides changed. Whether the merge happened is always judged by reading the pull request.
+Gitea answers 405 ``Please try again later`` in three cases: while it checks the pull request, for
+a conflict, and forever if there is nothing to merge (observed on 1.26.0). So this repeats the
+request until a deadline and tells the cases apart: it compares the branches, and looks for paths
+that both sides changed. Only the pull request itself decides whether the merge happened.
 
-Called through ``client.GiteaForge``; the docstring of ``ports.pulls.ForgePulls`` holds.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MERGED = re.compile(r"already merged|has been merged", re.IGNORECASE)
 _MAY_NOT = re.compile(r"not allowed to merge", re.IGNORECASE)
 _LATE_HEAD = re.compile(r"head out of date", re.IGNORECASE)
 _EMPTY_LOOKS, _EMPTY_S = 5, 3.0
-"""How often, and over how long, there has to be nothing to merge before it is believed."""
+"""Reads, and seconds between the first and the last, that must all find nothing to merge."""
 _LATE_BASE = re.compile(r"merge push out of date", re.IGNORECASE)
 
 
@@ -61,14 +61,14 @@ class Merging(GiteaPulls):
         Raises:
             ConflictError: Another head, closed, or a conflict with the base.
             RefusedError: A draft, nothing to merge, or a rule that is not met.
-            BusyError: Still being checked at the deadline.
+            InProgressError: The forge was still checking it at the deadline.
             NotFoundError: No such pull request.
         """
         request = _MergeRequest(repo, number, head, style, operation)
         return _Merge(self, request, time.monotonic() + deadline_s).run()
 
     def _merged_head(self, repo: RepoId, number: int) -> CommitSha | None:
-        """Return the head a pull request was merged at; its branch may have moved on since."""
+        """Return the head at which a pull request was merged; its branch may have moved since."""
         path = self._path(repo, "git", "refs", "pull", str(number), "head")
         answer = self._http.get(path)
         if not answer.ok:
@@ -78,7 +78,7 @@ class Merging(GiteaPulls):
         return CommitSha(text_in(refs[0].get("object"), "sha")) if refs else None
 
     def _changed_by_both(self, repo: RepoId, number: int) -> list[PurePosixPath]:
-        """Return the paths that base and head both changed, differently, since they parted."""
+        """Return the paths that base and head changed differently since their merge base."""
         pull = self._pull_object(repo, number) or {}
         parted = text_in(pull, "merge_base")
         base = self.head(repo, text_in(pull.get("base"), "ref"))
@@ -95,7 +95,7 @@ class Merging(GiteaPulls):
 
 @dataclass(frozen=True, slots=True)
 class _MergeRequest:
-    """What is to be merged, and how."""
+    """The pull request to merge, its expected head, and the merge style."""
 
     repo: RepoId
     number: int
@@ -118,7 +118,7 @@ class _MergeRequest:
 
 @dataclass(slots=True)
 class _Merge:
-    """One merge: rounds of reading and asking until the answer is clear or time is up."""
+    """One merge: rounds of reading and requesting until the result is clear or time is up."""
 
     forge: Merging
     request: _MergeRequest
@@ -128,7 +128,7 @@ class _Merge:
     doubt: bool = False
     """Whether a request to merge may still be carried out."""
     empty: list[float] = field(default_factory=list)
-    """When there was nothing left to merge, and it was not merged."""
+    """Times of the rounds that found nothing to merge although it was not merged."""
 
     def run(self) -> CommitSha:
         while True:
@@ -147,7 +147,7 @@ class _Merge:
             time.sleep(min(next(self.waits), remaining_s))
 
     def _round(self) -> CommitSha | OrderkitError:
-        """Return the merge commit, or the problem if waiting may help."""
+        """Return the merge commit, or the problem if another round may help."""
         try:
             return self._merge_commit() or self._send_merge()
         except UNCLEAR as error:
@@ -156,7 +156,7 @@ class _Merge:
             return error
 
     def _merge_commit(self) -> CommitSha | None:
-        """Return the merge commit if it is merged; refuse what can never be."""
+        """Return the merge commit if it is merged; raise if it can never be merged."""
         request = self.request
         now = self.forge.pull(request.repo, request.number)
         if now is None:
@@ -196,20 +196,20 @@ class _Merge:
         merge_commit = self._merge_commit()
         if merge_commit is not None:
             return merge_commit
-        if answer.status < 500:  # noqa: PLR2004  beyond, a gateway may speak for the forge
+        if answer.status < 500:  # noqa: PLR2004  from 500 on, a gateway may have answered
             self.doubt = before
         if answer.ok:
             return InProgressError(f"{request}: accepted, but the forge does not show it as merged")
         return self._judge(answer)
 
     def _judge(self, answer: GiteaResponse) -> OrderkitError:
-        """Return the problem if waiting may help; raise it if not. It is not merged."""
+        """Return the problem if another round may help, else raise it. It is not merged."""
         text, status = answer.text, answer.status
         if status >= 500:  # noqa: PLR2004  server errors
             return ServerError(f"{self.request}: {status} {text}", hint="repeat the command")
         if status == NOT_NOW:
             return self._not_now(text)
-        if status == CONFLICT and _LATE_HEAD.search(text):  # read a moment ago: it is that head
+        if status == CONFLICT and _LATE_HEAD.search(text):  # our read just saw this head
             return InProgressError(f"{self.request}: the forge has not taken in its head yet")
         if status in (CONFLICT, FORBIDDEN) and (_LATE_BASE.search(text) or RACE.search(text)):
             return ConflictError(f"{self.request}: {text}", hint="repeat the command")
@@ -220,7 +220,7 @@ class _Merge:
             problem = self._with_paths(refused)
             if problem is not refused:
                 raise problem
-            return refused  # no path tells why: perhaps not the forge's word
+            return refused  # no conflicting path: a proxy may have refused
         raise refusal(answer, str(self.request))
 
     def _not_now(self, text: str) -> OrderkitError:
@@ -233,8 +233,8 @@ class _Merge:
             )
         now = self.forge.pull(request.repo, request.number)
         if now is not None and not self.forge.compare(request.repo, now.base, request.head):
-            # Or somebody's merge is under way: the branch moves before the pull request shows it,
-            # by seconds where the forge is busy.
+            # Somebody else's merge may be running: Gitea moves the branch before the pull request
+            # shows the merge, seconds earlier if the forge is busy.
             self.empty.append(time.monotonic())
             if len(self.empty) >= _EMPTY_LOOKS and self.empty[-1] - self.empty[0] >= _EMPTY_S:
                 raise RefusedError(f"{request}: {now.base} has all its commits: nothing to merge")
@@ -244,11 +244,11 @@ class _Merge:
         )
 
     def _verdict(self, problem: OrderkitError) -> OrderkitError:
-        """Return what the caller is told when time is up."""
+        """Return the error to raise when time is up."""
         return self._with_paths(problem) if isinstance(problem, InProgressError) else problem
 
     def _with_paths(self, problem: OrderkitError) -> OrderkitError:
-        """Return a conflict that names the paths of both sides; `problem` if there are none."""
+        """Return a conflict that names the paths both sides changed, else `problem`."""
         paths = self.forge._changed_by_both(self.request.repo, self.request.number)  # noqa: SLF001
         if not paths:
             return problem

@@ -1,10 +1,10 @@
 """
-What people and machines say about a change on Gitea: comments and commit statuses.
+Comments and commit statuses on Gitea.
 
-Gitea does not keep comments unique and only ever adds statuses, so each method reads first,
-and finds what is ours again by a hidden line or a context.
+Gitea allows duplicate comments and only ever adds statuses, so each method reads first: a hidden
+line identifies our comment, and the context identifies our status.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Notes(GiteaReading):
 
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
         """
-        Make sure our one comment named `marker` says `text`. Idempotent. See the port.
+        Make sure exactly one comment of ours with `marker` says `text`. Idempotent. See the port.
 
         Raises:
             NotFoundError: No such pull request or issue.
@@ -61,15 +61,15 @@ class Notes(GiteaReading):
             path = self._path(repo, "issues", str(number), "comments")
             done(self._http.send("POST", path, body={"body": body}), doing)
 
-        settle(look, act, doing)  # only looking tells: another process of us may do the same
+        settle(look, act, doing)  # read again after each try: another process may comment too
 
     def _our_comments(self, repo: RepoId, number: int, line: str) -> list[Found]:
-        """Return the comments that we wrote and that end in `line`, oldest first."""
+        """Return the comments of our account that end in `line`, oldest first."""
         path = self._path(repo, "issues", str(number))
         doing = f"read the comments of {repo}#{number}"
         try:
             comments = list(self._pages(f"{path}/comments", {}, doing))
-        except ServerError:  # 1.26.0: a missing issue is a 500
+        except ServerError:  # Gitea 1.26.0 answers 500 for a missing issue
             if self._optional(path, doing) is None:
                 raise NotFoundError(f"{repo} has no pull request or issue {number}") from None
             raise
@@ -132,7 +132,7 @@ class Notes(GiteaReading):
 
 
 def _status(entry: Found) -> CommitStatus:
-    """Read a status; the forge returns under ``status`` what is sent as ``state``."""
+    """Read a status; Gitea returns the sent ``state`` as ``status``."""
     state = str(entry.get("status") or entry.get("state") or "")
     return CommitStatus(
         str(entry.get("context")),

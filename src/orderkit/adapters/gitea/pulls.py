@@ -1,11 +1,10 @@
 """
-Pull requests on Gitea: open, find, update, close.
+Pull requests on Gitea: open, find, update, close. ``merging`` merges them.
 
 A hidden line at the end of the body carries operation and requester, so that a repeated
-command recognises its own pull request, also after it was merged.
+command recognises its own pull request even after it was merged.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
-Merging stands in ``merging``.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations
@@ -73,10 +72,10 @@ class GiteaPulls(Branches, Notes):
         )
 
     def _one_pull(self, repo: RepoId, pull: PullRequest) -> PullRequest:
-        """Close the one we just opened if another process was faster; return what stays."""
+        """Close our new pull request if another process opened one first; return the one to use."""
         open_pulls = self.pulls(repo, base=pull.base, head=pull.head)
         first = min(open_pulls, key=lambda candidate: candidate.number, default=pull)
-        if first.number < pull.number:  # 1.26.0 refuses a double only if it sees it in time
+        if first.number < pull.number:  # Gitea 1.26.0 can miss a duplicate that is opened at once
             self.close_pull(repo, pull.number)
             return first
         return pull
@@ -84,7 +83,7 @@ class GiteaPulls(Branches, Notes):
     def _pull_between(
         self, repo: RepoId, draft: PullDraft, operation: Operation
     ) -> PullRequest | None:
-        """Return the open pull request between two branches, or one of this operation."""
+        """Return the open pull request between two branches, or one that this operation opened."""
         path = self._path(repo, "pulls") + path_of(draft.base, draft.head)
         first = self._optional(path, f"look for a pull request from {draft.head}")
         if first is None:
@@ -92,14 +91,14 @@ class GiteaPulls(Branches, Notes):
         pull = self._pull_of(first, repo)
         if pull.state == "open" or pull.operation == operation.id:
             return pull
-        # with several of the pair, which one that call returns is the forge's secret
+        # if the pair has several pull requests, it is unspecified which one that call returns
         for candidate in self.pulls(repo, state="all", base=draft.base, head=draft.head):
             if candidate.state == "open" or candidate.operation == operation.id:
                 return candidate
         return None
 
     def pull(self, repo: RepoId, number: int) -> PullRequest | None:
-        """Return a pull request, or None if there is none of that number; see the port."""
+        """Return a pull request, or None if the number does not exist; see the port."""
         entry = self._pull_object(repo, number)
         return self._pull_of(entry, repo) if entry is not None else None
 
@@ -136,7 +135,7 @@ class GiteaPulls(Branches, Notes):
         Set title or body. Idempotent. See the port.
 
         Args:
-            current: The pull request if it was read just now; saves reading it again.
+            current: The pull request if it was just read; saves one request.
 
         Raises:
             NotFoundError: No such pull request.
@@ -227,7 +226,7 @@ class GiteaPulls(Branches, Notes):
 
 
 def _head_branch(head: Found) -> str:
-    """Return the branch; once it is deleted only the label still names it."""
+    """Return the branch; after its deletion only the label still names it."""
     ref = text_in(head, "ref")
     label = head.get("label")
     return str(label) if label and ref.startswith("refs/pull/") else ref

@@ -1,9 +1,9 @@
 """
-Reading from Gitea: who we are, branches, trees, files and history.
+Read from Gitea: our account, branches, trees, files and history.
 
-Reading needs no care; the care that writing needs stands in ``writing`` and ``turns``.
+Reads need no protection against lost answers; writes do, in ``writing`` and ``turns``.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
+Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GiteaReading(Calls):
         Return the server's version text; see `ports.forge.Forge`.
 
         Raises:
-            NotFoundError: What answers there is no Gitea.
+            NotFoundError: No Gitea answers at that address.
         """
         answer = self._http.get("/version")
         doing = f"ask {self.base_url} for its version"
@@ -100,7 +100,7 @@ class GiteaReading(Calls):
         return self._trees.keep_large(repo, commit, map(_tree_entry, entries))
 
     def _children(self, repo: RepoId, sha: str) -> Iterator[TreeEntry]:
-        """Yield what is directly in a folder."""
+        """Yield the direct entries of a folder."""
         page, pages = 1, 1
         while page <= pages:
             entries, pages = self._tree_page(repo, sha, page, recursive=False)
@@ -129,7 +129,7 @@ class GiteaReading(Calls):
     def _tree_page(
         self, repo: RepoId, commit: str, page: int, *, recursive: bool = True
     ) -> tuple[list[Found], int]:
-        """Return files and folders of one page, and how many pages there are."""
+        """Return the files and folders of one page, and the number of pages."""
         query: dict[str, str | int] = {"page": page, "per_page": TREE_PAGE}
         answer = self._http.get(
             self._path(repo, "git", "trees", commit),
@@ -149,7 +149,7 @@ class GiteaReading(Calls):
         """
         Return the blob ids of those of `paths` that exist at a commit.
 
-        One request, unless the repository has more than a page of files.
+        Needs one request, unless the repository has more than one page of files.
 
         Raises:
             NotFoundError: No such repository or commit.
@@ -186,7 +186,7 @@ class GiteaReading(Calls):
         return FileRevision(path, data, BlobSha(text_in(entry, "sha")))
 
     def _contents(self, repo: RepoId, path: PurePosixPath, ref: str) -> Found | None:
-        """Return what the forge says of a file; None if there is none, or a folder."""
+        """Return the forge's entry of a file; None if it does not exist or is a folder."""
         answer = self._http.get(self._path(repo, "contents", *path.parts), {"ref": ref})
         if answer.status == MISSING:
             return None
@@ -244,7 +244,7 @@ def commit_of(entry: Any) -> Commit:
     Read a commit as lists of commits show it.
 
     Raises:
-        GarbledError: It is none.
+        GarbledError: It is not a commit.
     """
     inner = entry.get("commit")
     message = inner.get("message") if isinstance(inner, dict) else ""

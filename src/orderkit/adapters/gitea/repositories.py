@@ -1,7 +1,7 @@
 """
-Organisations and repositories on Gitea: make sure they exist, find, archive, delete.
+Organisations and repositories on Gitea: create, find, archive, delete.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
+Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ class Repositories(GiteaReading):
 
     def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
         """
-        Return what we lack to make changes there. Writes nothing. See the port.
+        Return what we lack to change the repository. Writes nothing. See the port.
 
-        Asks for changes that are refused for their empty body, after scopes were looked at.
+        Sends changes with an empty body. Gitea checks the token's scopes before the body, so a
+        missing scope is a 403 and everything else a refusal that changes nothing.
 
         Raises:
             NotFoundError: No such repository, or hidden from us.

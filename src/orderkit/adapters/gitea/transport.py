@@ -1,10 +1,10 @@
 """
-HTTP to one Gitea: credentials, time-outs, size caps, and errors in our own words.
+HTTP to one Gitea: credentials, time-outs, size limits, and our own errors.
 
-Redirects are off (a 301 turns a POST into a GET elsewhere), proxies and netrc of the
-environment are ignored (netrc would replace our credentials), addresses are built from our
-base URL only. A GET is tried again when the connection broke or the forge failed; nothing
-else is repeated here, since only who writes knows whether a write can be.
+Redirects are off, because a 301 turns a POST into a GET of another address. Proxies and netrc of
+the environment are ignored, because netrc would replace our credentials. Addresses are built from
+our base URL only. A GET is repeated if the connection broke or the forge failed; no other request
+is repeated here, because only the caller knows whether that is safe.
 
 Called by every module of this package.
 """
@@ -50,7 +50,7 @@ _IS_IT_UP = "is the platform up? orderkit up"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A token, or a name and password. Never shown."""
+    """A token, or a name and password. Never printed."""
 
     token: str = ""
     user: str = ""
@@ -89,10 +89,10 @@ class GiteaTransport:
         Prepare; nothing is sent.
 
         Args:
-            renew: Asked for credentials again when the forge no longer knows ours.
+            renew: Called for new credentials when the forge rejects the current ones.
 
         Raises:
-            InvalidInputError: `base_url` is no address of a forge, or `ca_bundle` no bundle.
+            InvalidInputError: `base_url` is not a forge address, or `ca_bundle` is unreadable.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         self.base_url = _check_base(base_url, allow_http=allow_http)
@@ -135,8 +135,8 @@ class GiteaTransport:
         Send one request, once.
 
         Raises:
-            LostAnswerError: It went out and may have been carried out.
-            UnreachableError: It never went out.
+            LostAnswerError: It was sent and may have been carried out.
+            UnreachableError: It was never sent.
             RemoteError: The address has moved, or the answer is too large.
         """
         credentials = self._credentials
@@ -148,7 +148,7 @@ class GiteaTransport:
         return answer
 
     def _renewed(self, rejected: Credentials) -> bool:
-        """Get credentials again after a 401; say if they are other ones."""
+        """Get new credentials after a 401; say whether they differ from the rejected ones."""
         if self._renew is None:
             return False
         with self._renewing:
@@ -246,7 +246,7 @@ def _check_base(base_url: str, *, allow_http: bool) -> str:
 def _check_bundle(ca_bundle: str) -> str:
     try:
         ssl.create_default_context(cafile=ca_bundle)
-    except OSError as error:  # SSLError is one
+    except OSError as error:  # includes SSLError
         raise InvalidInputError(
             "CA bundle",
             ca_bundle,

@@ -1,9 +1,9 @@
 """
-A small software catalog: registered locations, read again and again.
+A small software catalog: entities of registered locations, re-read periodically.
 
-Level-based: a thread re-reads every location at an interval, and one repository's at once when
-told of a push, so the entities follow the files whatever was missed. A file that cannot be
-read keeps the last good entities, as Backstage does. Locations on one forge only.
+Level-based: a thread re-reads all locations at an interval, and those of a repository immediately
+after a push, so a missed push only delays an update. If a file cannot be read, its last good
+entities stay, as in Backstage. Locations are on one forge only.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from orderkit.ports.catalog import Location
 from orderkit.ports.forge import Forge
 
 INTERVAL_S = 30.0
-"""Between two readings of everything; pushes are read at once."""
+"""Interval between two reads of all locations; pushes are read at once."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogRegistration:
-    """What registering a target gives. `already_registered` is True if it was registered before."""
+    """The location and the entities of a target, and whether it was registered before."""
 
     location: Location
     entities: tuple[Manifest, ...]
@@ -63,7 +63,7 @@ class EmbeddedCatalog:
         self._store.close()
 
     def notify(self, repo: RepoId) -> None:
-        """Read the repository's locations soon: somebody pushed. Returns at once."""
+        """Queue the locations of a pushed repository for reading. Returns at once."""
         with self._wake:
             self._pushed.add(repo)
             self._wake.notify_all()
@@ -73,7 +73,7 @@ class EmbeddedCatalog:
         Read a target as if it were registered, and store nothing.
 
         Raises:
-            InvalidInputError: No file of the forge, or no good entity in it.
+            InvalidInputError: The target is not a file of the forge, or has no valid entity.
         """
         entities = tuple(read_entities(self._forge, target))
         registered = [location for location in self._store.locations() if location.target == target]
@@ -85,8 +85,8 @@ class EmbeddedCatalog:
         Store a location and its entities. Idempotent.
 
         Raises:
-            InvalidInputError: No file of the forge, no good entity in it, or an entity that
-                another location gave first.
+            InvalidInputError: The target is not a file of the forge, has no valid entity, or has
+                an entity that another location registered first.
         """
         entities = tuple(read_entities(self._forge, target))
         location, new = self._store.add_location(target)
@@ -115,7 +115,7 @@ class EmbeddedCatalog:
         return self._store.entity(ref)
 
     def refresh(self, selects: Callable[[Location], bool] = lambda _: True) -> None:
-        """Read locations now. What cannot be read keeps its last good entities."""
+        """Read locations now. A location that cannot be read keeps its last good entities."""
         for location in self._store.locations():
             if self._closing or not selects(location):
                 continue
@@ -128,7 +128,7 @@ class EmbeddedCatalog:
                 logger.warning("catalog: %s: another location has %s", location.target, ref)
 
     def refresh_entity(self, ref: str) -> None:
-        """Read the location of one entity again, soon."""
+        """Queue the location of an entity for reading."""
         entity = self.entity(ref)
         if entity is not None:
             target = entity["metadata"]["annotations"]["backstage.io/managed-by-location"]

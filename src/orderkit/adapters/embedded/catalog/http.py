@@ -1,5 +1,5 @@
 """
-Backstage's catalog API over the embedded catalog, as far as Orderkit and its users need it.
+The part of Backstage's catalog API that Orderkit and its users need, on the embedded catalog.
 
     GET  /.backstage/health/v1/readiness            open
     POST /api/catalog/locations[?dryRun=true]       201; 400 unreadable; 409 known

@@ -1,10 +1,10 @@
 """
 Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
 
-Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces. The
-files that a ``Location`` there names relative to itself are read too, one level deep and without
-patterns; one that is missing or broken gives nothing, and the others count.
-Anybody may have pushed the file, so it is read with the limits of ``core.yaml.manifests``.
+Makes the first checks of Backstage's catalog: the envelope, known kinds, names and namespaces.
+Files that a ``Location`` names by a relative path are read too, one level deep and without
+patterns; a missing or broken one is skipped. The file is untrusted, so it is read with the limits
+of ``core.yaml.manifests``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def source_of(target: str, *, base_url: str) -> CatalogSource:
     Read a location's target.
 
     Raises:
-        InvalidInputError: It is no file page on the forge at `base_url`.
+        InvalidInputError: It is not a file page of the forge at `base_url`.
     """
     path = target.removeprefix(base_url)
     match = _TARGET.match(path) if path != target else None
@@ -68,10 +68,10 @@ def source_of(target: str, *, base_url: str) -> CatalogSource:
 
 def read_entities(forge: Forge, target: str) -> list[Manifest]:
     """
-    Return the entities a location gives now.
+    Return the current entities of a location.
 
     Raises:
-        InvalidInputError: The file is missing or holds no good entity.
+        InvalidInputError: The file is missing or has no valid entity.
         UnreachableError: The forge does not answer. RemoteError, AccessError: it refuses.
     """
     entities = _read(forge, target)
@@ -99,7 +99,7 @@ def _read(forge: Forge, target: str) -> list[Manifest]:
 
 
 def _children(location: Manifest, target: str) -> Iterator[str]:
-    """Yield what a Location names, as addresses beside its own file and never above it."""
+    """Yield the targets of a Location as URLs below its own folder, never outside it."""
     folder = target.rpartition("/")[0]
     targets = [dig(location, "spec", "target"), *(dig(location, "spec", "targets") or ())]
     for name in targets:
@@ -124,7 +124,7 @@ def _entity(manifest: Manifest, target: str) -> Manifest:
 
 
 def _metadata(manifest: Manifest, namespace: str, target: str) -> Manifest:
-    """Add what the catalog itself writes. The uid comes from the store."""
+    """Add the metadata that the catalog itself sets, except the uid, which the store sets."""
     digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
     return {
         **metadata(manifest),

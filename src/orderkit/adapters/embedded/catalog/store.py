@@ -92,8 +92,8 @@ class CatalogStore:
         """
         Make these the location's entities, all at once; return the refused references.
 
-        An entity that another location gave first stays the other's. One whose location was
-        removed meanwhile is not stored.
+        An entity that another location registered first is refused. If the location was removed
+        in the meantime, nothing is stored.
         """
         refs = [entity_ref(entity) for entity in entities]
         with self._lock, self._db:
@@ -135,7 +135,7 @@ class CatalogStore:
         return json.loads(rows[0][0]) if rows else None
 
     def remove_entity(self, uid: str) -> bool:
-        """Remove one entity. It comes back if its location still gives it."""
+        """Remove one entity. It returns at the next read if its location still has it."""
         with self._lock:
             deleted_rows = self._db.execute("DELETE FROM entities WHERE uid = ?", (uid,)).rowcount
         return deleted_rows == 1

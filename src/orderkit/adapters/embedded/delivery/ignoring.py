@@ -1,9 +1,9 @@
 """
-Fields that an Application does not care about: ``spec.ignoreDifferences``.
+Fields that an Application ignores in comparisons: ``spec.ignoreDifferences``.
 
-Done: JSON pointers, per group and kind (with wildcards), name and namespace. A field so named is
-no difference; a sync writes it nevertheless, unless ``RespectIgnoreDifferences=true``. jq
-expressions and field managers are refused, not overlooked.
+Supported are JSON pointers, per group and kind (with wildcards), name and namespace. An ignored
+field never counts as a difference, but a sync still writes it, unless
+``RespectIgnoreDifferences=true``. jq expressions and field managers are refused.
 
 Called by ``spec``, which reads the rules, and by ``compare``, which applies them.
 """
@@ -49,7 +49,7 @@ def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[IgnoreRule, ...]:
     Read ``ignoreDifferences``.
 
     Raises:
-        InvalidInputError: An entry asks for what is not done here.
+        InvalidInputError: An entry uses an unsupported option.
     """
     return tuple(map(_rule, entries))
 
@@ -58,7 +58,7 @@ def as_it_is(
     target: Manifest, live: Manifest, rules: Iterable[IgnoreRule], key: ObjectKey
 ) -> Manifest:
     """
-    Return what is wanted of an object, with the ignored fields as they are now.
+    Return the target with the ignored fields as they are in the live object.
 
     A copy if rules concern the object, else `target` itself.
     """

@@ -1,7 +1,7 @@
 """
-Delivery as a running thing: watches, pushes, and a look at every followed branch now and then.
+Run delivery: watches, pushes, and a periodic look at every followed branch.
 
-It maps what happens to the Applications it concerns; what to do then is ``reconcile``'s matter.
+Maps each event to the Applications that it concerns; ``reconcile`` does the work.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class EmbeddedDelivery:
         yield from map(application_key, self._index.listing(*_defined_kind(xrd)))
 
     def _is_composite(self, kind: Kind) -> bool:
-        """Ask the cluster about kinds not known to be composite: a wave may depend on it."""
+        """Ask the cluster about kinds not known to be composite: a wave may depend on one."""
         kind_id = (kind.group, kind.kind)
         if kind_id not in self._composites and "." in kind.group and not _is_built_in(kind):
             with suppress(NoSuchKindError):

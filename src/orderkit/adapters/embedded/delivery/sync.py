@@ -1,8 +1,8 @@
 """
-Run one step of a sync operation: apply and prune wave by wave until something has to be waited for.
+Run one step of a sync operation: apply and prune wave by wave until a wave must wait.
 
-Level-based: what was done before is in the operation's results, everything else is looked at
-afresh, so a step may be repeated after a crash. Applies are always server-side with force (a real
+Level-based: earlier work is in the operation's results, everything else is read again, so a step
+may be repeated after a crash. Applies are always server-side with force (a real
 Argo CD does so only with ``ServerSideApply=true``) and carry the tracking annotation. A wave
 waits for the health of the one before only when there is more than one, Progressing without
 limit, and Degraded fails the operation; the last wave is not waited for.
@@ -12,7 +12,7 @@ while its wave is waited for is applied again.
 
 Objects that the comparison just found in sync are not applied again: it would change nothing.
 
-Not done: dry runs, hooks, Replace, Force.
+Not supported: dry runs, hooks, Replace, Force.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _PHASES: dict[Code, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """A step of the sync with its object and what became of it so far."""
+    """A task of the sync: its object, and the result so far."""
 
     step: SyncStep
     resource: ComparedResource
@@ -120,7 +120,7 @@ class Syncer:
         self._cluster, self._comparer, self._is_composite = cluster, comparer, is_composite
 
     def step(self, work: SyncOperation) -> SyncOutcome:
-        """Bring the operation as far as it gets now. Idempotent; never waits for health."""
+        """Advance the operation as far as possible now. Idempotent; does not block on health."""
         refused = _refusal(work)
         if refused is not None:
             return refused
@@ -376,7 +376,9 @@ def _waiting(phase: str, tasks: Sequence[SyncTask]) -> str:
 def _failed(text: str, failed: Sequence[SyncTask], tasks: Sequence[SyncTask]) -> SyncOutcome:
     results = [task.result for task in failed if task.result]
     reasons = sorted({result.message for result in results if result.code == "SyncFailed"})
-    reason = f", reason: {','.join(reasons)}" if reasons else ""  # a bad health is no reason
+    reason = (
+        f", reason: {','.join(reasons)}" if reasons else ""
+    )  # an unhealthy object gives no reason
     return _outcome("Failed", f"{text}{reason}", tasks)
 
 

@@ -1,5 +1,5 @@
 """
-Run the real ``git``, in an environment in which nothing of the user or the machine is read.
+Run the real ``git`` without any configuration of the user or the machine.
 
 Its processes inherit the lock on the forge's folder, so that no second forge opens it while
 one of them writes.
@@ -58,7 +58,7 @@ def find_git() -> str:
     Return the path of the git program.
 
     Raises:
-        OrderkitError: There is none.
+        OrderkitError: git is not installed.
     """
     path = shutil.which("git")
     if path is None:

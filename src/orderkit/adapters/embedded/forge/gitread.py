@@ -92,7 +92,7 @@ def heads(path: Path) -> dict[str, str]:
 
 
 def targets(path: Path, refs: Iterable[str]) -> dict[str, str]:
-    """Return what each reference points to; empty for one that is not there."""
+    """Return the target of each reference; empty for one that does not exist."""
     repo = open_repository(path)
     references = {
         ref: repo.references.get(ref) for ref in refs if pygit2.reference_is_valid_name(ref)
@@ -136,7 +136,7 @@ def _reference_commit(repo: pygit2.Repository, name: str) -> pygit2.Commit | Non
 
 
 def entry_at(tree: pygit2.Tree, path: str) -> Entry | None:
-    """Return what is at a path of a tree, or None. The empty path is the tree itself."""
+    """Return the entry at a path of a tree, or None. The empty path is the tree itself."""
     if not path:
         return Entry("", int(FileMode.TREE), str(tree.id))
     try:
@@ -159,7 +159,7 @@ def walk_items(
     tree: pygit2.Tree, prefix: str = "", *, recursive: bool
 ) -> Iterator[tuple[str, pygit2.Object]]:
     """
-    Yield what is in a tree with the prefix of its path, folders before what is in them.
+    Yield the items of a tree with their path prefix, folders before their content.
 
     For counting thousands of them, of which a page is shown; `entry_of` describes one.
     """
@@ -170,7 +170,7 @@ def walk_items(
 
 
 def entry_of(prefix: str, item: pygit2.Object) -> Entry:
-    """Return what an item of a tree is, at its whole path."""
+    """Return the entry of an item of a tree, with its full path."""
     return Entry(prefix + _name(item), int(item.filemode), str(item.id))
 
 
@@ -181,7 +181,7 @@ def blob(repo: pygit2.Repository, blob_id: str) -> pygit2.Blob | None:
 
 
 def size_bytes(repo: pygit2.Repository, blob_id: str) -> int:
-    """Return how large a blob is without reading it; 0 if it is missing."""
+    """Return the size of a blob without reading it; 0 if it is missing."""
     try:
         _type, size = repo.odb.read_header(pygit2.Oid(hex=blob_id))
     except KeyError:
@@ -199,7 +199,7 @@ def history(
 
 
 def touches(commit: pygit2.Commit, path: str) -> bool:
-    """Say whether a commit changed what is at a path."""
+    """Say whether a commit changed a path."""
     current = _id_at(commit, path)
     parents = commit.parents
     if not parents:
@@ -249,7 +249,7 @@ def _name(item: pygit2.Object) -> str:
 
 
 def by_short_id(repo: pygit2.Repository, prefix: str) -> pygit2.Commit | None:
-    """Return the commit whose id begins so, if it is the only one, or None."""
+    """Return the only commit whose id has this prefix, or None."""
     if not SHORT_ID.match(prefix):
         return None
     try:

@@ -1,9 +1,9 @@
 """
-A tree in which some paths are changed: only the folders on their way are read and written.
+Change some paths of a tree; only the folders on these paths are read and written.
 
-A ledger has thousands of files and a commit touches one, so a commit costs what its paths are
-deep and their folders wide, not what the repository holds. Folders without files vanish, as
-git has them. It checks names, not whether a change is allowed.
+A ledger has thousands of files and a commit changes one, so the cost of a commit depends on the
+depth of its paths and the width of their folders, not on the size of the repository. Folders
+without files disappear, as in git. It checks names, not whether a change is allowed.
 
 Called by ``gitwrite``.
 """
@@ -25,7 +25,7 @@ class _File:
 
 
 class EditedTree:
-    """A tree as it will be; nothing is written before `write`."""
+    """A changed tree; nothing is written before `write`."""
 
     def __init__(self, repo: pygit2.Repository, tree: pygit2.Tree | None) -> None:
         self._repo, self._root = repo, _Folder(tree)

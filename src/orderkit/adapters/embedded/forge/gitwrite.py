@@ -2,7 +2,7 @@
 Commit several files at once on a branch, as Gitea's contents API does.
 
 The commit is built on the head that was read; the branch moves by compare-and-swap, so a
-writer who loses a race changes nothing and is told (`RaceError`). All checks happen before
+writer who loses a race changes nothing and gets a `WriteError` (``race``). All checks happen before
 anything is written; object files without a reference are harmless. It knows nothing of
 HTTP and users.
 
@@ -85,7 +85,7 @@ class CommitResult:
 
 def commit_files(path: Path, request: CommitRequest) -> CommitResult:
     """
-    Make one commit of all operations, or none.
+    Make one commit of all operations, or no commit.
 
     Identical content makes an empty commit, as in Gitea.
 
@@ -133,7 +133,7 @@ def create_branch(path: Path, name: str, commit_id: str) -> None:
 
 def delete_branch(path: Path, name: str, *, expected: str = "") -> bool:
     """
-    Remove a branch. True if it was there.
+    Remove a branch. True if it existed.
 
     Raises:
         WriteError: ``race``: it is being written, or does not point to `expected`.
@@ -181,7 +181,7 @@ def _move(
     """
     Compare and swap. The same event appears as several errors: all of them are a race.
 
-    A repository that was renamed or deleted meanwhile is one too: what was written went nowhere.
+    A repository that was renamed or deleted in the meantime is a race too.
     """
     name = gitread.HEADS + branch
     try:

@@ -1,7 +1,7 @@
 """
-Decide what a rule lets somebody do: push, delete, write, merge.
+Decide what a branch rule permits an actor: push, delete, write, merge.
 
-Pure: rules and facts in, Gitea's words of refusal out, empty if nothing is refused.
+Pure functions from rules and facts to Gitea's refusal message, empty if the action is permitted.
 
 Called by ``api.branchrules`` and ``api.pushcheck``.
 """
@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.forge.protections import Rule
 
 @dataclass(frozen=True, slots=True)
 class Doer:
-    """Who acts on a repository."""
+    """The actor on a repository."""
 
     id: int
     name: str

@@ -1,10 +1,10 @@
 """
 Which commits changed a path, newest first, without walking the same history again.
 
-A client that lost a race reads the history of a file back; a forge under load would spend
-its time walking. What was found for one head is kept: a later head only needs the commits
-between. Commits never change, so what is kept never goes stale; if the old head is not met on
-a line of single parents (a merge, a rewritten branch), everything is walked again.
+A client that lost a race reads the history of a file, and under load the forge would spend its time
+walking commits. So the result for a head is cached, and a later head only needs the commits in
+between. Commits never change, so the cache cannot be stale. If the old head is not on a line of
+single parents (a merge, a rewritten branch), the whole history is walked again.
 
 Called by ``api.gitdata``.
 """

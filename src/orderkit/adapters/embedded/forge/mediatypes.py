@@ -1,5 +1,5 @@
 """
-What kind of bytes a file holds, as far as a browser may be told.
+The media type of a file that a browser may be told.
 
 Called by the raw answers of API and pages, and by the page of a file. Never says HTML: what
 a repository holds is not run.

@@ -1,10 +1,10 @@
 """
 Pull requests as the store keeps them: an issue with a head and a base branch.
 
-What git can say is asked of git each time (``pullgit``). Pull requests follow branches that move
-or vanish. A merge is noted before the base branch moves, and finished after: a process killed in
-between leaves a note that the branch itself judges. The base contains the commit, so the pull
-request is merged; it does not, so the merge never happened.
+Facts of git are read from git each time (``pullgit``). Pull requests follow branches that move or
+disappear. A merge is recorded before the base branch moves, and finished afterwards. If the process
+is killed in between, the base branch decides: if it contains the recorded commit, the pull request
+is merged; if not, the merge never happened.
 
 Called by ``api.merging``, ``api.branchupdates``, the endpoints and ``EmbeddedForge``. It does not
 ask who may do what.

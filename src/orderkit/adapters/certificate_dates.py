@@ -44,9 +44,11 @@ def kubeconfig_certificates(path: Path, context: str | None) -> Iterator[tuple[s
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is no YAML") from error
     name = context or dig(kubeconfig, "current-context")
-    context_entry = _named(kubeconfig, "contexts", name).get("context") or {}
-    cluster = _named(kubeconfig, "clusters", context_entry.get("cluster")).get("cluster") or {}
-    user = _named(kubeconfig, "users", context_entry.get("user")).get("user") or {}
+    context_entry = _entry_by_name(kubeconfig, "contexts", name).get("context") or {}
+    cluster = (
+        _entry_by_name(kubeconfig, "clusters", context_entry.get("cluster")).get("cluster") or {}
+    )
+    user = _entry_by_name(kubeconfig, "users", context_entry.get("user")).get("user") or {}
     for subject, entry, key in (
         ("the cluster's authority", cluster, "certificate-authority"),
         ("our client certificate", user, "client-certificate"),
@@ -56,7 +58,7 @@ def kubeconfig_certificates(path: Path, context: str | None) -> Iterator[tuple[s
             yield subject, pem
 
 
-def _named(kubeconfig: Any, section: str, name: object) -> dict[str, Any]:
+def _entry_by_name(kubeconfig: Any, section: str, name: object) -> dict[str, Any]:
     entries = dig(kubeconfig, section, default=()) or ()
     return next((dict(entry) for entry in entries if entry.get("name") == name), {})
 

@@ -26,8 +26,8 @@ class _Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"orderkit.cli.commands.{COMMANDS[cmd_name][0]}")
-        found: click.Command = getattr(module, f"{cmd_name}_command")
-        return found
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

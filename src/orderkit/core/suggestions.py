@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def did_you_mean(name: object, known: Iterable[object], otherwise: str = "") -> str:
+def did_you_mean(name: object, names: Iterable[object], otherwise: str = "") -> str:
     """Return a hint that names the nearest of the known names; `otherwise` if none is near."""
-    near = difflib.get_close_matches(str(name), list(map(str, known)), n=1)
+    near = difflib.get_close_matches(str(name), list(map(str, names)), n=1)
     return f"did you mean '{near[0]}'?" if near else otherwise

@@ -21,5 +21,5 @@ def unified_diff(before: bytes | None, after: bytes | None, old: str, new: str) 
 
 def _lines(data: bytes | None) -> list[str]:
     lines = (data or b"").decode(errors="replace").split("\n")
-    whole = [f"{line}\n" for line in lines[:-1]]
-    return [*whole, lines[-1]] if lines[-1] else whole
+    terminated_lines = [f"{line}\n" for line in lines[:-1]]
+    return [*terminated_lines, lines[-1]] if lines[-1] else terminated_lines

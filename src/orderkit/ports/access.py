@@ -1,8 +1,7 @@
 """
-The part of the forge port about who may do what, and who is told.
+The part of the forge port about access and notification: teams and webhooks.
 
-Teams of an organisation and webhooks: the values, and the Protocol that
-``ports.forge.Forge`` is composed of.
+Defines the values and the Protocol `ForgeAccess`, one of the parts of ``ports.forge.Forge``.
 
 Called by flows that set up a platform or a team; reached through ``ports.forge``.
 """
@@ -27,7 +26,7 @@ class TeamRight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Whom the forge tells, and of what. A target has at most one for each `url`."""
+    """A URL that the forge calls, and on which events. A target has at most one per `url`."""
 
     url: str
     events: tuple[str, ...] = ("push",)
@@ -39,7 +38,7 @@ class ForgeAccess(Protocol):
     """
     Teams and webhooks.
 
-    What every method may raise stands at `ports.forge.Forge`.
+    `ports.forge.Forge` lists the errors that every method may raise.
     """
 
     def ensure_access(
@@ -54,16 +53,17 @@ class ForgeAccess(Protocol):
         """
         Make sure the organisation's team has exactly this right, members and repositories.
 
-        Idempotent. Who is not named is removed from the team. After a failure the same call
-        finishes: rights are added after they were narrowed, never the other way round.
+        Idempotent. Members that are not listed are removed from the team. If a call fails, repeat
+        it to finish. Members are removed first and added last, so that nobody who leaves the team
+        gets a wider right, and nobody who joins it gets the old one.
 
         Args:
-            repositories: Names inside `org`; None means all, also those made later.
+            repositories: Names inside `org`; None means all, including those created later.
 
         Raises:
             NotFoundError: No such organisation, user or repository.
             InvalidInputError: The forge refuses the team's name.
-            RefusedError: The team of owners is not ours to change.
+            RefusedError: `team` is the owners team, which is never changed.
         """
         ...
 
@@ -71,8 +71,9 @@ class ForgeAccess(Protocol):
         """
         Make sure the organisation or repository has exactly one active webhook for that URL.
 
-        Idempotent. It is brought up to date, and doubles are removed. Where a forge cannot
-        change a secret, one with a secret is made anew before the old one is removed.
+        Idempotent. An existing webhook is updated, and duplicates are removed. If a forge cannot
+        change a secret, a webhook with a secret is created anew before the old one is removed, so
+        no event is missed in between.
 
         Args:
             target: Name of an organisation, or a repository.

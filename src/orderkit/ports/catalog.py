@@ -1,7 +1,7 @@
 """
 The catalog: where the portal keeps entities read from repositories.
 
-The shapes are Backstage's (``/api/catalog``); only what flows need.
+The data has the shape of Backstage's ``/api/catalog``. Only the calls that flows need are here.
 """
 
 from __future__ import annotations

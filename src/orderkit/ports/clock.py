@@ -1,4 +1,4 @@
-"""Time as a port, so that flows that wait can be told what time it is."""
+"""Time as a port, so that tests of flows that wait can set the time."""
 
 from __future__ import annotations
 

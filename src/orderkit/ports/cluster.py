@@ -2,8 +2,8 @@
 The cluster: an object store with the Kubernetes semantics Orderkit relies on.
 
 Argo CD and Crossplane are driven through their custom resources here, never through their
-own APIs. Two adapters: ``adapters.kube`` (any API server) and
-``adapters.embedded.cluster`` (ours, in process). One contract suite holds for both.
+own APIs. Two adapters exist: ``adapters.kube`` (any API server) and
+``adapters.embedded.cluster`` (ours, in process). Both pass ``tests/conformance/cluster``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class InvalidObjectError(OrderkitError):
 
 
 class WrongTypeError(InvalidObjectError):
-    """Server-side apply could not read a value as its schema's type (Crossplane aborts on it)."""
+    """Server-side apply could not convert a value to its schema's type (Crossplane aborts)."""
 
 
 class NoSuchKindError(OrderkitError):
-    """The API server serves no such kind (yet): ``no matches for kind "X" in version "g/v"``."""
+    """Server-side apply could not convert a value to its schema's type. Crossplane then aborts."""
 
     retryable = True
 
@@ -120,15 +120,15 @@ class Cluster(Protocol):
         self, manifest: Manifest, *, owner: str, force: bool = True, status: bool = False
     ) -> Manifest:
         """
-        Server-side apply: make exactly the given fields ours. Idempotent.
+        Server-side apply: `owner` owns exactly the fields of the manifest. Idempotent.
 
-        Fields that `owner` set before and now leaves out are removed unless somebody else owns
-        them. `status` applies to the status subresource, where only ``status`` counts and the
-        object must exist. A no-op leaves resourceVersion alone.
+        Fields that `owner` applied before and now leaves out are removed unless another manager
+        owns them too. With `status`, only the manifest's ``status`` is applied, to the status
+        subresource, and the object must exist. A no-op does not change resourceVersion.
 
         Raises:
             ApplyConflictError: Another manager owns a field and `force` is False.
-            InvalidObjectError: The server refused it. WrongTypeError: not even the type fits.
+            InvalidObjectError: The server refused it. WrongTypeError: a value has the wrong type.
             NoSuchNamespaceError: Its namespace does not exist.
             NotFoundError: `status` and the object does not exist.
         """
@@ -136,7 +136,7 @@ class Cluster(Protocol):
 
     def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
         """
-        Update an object (or its status) as a whole. ``metadata.resourceVersion`` is honoured.
+        Replace an object (or its status). The server checks the manifest's resourceVersion, if set.
 
         Raises:
             ConflictError: The object changed since that resourceVersion.
@@ -151,7 +151,7 @@ class Cluster(Protocol):
         JSON merge patch (RFC 7386): null removes a field, lists are replaced.
 
         Raises:
-            ConflictError: The patch carries another resourceVersion.
+            ConflictError: The patch contains a resourceVersion that is not the current one.
             NotFoundError: It does not exist. InvalidObjectError: the server refused it.
         """
         ...

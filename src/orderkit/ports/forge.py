@@ -1,11 +1,10 @@
 """
 The forge: where repositories live, and the only place Orderkit writes to.
 
-A Protocol with what flows need, composed of three parts: repositories and their files (here),
-``ports.pulls`` and ``ports.access``. Writes are compare-and-swap on blob ids, carry an
-operation id as a commit trailer, and are read back before a failure is believed, so each
-of them is idempotent. One contract suite (``tests/conformance/forge``) holds for every
-adapter.
+One Protocol in three parts: repositories and their files (here), ``ports.pulls`` and
+``ports.access``. Every write is idempotent: it compares and swaps blob ids, carries an operation
+id as a commit trailer, and after an unclear answer the adapter reads the repository before it
+reports a failure. Every adapter passes one contract suite (``tests/conformance/forge``).
 
 Called by flows. All names of the three parts can be imported from here.
 """
@@ -86,7 +85,7 @@ class Repository:
     clone_url: str
     can_write: bool = False
     can_admin: bool = False
-    """What we, with our credentials, may do."""
+    """Whether our credentials have admin rights; `can_write`: whether they may push."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class Evidence:
 
     version: str
     basis: Literal["observed", "too old", "unknown"]
-    """The contract suite ran against it; it is older than what we support; neither."""
+    """Observed: the contract suite ran against this release. Too old: it is not supported."""
     detail: str
 
 
@@ -105,10 +104,10 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     Every method may raise UnreachableError (nobody answers), AccessError (401, 403: bad
     credentials, missing scope or right) and RemoteError (any other failure); every method
-    that writes may raise RefusedError for an archived repository. Only what goes beyond that
-    stands at the method. When a write ends as UnreachableError or a retryable RemoteError it
-    may have been carried out: the same call, with the same operation, finds out and never
-    does it twice. `base_url` never ends in a slash.
+    that writes may raise RefusedError for an archived repository. The methods list only further
+    errors. A write that ends with UnreachableError or a retryable RemoteError may have been
+    carried out: repeat the call with the same operation, which detects that and never writes
+    twice. `base_url` never ends in a slash.
     """
 
     @property
@@ -124,7 +123,7 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     @property
     def credentials_source(self) -> str:
-        """Where our credentials came from, in words; never a secret."""
+        """A description of where our credentials came from; never contains a secret."""
         ...
 
     def user(self) -> str:
@@ -133,7 +132,7 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
         """
-        Return what we lack to make changes there: scopes of the token, write access.
+        Return what we lack to change the repository: token scopes, write access.
 
         Writes nothing. Empty if nothing is missing.
 
@@ -198,11 +197,11 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """
         Commit several files at once, or nothing. Idempotent by ``operation.id``.
 
-        Files that already have the wanted content are left out; if none is left, no commit is
-        made. After a lost answer the branch is read again and the trailer looked for.
+        Files that already have the new content are left out; if no file remains, no commit is
+        made. After a lost answer the adapter reads the branch and looks for the trailer.
 
         Raises:
-            ConflictError: A file does not have its `expected_sha`, or others won every round.
+            ConflictError: A file lacks its `expected_sha`, or other writers won every round.
             NotFoundError: No such repository or branch.
             RefusedError: The repository is archived.
         """
@@ -219,5 +218,5 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         ...
 
     def delete_repo(self, repo: RepoId) -> bool:
-        """Remove the repository for good. Idempotent. True if it was there."""
+        """Remove the repository for good. Idempotent. True if it existed."""
         ...

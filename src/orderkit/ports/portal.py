@@ -1,7 +1,7 @@
 """
 The portal: where scaffolder steps send their HTTP requests.
 
-One call, as the action ``http:backstage:request`` needs it. The adapter
+It has the one call that the action ``http:backstage:request`` needs. The adapter
 ``adapters.backstage`` answers from a real portal or from targets configured beside it.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PortalResponse:
-    """An answer, whatever its status. Header names are lower case; unusual ones are left out."""
+    """An answer with any status. Header names are lower case; unusual ones are left out."""
 
     code: int
     headers: Mapping[str, str]
@@ -34,7 +34,7 @@ class Portal(Protocol):
         timeout_s: float = 60.0,
     ) -> PortalResponse:
         """
-        Send one request and return its answer, failures of the service and redirects included.
+        Send one request and return its answer, including error statuses of the service and redirects included.
 
         Args:
             path: Below the portal, for example ``/proxy/orderkit/v1/orders``; a query may follow.
@@ -43,6 +43,6 @@ class Portal(Protocol):
         Raises:
             UnreachableError: Nobody answers in time.
             RemoteError: The answer is too large.
-            InvalidInputError: The path climbs, or names no endpoint that is configured.
+            InvalidInputError: The path climbs, or names no endpoint is configured for the path.
         """
         ...

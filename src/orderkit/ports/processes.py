@@ -1,5 +1,5 @@
 """
-What flows may ask of other processes: to answer messages within limits, and to render templates.
+Child processes for flows: they answer messages within limits, or render templates.
 
 An entry is named as ``module:function``, because only the child imports it. Implemented by
 ``adapters.processes``.
@@ -27,7 +27,7 @@ class ChildEndedError(OrderkitError):
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """What a child may use; 0: any."""
+    """What a child may use; 0 means no limit."""
 
     data_bytes: int = 0
     """Data memory."""
@@ -35,13 +35,13 @@ class ProcessLimits:
     """All memory, mapped files and stacks included."""
     cpu_s: int = 0
     answer_bytes: int = 0
-    """Of one answer, and of a file that the child writes."""
+    """Size of one answer, and of a file that the child writes."""
     is_isolated: bool = False
-    """It gets neither our environment nor a folder, and nothing it prints is shown."""
+    """The child gets neither our environment nor a folder, and its output is discarded."""
 
 
 class ChildProcess(Protocol):
-    """One process. Not for several threads, except `kill`."""
+    """One process. Use it from one thread only, except `kill`."""
 
     def send(self, message: bytes, timeout_s: float) -> None:
         """
@@ -54,7 +54,7 @@ class ChildProcess(Protocol):
 
     def receive(self, timeout_s: float) -> bytes:
         """
-        Return the answer to the oldest message that has none yet.
+        Return the answer to the oldest unanswered message.
 
         Raises:
             ChildTimeoutError: There was none in time. ChildEndedError: the child is gone.
@@ -62,7 +62,7 @@ class ChildProcess(Protocol):
         ...
 
     def kill(self) -> None:
-        """End the process now; whoever waits for it gets a ChildEndedError."""
+        """End the process now; a caller that waits for its answer gets a ChildEndedError."""
         ...
 
     def stop(self) -> None:
@@ -77,14 +77,14 @@ class Processes(Protocol):
         """
         Start a child that serves an entry.
 
-        The entry is called with the first message. It returns the first answer, and the function
-        that answers further messages or None if there are to be none.
+        The child calls the entry with the first message. The entry returns the first answer, and
+        a function that answers further messages, or None if it accepts no more.
         """
         ...
 
 
 class ConfinedRenderer(Protocol):
-    """Renders templates that nobody vouches for, where they can do no harm."""
+    """Renders untrusted templates where they can do no harm."""
 
     def __call__(
         self, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
@@ -93,7 +93,7 @@ class ConfinedRenderer(Protocol):
         Do what `judge_tree` does, or `lint_tree` if `values` is None, within limits.
 
         Raises:
-            LimitError: It took more time, memory or output than it may.
-            RenderError: The options or sizes are refused as a whole.
+            LimitError: It exceeded its time, memory or output limit.
+            RenderError: The options or the total size are refused.
         """
         ...

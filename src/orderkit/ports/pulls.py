@@ -1,8 +1,8 @@
 """
-The part of the forge port about changes that wait for somebody: branches and pull requests.
+The part of the forge port about changes under review: branches, pull requests and their notes.
 
-With them go what people and machines say about such a change: comments and statuses.
-The values are here, and the Protocol that ``ports.forge.Forge`` is composed of.
+Notes are the comments of people and the commit statuses of checks. Defines the values and the
+Protocol `ForgePulls`, one of the parts of ``ports.forge.Forge``.
 
 Called by flows that offer a change instead of writing it; reached through ``ports.forge``.
 """
@@ -32,7 +32,7 @@ class MergeStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PullDraft:
-    """A pull request as it is asked for: from branch `head` into branch `base`."""
+    """A pull request to open: from branch `head` into branch `base`."""
 
     title: str
     body: str
@@ -54,17 +54,17 @@ class PullRequest:
     head_commit: CommitSha
     base: str
     mergeable: bool
-    """False also while the forge is still checking; true also if there is nothing to merge."""
+    """False while the forge is still checking, too; True if there is nothing to merge, too."""
     merge_commit: CommitSha | None
     web_url: str
     operation: str = ""
-    """Id of the operation that opened it or changed it last; "" if none of ours did."""
+    """Id of our operation that opened it or changed it last; "" if there is none."""
     requester: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitStatus:
-    """What a check says of a commit; the newest of each `context` counts."""
+    """The verdict of a check on a commit; only the newest of each `context` counts."""
 
     context: str
     state: StatusState
@@ -74,16 +74,16 @@ class CommitStatus:
 
 class ForgePulls(Protocol):
     """
-    Branches, pull requests, and what is said about them.
+    Branches, pull requests, comments and statuses.
 
-    What every method may raise stands at `ports.forge.Forge`.
+    `ports.forge.Forge` lists the errors that every method may raise.
     """
 
     def ensure_branch(self, repo: RepoId, branch: str, at: CommitSha) -> bool:
         """
         Make sure a branch exists that contains `at`. Idempotent. True if it was created.
 
-        A branch that has moved on from `at` is left as it is.
+        A branch that has moved on from `at` is not changed.
 
         Raises:
             ConflictError: A branch of that name exists and does not contain `at`.
@@ -94,7 +94,7 @@ class ForgePulls(Protocol):
 
     def delete_branch(self, repo: RepoId, branch: str) -> bool:
         """
-        Remove a branch. Idempotent. True if it was there.
+        Remove a branch. Idempotent. True if it existed.
 
         Raises:
             RefusedError: It is the default branch, protected, or the base of a pull request.
@@ -118,9 +118,9 @@ class ForgePulls(Protocol):
         """
         Make sure a pull request is open from ``draft.head`` into ``draft.base``. Idempotent.
 
-        One that is open already is returned, with title and body brought up to date.
-        One that this operation opened before is returned also if it was merged or closed
-        since, so that a repeated command never opens a second one.
+        An open pull request between the two branches gets the new title and body and is returned.
+        A pull request that this operation opened earlier is returned even if it was merged or
+        closed since, so that a repeated command never opens a second one.
 
         Raises:
             RefusedError: `head` has no commit that `base` lacks: there is nothing to merge.
@@ -129,7 +129,7 @@ class ForgePulls(Protocol):
         ...
 
     def pull(self, repo: RepoId, number: int) -> PullRequest | None:
-        """Return a pull request, or None if there is none of that number. Idempotent."""
+        """Return a pull request, or None if the number does not exist. Idempotent."""
         ...
 
     def pulls(
@@ -153,7 +153,7 @@ class ForgePulls(Protocol):
         body: str | None = None,
     ) -> PullRequest:
         """
-        Set title or body; None leaves one as it is. Idempotent.
+        Set title or body; None leaves it unchanged. Idempotent.
 
         Raises:
             NotFoundError: No such pull request.
@@ -183,24 +183,24 @@ class ForgePulls(Protocol):
         """
         Merge a pull request if its head is still `head`; return the commit on the base.
 
-        Idempotent: one that is already merged at that head is success. While the forge is
-        still checking whether it can be merged, this waits, at most `deadline_s`.
+        Idempotent: succeeds if it is already merged at that head. While the forge checks whether
+        it can be merged, this waits up to `deadline_s`.
 
         Raises:
             ConflictError: Its head is another commit, it was closed, or it conflicts with
                 its base. Nothing was merged.
             RefusedError: A draft, nothing to merge, a style that is switched off, or a rule
                 that is not met (checks, approvals). Nothing was merged.
-            BusyError: Still being checked at the deadline.
+            InProgressError: The forge was still checking it at the deadline.
             NotFoundError: No such pull request.
         """
         ...
 
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
         """
-        Make sure our one comment named `marker` says `text`. Idempotent.
+        Make sure exactly one comment of ours with this `marker` exists and says `text`. Idempotent.
 
-        The comment is found again by a hidden line; comments of other users are never changed.
+        A hidden line identifies the comment. Comments of other users are never changed.
 
         Raises:
             NotFoundError: No such pull request or issue.

@@ -1,11 +1,11 @@
 """
-Who asks, and what proves it.
+Who sends a request, and what proves it.
 
-A requester that only a body or a flag names is a *claim*: any author of a template can write
-anything there. A token proves more: the portal's, which it signed for the person who is signed in
-(``adapters.tokens.backstage_signatures``), an OpenID provider's (``adapters.tokens.oidc``), or one
-that we gave to a program (``adapters.tokens.access_tokens``). Called by ``web``; flows take its
-`Requester`.
+A requester named only in a body or a flag is a *claim*: any template author can write anything
+there. A token is a proof. Three kinds are accepted: one that the portal signed for the user who is
+signed in (``adapters.tokens.backstage_signatures``), one of an OpenID provider
+(``adapters.tokens.oidc``), and one that we issued to a program (``adapters.tokens.access_tokens``).
+Called by ``web``, which passes the `Requester` to flows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.platform.access import RIGHTS, Right
 
 UNKNOWN = "user:default/unknown"
-"""Who asks when nobody says so."""
+"""The requester of a request that names none."""
 
 
 class UnprovedError(RefusedError):
-    """The token proves nobody: none, not of this portal, expired, or without a person in it."""
+    """The token proves no requester: missing, of another portal, expired, or without a person."""
 
     http_status = 401
 
@@ -29,10 +29,10 @@ class UnprovedError(RefusedError):
 @dataclass(frozen=True, slots=True)
 class Requester:
     """
-    A catalog reference, and what proves it; without a proof it is a claim.
+    A catalog reference and its proof; without a proof it is a claim.
 
-    `groups` are those the proof names, as catalog references. `everywhere` says that the proof
-    is good for every team.
+    `groups` are the catalog references that the proof names. `everywhere`: the proof is valid for
+    every team.
     """
 
     ref: str
@@ -43,11 +43,11 @@ class Requester:
 
 
 class Requesters(Protocol):
-    """Tells who stands behind a request, by its ``Authorization`` header."""
+    """Finds the requester of a request from its ``Authorization`` header."""
 
     def describe(self) -> str:
         """
-        Say in a few words whose signatures are checked, after fetching the keys.
+        Fetch the keys and describe whose signatures are checked.
 
         Raises:
             UnreachableError: The portal's keys cannot be had now.
@@ -56,10 +56,10 @@ class Requesters(Protocol):
 
     def proved(self, authorization: str) -> Requester:
         """
-        Return the person whom the portal vouches for.
+        Return the requester that the header proves.
 
         Raises:
-            UnprovedError: The header proves nobody.
+            UnprovedError: The header proves no requester.
             UnreachableError: The portal's keys cannot be had now.
         """
         ...

@@ -1,7 +1,5 @@
 """
-What a repository holds and how it is changed: values that every part of the forge port uses.
-
-Files as they were read, the entries of a commit, who asked for it, and the commit itself.
+Files, commits and operations: the values that every part of the forge port uses.
 
 Called by every flow that reads or writes; reached through ``ports.forge``.
 """
@@ -18,22 +16,22 @@ from orderkit.core.names import BlobSha, CommitSha
 OPERATION_TRAILER = "Orderkit-Operation"
 REQUESTER_TRAILER = "Orderkit-Requester"
 PROOF_TRAILER = "Orderkit-Requester-Proof"
-"""Commit trailers: what makes a repeated write recognisable, who asked, and what proves that."""
+"""Commit trailers: the operation id that identifies a repeated write, the requester, the proof."""
 CHANGE_TRAILER = "Orderkit-Change"
 REASON_TRAILER = "Orderkit-Reason"
 REQUEST_TRAILER = "Orderkit-Request"
-"""Of a change: its name in the kit, why it was made, and a digest of what was asked for."""
+"""Trailers of a change: its name in the kit, the reason, and a digest of the request."""
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class FileRevision:
-    """A file as it was read: its bytes and the proof needed to write it back."""
+    """A file as it was read: its bytes, and the blob id needed to write it back."""
 
     path: PurePosixPath
     data: bytes
     sha: BlobSha
-    """Blob id the forge must still have when we write."""
+    """Blob id that the forge must still have when we write."""
 
     @property
     def text(self) -> str:
@@ -46,7 +44,8 @@ class FileChange:
     """
     One entry of a commit.
 
-    `data` None deletes. `expected_sha` is the blob id read before (None: the path must not exist).
+    `data` None deletes the file. `expected_sha` is the blob id that was read before; None means
+    that the path must not exist.
     """
 
     path: PurePosixPath
@@ -57,10 +56,10 @@ class FileChange:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """
-    Why and for whom something is written; `id` makes the write recognisable afterwards.
+    Why and for whom something is written; `id` identifies the write afterwards.
 
-    Two different writes must not share an id. `id`, `requester` and `proof` are one line each,
-    or somebody could forge the other trailers.
+    Two different writes must not share an id. `id`, `requester` and `proof` must be one line each:
+    with a line break in one of them, a requester could forge the other trailers.
     """
 
     id: str
@@ -80,7 +79,7 @@ class Operation:
 
     @property
     def trailers(self) -> str:
-        """The trailer lines: two, a third if something proves the requester, and the notes."""
+        """The trailer lines: operation, requester, the proof if there is one, and the notes."""
         lines = [(OPERATION_TRAILER, self.id), (REQUESTER_TRAILER, self.requester)]
         lines += [(PROOF_TRAILER, self.proof)] if self.proof else []
         return "".join(f"{key}: {text}\n" for key, text in (*lines, *self.notes))
@@ -99,7 +98,7 @@ class Commit:
     message: str
     parents: tuple[CommitSha, ...]
     author: str = ""
-    """``Name <address>`` as git has it: a claim of whoever pushed it."""
+    """``Name <address>`` as recorded in git: untrusted, whoever pushed it chose it."""
     when: str = ""
     """The author's date, ISO 8601."""
 
@@ -115,12 +114,12 @@ class Commit:
 
     @property
     def operation(self) -> str:
-        """The id of the operation that made it, or "" if none of ours did."""
+        """The id of our operation that made the commit, or ""."""
         return self.trailers.get(OPERATION_TRAILER, "")
 
     @property
     def requester(self) -> str:
-        """Who asked for it, or "" if the message does not say."""
+        """The requester that the message names, or ""."""
         return self.trailers.get(REQUESTER_TRAILER, "")
 
 

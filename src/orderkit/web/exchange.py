@@ -119,7 +119,7 @@ def refusal(error: errors.OrderkitError) -> JSONResponse:
     status = error.http_status
     details: dict[str, Any] = {}
     if isinstance(error, errors.InvalidInputError):
-        details = {"field": error.field, "value": _shown(error.value), "rule": error.rule}
+        details = {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
     if isinstance(error, FieldConflictError):
         details = {
             "conflicts": [conflict.to_json() for conflict in error.conflicts],
@@ -129,7 +129,7 @@ def refusal(error: errors.OrderkitError) -> JSONResponse:
     return error_answer(status, str(error), error.hint, details=details, headers=headers)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     text = value.decode(errors="replace") if isinstance(value, bytes) else value
     return errors.shorten(text if isinstance(text, str) else repr(text))
 

@@ -120,7 +120,7 @@ class PullPlans:
                 self._serve(service, key)
             finally:
                 limit.cancel()
-            if not self._done(key, token):
+            if not self._finish_run(key, token):
                 return
 
     def _serve(self, service: Service, key: Asked) -> None:
@@ -147,7 +147,7 @@ class PullPlans:
             token = self._running[key] = object()
             return key, token
 
-    def _done(self, key: Asked, token: object) -> bool:
+    def _finish_run(self, key: Asked, token: object) -> bool:
         """Note the end of a run; False if it was given up, and another thread has its place."""
         with self._lock:
             if self._running.get(key) is not token:

@@ -58,7 +58,7 @@ class RequestPipeline:
         metrics.begin()
         status = 500
         try:
-            response = await self._answered(operation, request, audit_entry)
+            response = await self._answer(operation, request, audit_entry)
             status = response.status_code
         finally:
             duration_s = time.monotonic() - began
@@ -70,7 +70,7 @@ class RequestPipeline:
         response.headers["X-Request-Id"] = audit_entry["request"]
         return response
 
-    async def _answered(
+    async def _answer(
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Response:
         try:

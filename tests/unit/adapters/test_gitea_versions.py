@@ -36,4 +36,4 @@ def test_the_page_has_every_rule() -> None:
     text = PAGE.read_text()
 
     for rule in RULES:
-        assert f"| {rule.what} | {rule.answer} |" in text
+        assert f"| {rule.situation} | {rule.answer} |" in text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.objects.plain_data import NotPlainError, _plain, _told, copied
+from orderkit.core.objects.plain_data import NotPlainError, _copied, _plain, copied
 
 
 class Colour(enum.StrEnum):
@@ -29,7 +29,7 @@ trees = st.recursive(leaves, lambda t: st.lists(t) | st.dictionaries(st.text(), 
 
 @given(trees)
 def test_both_ways_give_the_same_copy(value: Any) -> None:
-    fast, slow = _plain_or_told(value), _told(value, "")
+    fast, slow = _plain_or_told(value), _copied(value, "")
 
     assert fast == slow
     assert _types(fast) == _types(slow)
@@ -40,7 +40,7 @@ def _plain_or_told(value: Any) -> Any:
     try:
         return _plain(value)
     except Exception:  # noqa: BLE001 - the fast way may give up, and then the other decides
-        return _told(value, "")
+        return _copied(value, "")
 
 
 def _types(value: Any) -> Any:

@@ -161,7 +161,7 @@ class Controller:
 
     def _thread(self, kind: Kind) -> threading.Thread:
         return threading.Thread(
-            target=self._follow, args=(kind,), name=f"{self._name}-watch-{kind}", daemon=True
+            target=self._watch_forever, args=(kind,), name=f"{self._name}-watch-{kind}", daemon=True
         )
 
     def enqueue(self, key: ObjectKey, after_s: float = 0.0) -> None:
@@ -223,7 +223,7 @@ class Controller:
         if not self._stopping.is_set():
             self._queue.add(key, self._backoff.delay_s(failures))
 
-    def _follow(self, kind: Kind) -> None:
+    def _watch_forever(self, kind: Kind) -> None:
         """List, then watch from there, for ever; list again when the position is lost."""
         since = ""
         while not self._stopping.is_set():

@@ -41,13 +41,13 @@ class _Translation:
         while self.at < len(self.pattern):
             char = self.pattern[self.at]
             self.at += 1
-            self.output.append(self._part(char))
+            self.output.append(self._pattern_part(char))
         if self.depth:
             raise self._bad("the brace is not closed")
         return "".join(self.output) + r"\Z"
 
-    def _part(self, char: str) -> str:
-        handlers = {"*": self._star, "?": self._one, "[": self._range, "\\": self._escaped}
+    def _pattern_part(self, char: str) -> str:
+        handlers = {"*": self._star, "?": self._single_char, "[": self._range, "\\": self._escaped}
         if char in handlers:
             return handlers[char]()
         if char == "{":
@@ -58,14 +58,14 @@ class _Translation:
         self.depth -= char == "}"
         return ")" if char == "}" else "|"
 
-    def _one(self) -> str:
+    def _single_char(self) -> str:
         return f"[^{re.escape(self.separator)}]" if self.separator else "."
 
     def _star(self) -> str:
         if self.pattern.startswith("*", self.at):
             self.at += 1
             return ".*"
-        return f"{self._one()}*"
+        return f"{self._single_char()}*"
 
     def _range(self) -> str:
         end = self.pattern.find("]", self.at + 1)

@@ -3,8 +3,7 @@ Serve a pack's stations to a real Crossplane: the function protocol over gRPC.
 
 ``function_messages`` translates between the wire and ``core.crossplane.station``, and
 ``function_server`` listens. ``station_answers`` runs stations, each request in a process that can
-be stopped (``adapters.processes``). Only ``function_server`` needs gRPC, and only this package the
-extra ``functions``.
+be stopped (``adapters.processes``). Only this package needs the extra ``functions``.
 
 Called by ``orderkit function``.
 """

@@ -1,12 +1,12 @@
 """
-Between Crossplane's messages (apiextensions.fn.proto.v1) and the types a station sees.
+Convert Crossplane's messages (apiextensions.fn.proto.v1) to the types of a station, and back.
 
-Both directions keep what a station may know: state, context, input, required resources,
-conditions, results, time to live. Whole numbers arrive as integers, as ``core.crossplane.pipeline``
-gives them to a station in process; what a Kubernetes object cannot hold is refused in both
-directions. What a station cannot know (credentials, schemas, ``extra_resources``) is not looked at.
+Converted are state, context, input, required resources, conditions, results and time to live.
+Whole numbers become integers, as in ``core.crossplane.pipeline`` for a station in process. Data
+that a Kubernetes object cannot hold is refused in both directions. Credentials, schemas and
+``extra_resources`` are ignored, since stations have no access to them.
 
-Called by ``station_answers``, by ``function_server`` for the refusals it words itself, and by
+Called by ``station_answers``, by ``function_server`` for its own refusals, and by
 ``outgoing_requests``.
 """
 
@@ -54,7 +54,7 @@ _STATUSES: dict[ConditionStatus, fnv1.Status] = {
 
 
 class UnreadableRequestError(ValueError):
-    """The bytes are no request, or the request holds what no Kubernetes object can."""
+    """The bytes are not a request, or it contains data that no Kubernetes object can hold."""
 
 
 def parsed(data: bytes) -> fnv1.RunFunctionRequest:
@@ -62,7 +62,8 @@ def parsed(data: bytes) -> fnv1.RunFunctionRequest:
     Read a request from the wire.
 
     Raises:
-        UnreadableError: It is none, or nested deeper than protobuf reads (100 messages).
+        UnreadableRequestError: It is not a request, or is nested deeper than protobuf reads (100
+            messages).
     """
     try:
         return fnv1.RunFunctionRequest.FromString(data)
@@ -71,13 +72,13 @@ def parsed(data: bytes) -> fnv1.RunFunctionRequest:
 
 
 def station_named(message: fnv1.RunFunctionRequest) -> str:
-    """Return the name in the step's input, empty if there is none; nothing is judged."""
+    """Return the name in the step's input, or "". Does not check it."""
     name = message.input.fields.get("name")
     return name.string_value if name is not None else ""
 
 
 def answered(station: Station, data: bytes) -> bytes:
-    """Run a station on a request from the wire; whatever goes wrong is a fatal result."""
+    """Run a station on a request from the wire; every failure becomes a fatal result."""
     try:
         message = parsed(data)
     except UnreadableRequestError as error:
@@ -95,7 +96,7 @@ def answered(station: Station, data: bytes) -> bytes:
 
 
 def refusal(message: fnv1.RunFunctionRequest, why: str) -> bytes:
-    """Return the answer that stops the pipeline and changes nothing that exists."""
+    """Return the answer that stops the pipeline and changes no existing resource."""
     response = fnv1.RunFunctionResponse(desired=message.desired, context=message.context)
     response.meta.tag = message.meta.tag
     response.results.add(severity=fnv1.SEVERITY_FATAL, message=_sendable(why))
@@ -103,7 +104,7 @@ def refusal(message: fnv1.RunFunctionRequest, why: str) -> bytes:
 
 
 def _sendable(text: str) -> str:
-    """Replace what UTF-8 cannot carry: protobuf refuses it."""
+    """Replace what UTF-8 cannot encode, because protobuf refuses it."""
     return text.encode(errors="replace").decode()
 
 
@@ -112,7 +113,7 @@ def request_of(message: fnv1.RunFunctionRequest) -> StationRequest:
     Read a request.
 
     Raises:
-        UnreadableError: A number is not finite or beyond 2^53.
+        UnreadableRequestError: A number is not finite or beyond 2^53.
     """
     return StationRequest(
         observed=read_state(message.observed, "observed"),
@@ -153,13 +154,15 @@ def _resource(message: fnv1.Resource, path: str) -> Resource:
 def _ready(number: int) -> Ready:
     try:
         return Ready(number)
-    except ValueError:  # a later protocol knows more
+    except ValueError:  # a value of a later protocol version
         return Ready.UNSPECIFIED
 
 
 def read_struct(struct: Struct, path: str) -> dict[str, Any]:
     """
-    Return plain data, sorted: the wire keeps no order, and an answer must not depend on it.
+    Return plain data with sorted keys.
+
+    Protobuf maps have no order, and an answer must not depend on one.
 
     Raises:
         UnreadableError: As `request_of`.
@@ -172,7 +175,7 @@ def read_struct(struct: Struct, path: str) -> dict[str, Any]:
 
 
 def _map(struct: Struct) -> dict[str, Any]:
-    """Read fields by hand, in one walk: protobuf's own way over JSON takes three times as long."""
+    """Convert in one walk: protobuf's conversion through JSON takes three times as long."""
     fields = struct.fields
     return {key: _value(fields[key]) for key in sorted(fields)}
 
@@ -194,10 +197,10 @@ def response_message(
     request: fnv1.RunFunctionRequest, response: StationResponse
 ) -> fnv1.RunFunctionResponse:
     """
-    Write what a station said; the request's tag goes back with it.
+    Write a station's response; it carries the request's tag.
 
     Raises:
-        ValueError, TypeError: It holds what cannot be sent (NotPlainError: with its path).
+        ValueError, TypeError: It contains data that cannot be sent (NotPlainError names its path).
     """
     message = fnv1.RunFunctionResponse()
     message.meta.tag = request.meta.tag

@@ -1,14 +1,14 @@
 """
 The gRPC server of a pack's stations, as a real Crossplane calls it.
 
-It speaks ``FunctionRunnerService`` in v1 and v1beta1 (the messages are the same), with the TLS
-that Crossplane mounts into a function: the caller has to show a certificate of ``ca.crt``. A
-request is handed to a station's process as it came; only the step's input is looked at. Whatever
-goes wrong behind the connection is a fatal result that a person can read, never a gRPC error:
-those say nothing to whoever reads the XR.
+It speaks ``FunctionRunnerService`` in v1 and v1beta1 (the messages are the same), with the
+certificates that Crossplane mounts into a function: callers need a certificate of ``ca.crt``. A
+request is passed to a station's process unchanged; only the step's input is read here. Every
+failure after the connection is a fatal result with a readable message, never a gRPC error, because
+a gRPC error explains nothing to the reader of the XR.
 
-Certificates are read once, as Crossplane issues them for years; a health service and metrics are
-not there. Called by ``orderkit function``.
+Certificates are read once, because Crossplane issues them for years. There are no health service
+and no metrics. Called by ``orderkit function``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
 MESSAGE_MAX_BYTES = 4 << 20
-"""What Crossplane's own functions take, too."""
+"""The same limit as in Crossplane's own functions."""
 _SERVICES = (
     "apiextensions.fn.proto.v1.FunctionRunnerService",
     "apiextensions.fn.proto.v1beta1.FunctionRunnerService",
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FunctionServerOptions:
-    """What to serve, where, how protected, within which limits."""
+    """Stations to serve, address, certificates and limits."""
 
     stations: Path
     address: str
@@ -61,14 +61,14 @@ class FunctionServerOptions:
 
 def serve(options: FunctionServerOptions, *, ready: Callable[[int], None]) -> None:
     """
-    Serve until SIGTERM or SIGINT; then answer what has begun, and return.
+    Serve until SIGTERM or SIGINT; then finish the running requests and return.
 
     Args:
         ready: Called once with the port on which it listens.
 
     Raises:
         NotFoundError: A certificate file is missing.
-        InvalidInputError: The address cannot be listened on, or a certificate is none.
+        InvalidInputError: The address is not usable, or a certificate is invalid.
         OrderkitError: The stations cannot be imported.
     """
     asyncio.run(_serve(options, ready))

@@ -1,9 +1,9 @@
 """
-The other direction: a request that we send to a function, and what it answers.
+Requests that we send to a function, and its answers.
 
-Written as Crossplane writes it: a tag that is the hash of the request, the capabilities that the
-caller has. What a plan cannot give a function it does not claim: credentials and schemas. A
-function that asks for something in a way that is not supported is opaque, by name.
+Requests are as Crossplane writes them: the tag is a hash of the request, and the capabilities are
+listed. Credentials and schemas are not among them, because a plan cannot provide them. A function
+that requests something unsupported is opaque; the error names what it asked for.
 
 Called by ``remote_function``.
 """
@@ -43,7 +43,7 @@ def request_message(request: StationRequest) -> fnv1.RunFunctionRequest:
     Write a request.
 
     Raises:
-        ValueError, TypeError: It holds what cannot be sent.
+        ValueError, TypeError: It contains data that cannot be sent.
     """
     message = fnv1.RunFunctionRequest()
     write_state(message.observed, request.observed)
@@ -66,8 +66,8 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
     Read an answer.
 
     Raises:
-        UnreadableError: It holds what no Kubernetes object can.
-        OpaqueError: It asks for something that is not supported here.
+        UnreadableRequestError: It contains data that no Kubernetes object can hold.
+        OpaqueError: It requests something that is not supported here.
     """
     requirements = message.requirements
     if requirements.extra_resources:

@@ -1,12 +1,12 @@
 """
-A function that runs as a process of its own, called over gRPC as Crossplane calls it.
+A function that runs as a separate process, called over gRPC as Crossplane calls it.
 
-`RemoteFunction` is a station: a request in, a response out, so a pipeline cannot tell it from one
-in this process. Every call has a time limit. A function that does not answer is *opaque*, and
-the reason names its address; one that answers with an error fails its step in Crossplane's words.
+`RemoteFunction` has the interface of a station, so a pipeline treats it like one in this process.
+Every call has a time limit. A function that does not answer is *opaque*, and the reason names its
+address; a function that answers with an error fails its step with Crossplane's message.
 
-Plain text or TLS with a certificate on both sides, as Crossplane has it. No retries, no
-credentials or schemas for the function. Used by plans and ``kit test``.
+The connection is plain text, or TLS with certificates on both sides as in Crossplane. There are no
+retries, and the function gets no credentials or schemas. Used by plans and ``kit test``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SILENT = {
 
 
 class FunctionCallError(Exception):
-    """The function answered with an error of gRPC; the text is Crossplane's."""
+    """The function answered with a gRPC error; the message is the one Crossplane shows."""
 
 
 class RemoteFunction:
-    """A station that asks a process. Safe to call from several threads; close it in the end."""
+    """A station in another process. Safe to call from several threads; close it after use."""
 
     def __init__(self, process: FunctionProcess) -> None:
         """
@@ -57,12 +57,12 @@ class RemoteFunction:
 
     def __call__(self, request: StationRequest) -> StationResponse:
         """
-        Ask the function.
+        Call the function.
 
         Raises:
-            OpaqueError: It does not answer in time, or wants what a plan cannot give.
+            OpaqueError: It does not answer in time, or needs data that a plan cannot provide.
             FunctionCallError: It answers with an error.
-            ValueError, TypeError: Request or answer hold what cannot be sent.
+            ValueError, TypeError: Request or answer contain data that cannot be converted.
         """
         message = request_message(request)
         try:

@@ -1,7 +1,8 @@
 """
-Answers of a folder's stations to requests in Crossplane's function protocol.
+Answer requests in Crossplane's function protocol with the stations of a folder.
 
-The entry of the processes that ``orderkit function`` runs stations in (``adapters.processes``).
+The entry point of the processes in which ``orderkit function`` runs stations
+(``adapters.processes``).
 """
 
 from __future__ import annotations
@@ -16,5 +17,5 @@ from orderkit.core.crossplane.station import station_runner
 
 
 def load_answers(folder: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
-    """Load the stations of a folder; return that they are ready, and what answers requests."""
+    """Load the stations of a folder; return ``ready`` and the function that answers requests."""
     return b"ready", partial(answered, station_runner(stations_in(Path(folder.decode()))))

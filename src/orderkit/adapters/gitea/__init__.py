@@ -1,8 +1,8 @@
 """
 The Gitea client: `ports.forge.Forge` over Gitea's HTTP API.
 
-Works against Gitea 1.26 and newer, and the embedded forge. It follows no redirect and no link
-of an answer, never talks without time-outs, and never shows a token.
+Works with Gitea 1.26 and newer, and with the embedded forge. It follows no redirects and no links
+of answers, every request has a time-out, and no message contains a token.
 
 Called by the flows, which know only the port.
 """

@@ -1,7 +1,7 @@
 """
 Teams on Gitea.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.access.ForgeAccess`` hold.
+Called through ``client.GiteaForge``; ``ports.access.ForgeAccess`` documents the contract.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ UNITS = (
     "repo.code", "repo.issues", "repo.pulls", "repo.releases",
     "repo.wiki", "repo.projects", "repo.packages", "repo.actions",
 )  # fmt: skip
-"""What a repository consists of; a team has its right on all of them."""
+"""The units of a repository in Gitea; a team gets its right on all of them."""
 _OWNERS = "owners"
 
 
 @dataclass(frozen=True, slots=True)
 class _Team:
-    """A team as it is wanted. Names are lower case: Gitea does not tell them apart."""
+    """The state a team should have. Names are lower case: Gitea ignores their case."""
 
     org: str
     name: str
@@ -53,9 +53,9 @@ class _Team:
             "units_map": dict.fromkeys(UNITS, level),
         }
 
-    def is_like(self, found: Found) -> bool:
-        units = found.get("units_map") or {}
-        return bool(found.get("includes_all_repositories")) is (self.repositories is None) and all(
+    def is_like(self, team: Found) -> bool:
+        units = team.get("units_map") or {}
+        return bool(team.get("includes_all_repositories")) is (self.repositories is None) and all(
             units.get(unit) == self.right.value for unit in UNITS
         )
 
@@ -78,11 +78,11 @@ class GiteaAccess(Calls):
         Raises:
             NotFoundError: No such organisation, user or repository.
             InvalidInputError: The forge refuses the team's name.
-            RefusedError: The team of owners is not ours to change.
+            RefusedError: `team` is the owners team, which is never changed.
         """
         if team.lower() == _OWNERS:
             raise RefusedError(f"{org}: the team of owners is not changed", hint="name another")
-        wanted = _Team(
+        target = _Team(
             org,
             team,
             right,
@@ -90,54 +90,58 @@ class GiteaAccess(Calls):
             None if repositories is None else frozenset(name.lower() for name in repositories),
         )
         doing = f"set up team {team} of {org}"
-        found = settle(lambda _: self._team(wanted), lambda: self._new_team(wanted, doing), doing)
-        path = path_of("teams", str(number_in(found, "id")))
-        self._members(path, wanted, remove=True)
-        if not wanted.is_like(found):
-            settle(lambda _: None, lambda: self._edit_team(path, wanted, doing), doing)
-        if wanted.repositories is not None:
-            self._repositories(path, wanted, wanted.repositories)
-        self._members(path, wanted, remove=False)
+        existing = settle(
+            lambda _: self._team(target), lambda: self._new_team(target, doing), doing
+        )
+        path = path_of("teams", str(number_in(existing, "id")))
+        self._members(path, target, remove=True)
+        if not target.is_like(existing):
+            settle(lambda _: None, lambda: self._edit_team(path, target, doing), doing)
+        if target.repositories is not None:
+            self._repositories(path, target, target.repositories)
+        self._members(path, target, remove=False)
 
-    def _team(self, wanted: _Team) -> Found | None:
-        doing = f"list the teams of {wanted.org}"
+    def _team(self, target: _Team) -> Found | None:
+        doing = f"list the teams of {target.org}"
         try:
-            teams = list(self._pages(path_of("orgs", wanted.org, "teams"), {}, doing))
+            teams = list(self._pages(path_of("orgs", target.org, "teams"), {}, doing))
         except NotFoundError as error:
-            raise NotFoundError(f"there is no organisation {wanted.org}") from error
-        named = (each for each in teams if str(each.get("name")).lower() == wanted.name.lower())
-        return next(named, None)
+            raise NotFoundError(f"there is no organisation {target.org}") from error
+        matches = (
+            entry for entry in teams if str(entry.get("name")).lower() == target.name.lower()
+        )
+        return next(matches, None)
 
-    def _new_team(self, wanted: _Team, doing: str) -> Found:
-        answer = self._http.send("POST", path_of("orgs", wanted.org, "teams"), body=wanted.body)
+    def _new_team(self, target: _Team, doing: str) -> Found:
+        answer = self._http.send("POST", path_of("orgs", target.org, "teams"), body=target.body)
         if answer.status == INVALID and "already exists" not in answer.text:
-            raise InvalidInputError("team", wanted.name, f"is refused: {answer.text}")
+            raise InvalidInputError("team", target.name, f"is refused: {answer.text}")
         return object_in(checked(answer, doing), doing)
 
-    def _edit_team(self, path: str, wanted: _Team, doing: str) -> bool:
-        return done(self._http.send("PATCH", path, body=wanted.body), doing)
+    def _edit_team(self, path: str, target: _Team, doing: str) -> bool:
+        return done(self._http.send("PATCH", path, body=target.body), doing)
 
-    def _members(self, path: str, wanted: _Team, *, remove: bool) -> None:
-        doing = f"list the members of team {wanted.name}"
-        here = {text_in(x, "login").lower() for x in self._pages(f"{path}/members", {}, doing)}
-        names = here - wanted.members if remove else wanted.members - here
+    def _members(self, path: str, target: _Team, *, remove: bool) -> None:
+        doing = f"list the members of team {target.name}"
+        current = {text_in(x, "login").lower() for x in self._pages(f"{path}/members", {}, doing)}
+        names = current - target.members if remove else target.members - current
         for name in sorted(names):
-            self._member(f"{path}/members{path_of(name)}", name, wanted.name, remove=remove)
+            self._member(f"{path}/members{path_of(name)}", name, target.name, remove=remove)
 
     def _member(self, path: str, name: str, team: str, *, remove: bool) -> None:
         missing = f"there is no user {name}"
         self._set(path, f"member {name} of team {team}", missing, remove=remove)
 
-    def _repositories(self, path: str, wanted: _Team, names: Collection[str]) -> None:
-        doing = f"list the repositories of team {wanted.name}"
-        here = {text_in(x, "name").lower() for x in self._pages(f"{path}/repos", {}, doing)}
-        for name in sorted(here ^ set(names)):
-            missing = f"there is no repository {wanted.org}/{name}"
-            where = f"{path}/repos{path_of(wanted.org, name)}"
-            self._set(where, f"repository {name}", missing, remove=name in here)
+    def _repositories(self, path: str, target: _Team, names: Collection[str]) -> None:
+        doing = f"list the repositories of team {target.name}"
+        current = {text_in(x, "name").lower() for x in self._pages(f"{path}/repos", {}, doing)}
+        for name in sorted(current ^ set(names)):
+            missing = f"there is no repository {target.org}/{name}"
+            repository_path = f"{path}/repos{path_of(target.org, name)}"
+            self._set(repository_path, f"repository {name}", missing, remove=name in current)
 
     def _set(self, path: str, doing: str, missing: str, *, remove: bool) -> None:
-        """Put or delete one entry; both may be repeated."""
+        """Put or delete one entry; both are safe to repeat."""
 
         def act() -> bool:
             answer = self._http.send("DELETE" if remove else "PUT", path)

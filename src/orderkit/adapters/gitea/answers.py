@@ -1,8 +1,7 @@
 """
-What came back from a Gitea, and what it means in our own words.
+Answers of a Gitea, and the errors that stand for missing, incomplete or failed ones.
 
-A complete answer, or one of the errors that say how it is missing. Foreign texts are cut and
-without secrets.
+Texts of the server are shortened and redacted before they enter a message.
 
 Called by every module of this package.
 """
@@ -31,23 +30,23 @@ RACE = re.compile(
     r"fetch first|failed to update ref",
     re.IGNORECASE,
 )
-"""What a forge says when another writer moved the branch first."""
+"""Messages of a forge when another writer moved the branch first."""
 
 
 class LostAnswerError(UnreachableError):
-    """The request went out, and no complete answer came back: it may have been carried out."""
+    """The request was sent, but no complete answer arrived: it may have been carried out."""
 
     timed_out = False
 
 
 class ServerError(RemoteError):
-    """The forge failed (5xx); what was asked for may have been carried out."""
+    """The forge failed (5xx); the request may have been carried out."""
 
     retryable = True
 
 
 class GarbledError(RemoteError):
-    """Success without what a Gitea says then: somebody else answered, or it was cut."""
+    """A success status with an unexpected body: another server answered, or the body was cut."""
 
     retryable = True
 
@@ -69,7 +68,7 @@ class GiteaResponse:
         Return the body as JSON.
 
         Raises:
-            GarbledError: It is none, so this is no Gitea API.
+            GarbledError: It is not JSON, so this is not a Gitea API.
         """
         try:
             return json.loads(self.body)
@@ -81,99 +80,101 @@ class GiteaResponse:
 
     @property
     def text(self) -> str:
-        """What the server says went wrong: cut, on one line, without secrets."""
+        """The server's error message: shortened, on one line, redacted."""
         try:
-            found = json.loads(self.body)
+            document = json.loads(self.body)
         except (ValueError, RecursionError):
             return foreign(self.body)
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             return foreign(self.body)
-        parts = [str(found.get("message") or found.get("error") or "")]
-        errors = found.get("errors")
+        parts = [str(document.get("message") or document.get("error") or "")]
+        errors = document.get("errors")
         if isinstance(errors, list):
-            parts += [str(each) for each in errors]
-        return shorten(redact(": ".join(part for part in parts if part)))
+            parts += [str(error) for error in errors]
+        return shorten(redact(": ".join(text for text in parts if text)))
 
 
 def refusal(answer: GiteaResponse, doing: str) -> Exception:
-    """Return the error that an answer other than the expected one means."""
+    """Return the error for an unexpected answer."""
     text, status = answer.text, answer.status
-    said = f"{doing}: {status} {text}".rstrip()
+    message = f"{doing}: {status} {text}".rstrip()
     if answer.ok or status >= 500:  # noqa: PLR2004  server errors
-        return _unclear(answer, said)
+        return _unclear(answer, message)
     if status == 401:  # noqa: PLR2004
         return AccessError(
-            f"bad credentials: {said}",
+            f"bad credentials: {message}",
             hint="check the token or password, and that it is not expired",
         )
     if status == 403:  # noqa: PLR2004
-        return _forbidden(said, text)
+        return _forbidden(message, text)
     if status == 404:  # noqa: PLR2004
-        return NotFoundError(said, hint="it does not exist, or is hidden from these credentials")
+        return NotFoundError(message, hint="it does not exist, or is hidden from these credentials")
     if status == 423:  # noqa: PLR2004
-        return RefusedError(f"archived, hence read-only: {said}", hint="unarchive it in the forge")
-    return RemoteError(said)
+        return RefusedError(
+            f"archived, hence read-only: {message}", hint="unarchive it in the forge"
+        )
+    return RemoteError(message)
 
 
-def _unclear(answer: GiteaResponse, said: str) -> Exception:
+def _unclear(answer: GiteaResponse, message: str) -> Exception:
     if answer.ok:
-        return GarbledError(said, hint="does the base URL point to Gitea, and not to a proxy?")
-    return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
+        return GarbledError(message, hint="does the base URL point to Gitea, and not to a proxy?")
+    return ServerError(message, hint="repeat the command; if it stays, look into the forge's log")
 
 
 def missing_scope(text: str) -> str:
-    """Return the token scope that a refusal asks for; "" if it asks for none."""
+    """Return the token scope that a refusal names as missing, or ""."""
     if "required scope" not in text:
         return ""
     _, _, tail = text.partition("required=")
     return tail.partition(",")[0].strip("[] ") or "the one named in the message"
 
 
-def _forbidden(said: str, text: str) -> AccessError:
+def _forbidden(message: str, text: str) -> AccessError:
     scope = missing_scope(text)
     if scope:
-        return AccessError(f"missing scope: {said}", hint=f"make a token with scope {scope}")
+        return AccessError(f"missing scope: {message}", hint=f"make a token with scope {scope}")
     return AccessError(
-        f"no right: {said}", hint="ask an owner of the organisation for write access"
+        f"no right: {message}", hint="ask an owner of the organisation for write access"
     )
 
 
 def moved(path: str, answer: GiteaResponse) -> RemoteError:
-    """Return the error that a redirect is, with the new name if it says one."""
-    where = urlsplit(answer.headers.get("location", "")).path
-    said = f"{path} has moved to {shorten(redact(where))} ({answer.status})"
-    new = re.search(r"/repos/([^/]+/[^/]+)", where)
+    """Return the error for a redirect, with the new repository name if there is one."""
+    target_path = urlsplit(answer.headers.get("location", "")).path
+    message = f"{path} has moved to {shorten(redact(target_path))} ({answer.status})"
+    new = re.search(r"/repos/([^/]+/[^/]+)", target_path)
     if new:
-        return RemoteError(said, hint=f"it was renamed: write {new[1]} wherever it is named")
+        return RemoteError(message, hint=f"it was renamed: write {new[1]} wherever it is named")
     return RemoteError(
-        said,
+        message,
         hint="the owner or repository was renamed, or the base URL lacks a path or https:"
         " use the new name or address",
     )
 
 
 def untrusted(base_url: str, error: Exception) -> UnreachableError:
-    """Say what is wrong with the certificate, and the way out of exactly that."""
+    """Return the error for a failed TLS handshake, with a hint for its specific cause."""
     text = str(error)
     reason = re.search(r"certificate verify failed: (.*?) \(_ssl", text)
-    said = f"no trusted TLS connection to {base_url}: "
+    message = f"no trusted TLS connection to {base_url}: "
     if reason is None and re.search(r"WRONG_VERSION_NUMBER|RECORD_LAYER", text):
         return UnreachableError(
-            f"{said}the port does not speak TLS", hint="use http:// (a lab), or the right port"
+            f"{message}the port does not speak TLS", hint="use http:// (a lab), or the right port"
         )
     if reason is None:
-        return UnreachableError(said + foreign(text), hint="see the forge's TLS settings")
+        return UnreachableError(message + foreign(text), hint="see the forge's TLS settings")
     hints = {
         "expired": "renew the forge's certificate",
         "mismatch": "use the name that the certificate is for in the base URL",
         "not valid for": "use the name that the certificate is for in the base URL",
     }
-    own = "name the CA that signed the certificate: forge.caFile in platform.yaml"
-    hint = next((way for word, way in hints.items() if word in reason[1]), own)
-    return UnreachableError(f"{said}{reason[1]}", hint=hint)
+    default_hint = "name the CA that signed the certificate: forge.caFile in platform.yaml"
+    hint = next((way for word, way in hints.items() if word in reason[1]), default_hint)
+    return UnreachableError(f"{message}{reason[1]}", hint=hint)
 
 
 def foreign(body: bytes | str) -> str:
-    """Return a foreign text fit for a message: cut, on one line, without secrets."""
+    """Return a text of the server for use in a message: shortened, on one line, redacted."""
     text = body[:4096].decode(errors="replace") if isinstance(body, bytes) else body
     return shorten(redact(text))

@@ -1,7 +1,7 @@
 """
-Branches of a Gitea repository: make sure one exists, remove it, compare two.
+Branches of a Gitea repository: create, remove and compare.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Branches(GiteaReading):
         """
         doing = f"create branch {branch} of {repo}"
 
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            found = self.head(repo, branch)
-            if found is None:
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            head = self.head(repo, branch)
+            if head is None:
                 return None
-            if found != at and self.compare(repo, found, at):
+            if head != at and self.compare(repo, head, at):
                 raise ConflictError(f"{repo} has a branch {branch} without commit {at[:8]}")
-            return tried and found == at
+            return attempted and head == at
 
         def create() -> bool:
             body = {"new_branch_name": branch, "old_ref_name": at}
@@ -64,8 +64,8 @@ class Branches(GiteaReading):
         """
         doing = f"delete branch {branch} of {repo}"
 
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            return True if tried and self.head(repo, branch) is None else None
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return True if attempted and self.head(repo, branch) is None else None
 
         def delete() -> bool:
             path = self._path(repo, "branches") + path_of(branch)
@@ -90,9 +90,9 @@ class Branches(GiteaReading):
             raise NotFoundError(f"{doing}: one of them does not exist")
         if not answer.ok:
             raise refusal(answer, doing)
-        found = object_in(answer, doing)
-        commits = tuple(commit_of(each) for each in list_in(found.get("commits") or []))
-        if len(commits) < int(found.get("total_commits") or 0):
+        comparison = object_in(answer, doing)
+        commits = tuple(commit_of(commit) for commit in list_in(comparison.get("commits") or []))
+        if len(commits) < int(comparison.get("total_commits") or 0):
             raise RemoteError(f"{doing}: the forge shows {len(commits)} commits only")
         return commits
 

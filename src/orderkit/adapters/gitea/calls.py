@@ -1,7 +1,7 @@
 """
-What all parts of the client share: reading an object, a list page by page, and a field.
+Shared by all parts of the client: read an object, a paged list, or a field.
 
-Called by the modules of this package; ``client.GiteaForge`` is composed of them.
+Called by the modules of this package, whose classes ``client.GiteaForge`` combines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orderkit.core.names import RepoId
 
 PAGE = 50
 PASSES = 3
-"""How often a list is read again because it changed while we read it."""
+"""How many times a list is read if it changes between its pages."""
 OK, CREATED, BAD, UNAUTHORIZED, FORBIDDEN, MISSING, NOT_NOW, CONFLICT, INVALID = (
     200, 201, 400, 401, 403, 404, 405, 409, 422,
 )  # fmt: skip
@@ -26,23 +26,23 @@ Found = Mapping[str, Any]
 
 
 class Calls:
-    """The shared part: where the forge is, and how answers become values or errors."""
+    """The shared part: the forge's address, and conversion of answers to values or errors."""
 
     _http: GiteaTransport
 
     @property
     def base_url(self) -> str:
-        """Where the forge is, without a final slash."""
+        """The address of the forge, without a final slash."""
         return self._http.base_url
 
-    def _path(self, repo: RepoId, *rest: str) -> str:
-        return path_of("repos", repo.owner, repo.name, *rest)
+    def _path(self, repo: RepoId, *segments: str) -> str:
+        return path_of("repos", repo.owner, repo.name, *segments)
 
     def _object(self, path: str, doing: str) -> Found:
-        found = self._optional(path, doing)
-        if found is None:
+        item = self._optional(path, doing)
+        if item is None:
             raise NotFoundError(f"{doing}: 404", hint="does the base URL point to Gitea?")
-        return found
+        return item
 
     def _optional(self, path: str, doing: str) -> Found | None:
         answer = self._http.get(path)
@@ -52,25 +52,25 @@ class Calls:
 
     def _pages(self, path: str, query: Query, doing: str, *, key: str = "id") -> Iterator[Found]:
         """
-        Yield every item of a list once, counting pages ourselves.
+        Yield every item of a list once.
 
-        A list that changes between two pages is read again from its start, since what moved
-        to a page we have passed would be missed.
+        If the total count changes between two pages, the list is read again from its start:
+        an item may have moved to a page that was read already.
         """
-        seen: set[Any] = set()
+        yielded: set[Any] = set()
         for _ in range(PASSES):
             counts: set[str] = set()
-            page, more = 1, True
-            while more:
+            page, has_next = 1, True
+            while has_next:
                 answer = checked(
                     self._http.get(path, {**query, "page": page, "limit": PAGE}), doing
                 )
                 counts.add(answer.headers.get("x-total-count", ""))
                 items = _items(answer)
-                fresh = [item for item in items if item.get(key) not in seen]
-                seen.update(item.get(key) for item in fresh)
+                fresh = [item for item in items if item.get(key) not in yielded]
+                yielded.update(item.get(key) for item in fresh)
                 yield from fresh
-                page, more = page + 1, len(items) >= PAGE
+                page, has_next = page + 1, len(items) >= PAGE
             if len(counts) == 1:
                 return
 
@@ -80,8 +80,8 @@ def checked(answer: GiteaResponse, doing: str) -> GiteaResponse:
     Return the answer if it is a success.
 
     Raises:
-        GarbledError: A page for people: somebody between us and the forge answered.
-        OrderkitError: What the refusal means.
+        GarbledError: An HTML page: something between us and the forge answered.
+        OrderkitError: The forge refused the request; the class says why.
     """
     if not answer.ok:
         raise refusal_of(answer, doing)
@@ -98,7 +98,7 @@ def done(answer: GiteaResponse, doing: str) -> bool:
     Return True if the answer is a success.
 
     Raises:
-        OrderkitError: What the refusal means.
+        OrderkitError: The forge refused the request; the class says why.
     """
     return checked(answer, doing).ok
 
@@ -108,55 +108,57 @@ def object_in(answer: GiteaResponse, doing: str) -> Found:
     Return the JSON object of an answer.
 
     Raises:
-        GarbledError: It holds none.
+        GarbledError: The answer is not an object.
     """
-    found = answer.json()
-    if not isinstance(found, dict):
+    document = answer.json()
+    if not isinstance(document, dict):
         raise GarbledError(f"{doing}: the forge answered no object", hint="is this a Gitea?")
-    return found
+    return document
 
 
-def text_in(found: Any, key: str) -> str:
+def text_in(document: Any, key: str) -> str:
     """
-    Return a field that must be there.
+    Return a text field that must exist.
 
     Raises:
         GarbledError: It is missing or empty.
     """
-    value = found.get(key) if isinstance(found, dict) else None
+    value = document.get(key) if isinstance(document, dict) else None
     if not isinstance(value, str) or not value:
         raise GarbledError(f"the forge's answer has no {key}", hint="is this a Gitea?")
     return value
 
 
-def number_in(found: Any, key: str) -> int:
+def number_in(document: Any, key: str) -> int:
     """
-    Return a number that must be there.
+    Return a number field that must exist.
 
     Raises:
         GarbledError: It is missing.
     """
-    value = found.get(key) if isinstance(found, dict) else None
+    value = document.get(key) if isinstance(document, dict) else None
     if not isinstance(value, int) or isinstance(value, bool):
         raise GarbledError(f"the forge's answer has no {key}", hint="is this a Gitea?")
     return value
 
 
-def list_in(found: Any) -> list[Found]:
+def list_in(items: Any) -> list[Found]:
     """
     Return a list of objects.
 
     Raises:
-        GarbledError: It is none.
+        GarbledError: It is not a list.
     """
-    if not isinstance(found, list):
+    if not isinstance(items, list):
         raise GarbledError("the forge's answer is no list", hint="is this a Gitea?")
-    return [each for each in found if isinstance(each, dict)]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _items(answer: GiteaResponse) -> list[Found]:
-    """Return the items of a page; a few lists stand inside an object."""
-    found = answer.json()
-    if isinstance(found, dict):
-        found = next((found[key] for key in ("data", "statuses") if key in found), found)
-    return list_in(found or [])
+    """Return the items of a page; some endpoints wrap the list in an object."""
+    document = answer.json()
+    if isinstance(document, dict):
+        document = next(
+            (document[key] for key in ("data", "statuses") if key in document), document
+        )
+    return list_in(document or [])

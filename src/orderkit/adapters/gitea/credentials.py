@@ -1,17 +1,19 @@
 """
-Find our credentials for the forge, in this order.
+Find our credentials for the forge.
+
+The sources are tried in this order:
 
 1. environment: ``ORDERKIT_FORGE_TOKEN``, or ``ORDERKIT_FORGE_USER`` with ``_PASSWORD``;
 2. the file that platform.yaml names;
 3. idpbuilder's Secret ``gitea/gitea-credential`` in the platform's cluster;
-4. git's credential helper for the forge's address, without asking anybody.
+4. git's credential helper for the forge's address, without a prompt.
 
-Never the command line: other users of a machine can read it. platform.yaml may name one of
-them; then only that one is asked. What is set half, or named and unreadable, is an error
-and not a reason to take another.
+Credentials never come from the command line, because other users of the machine can read it.
+platform.yaml may name one source; then only that one is tried. A half-set source, or a named file
+that cannot be read, is an error: the next source is not tried.
 
-Called by ``cli.connecting``, and again when the forge no longer knows us: idpbuilder makes a
-new token when its password changes.
+Called by ``cli.connecting``, and again when the forge rejects our credentials: idpbuilder creates
+a new token when its password changes.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _SECRET = ObjectKey(Kind("", "v1", "Secret"), "gitea-credential", "gitea")
 
 @dataclass(frozen=True, slots=True)
 class LocatedCredentials:
-    """Credentials, and where they came from in words for a person."""
+    """Credentials, and a readable description of their source."""
 
     credentials: Credentials
     source: str
@@ -52,7 +54,7 @@ class LocatedCredentials:
 
 @dataclass(frozen=True, slots=True)
 class CredentialSources:
-    """What may hold credentials for the forge at `url`."""
+    """The possible sources of credentials for the forge at `url`."""
 
     url: str
     token_file: Path | None = None
@@ -60,31 +62,31 @@ class CredentialSources:
     environment: Mapping[str, str] | None = None
     """None: this process's."""
 
-    def find(self, wanted: Source = "auto") -> LocatedCredentials:
+    def find(self, source: Source = "auto") -> LocatedCredentials:
         """
-        Return the credentials of the first source that has any, or of the one that is wanted.
+        Return the credentials of the first source that has any, or of the named `source`.
 
         Every secret is registered for redaction.
 
         Raises:
-            NotFoundError: No source has any, or the wanted one has none.
-            InvalidInputError: A source is set half, or holds nonsense.
-            RemoteError: The cluster was wanted and failed.
+            NotFoundError: No source has credentials, or the named one has none.
+            InvalidInputError: A source is half set or malformed.
+            RemoteError: The cluster is the named source and failed.
         """
         tries = self._tries()
-        names = list(tries) if wanted == "auto" else [wanted]
+        names = list(tries) if source == "auto" else [source]
         missing = []
         for name in names:
             try:
-                found = tries[name]()
+                located = tries[name]()
             except OrderkitError:
-                if wanted == "auto" and name == "idpbuilder":
+                if source == "auto" and name == "idpbuilder":
                     missing.append(f"{name} (its cluster does not answer)")
                     continue
                 raise
-            if found is not None:
-                _register(found.credentials)
-                return found
+            if located is not None:
+                _register(located.credentials)
+                return located
             missing.append(name)
         raise NotFoundError(
             f"no credentials for the forge {self.url}; looked at: {', '.join(missing)}",
@@ -100,8 +102,10 @@ class CredentialSources:
         }
 
     def _environment(self) -> LocatedCredentials | None:
-        given = os.environ if self.environment is None else self.environment
-        token, user, password = (given.get(name, "").strip() for name in (TOKEN, USER, PASSWORD))
+        variables = os.environ if self.environment is None else self.environment
+        token, user, password = (
+            variables.get(name, "").strip() for name in (TOKEN, USER, PASSWORD)
+        )
         if token:
             return LocatedCredentials(Credentials(token=token), f"environment variable {TOKEN}")
         if bool(user) is not bool(password):
@@ -145,8 +149,8 @@ class CredentialSources:
         question = f"protocol={parts.scheme}\nhost={parts.netloc}\n"
         path = parts.path.strip("/")
         answer = _ask_git(question + (f"path={path}\n" if path else "") + "\n")
-        said = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
-        user, password = said.get("username", ""), said.get("password", "")
+        fields = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
+        user, password = fields.get("username", ""), fields.get("password", "")
         if not user or not password:
             return None
         return LocatedCredentials(
@@ -155,10 +159,10 @@ class CredentialSources:
 
 
 def _ask_git(question: str) -> str:
-    """Return what ``git credential fill`` says, or "" if it would have to ask somebody."""
+    """Return the answer of ``git credential fill``, or "" if it would have to prompt."""
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": ""}
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", "-c", "core.askPass=", "credential", "fill"],  # noqa: S607  the user's git
             input=question,
             env=environment,
@@ -169,7 +173,7 @@ def _ask_git(question: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return result.stdout if result.returncode == 0 else ""
 
 
 def _decoded(data: Mapping[str, str], key: str) -> str:

@@ -1,11 +1,11 @@
 """
-Repair a repository whose first commit git holds and Gitea's database does not know.
+Repair a repository whose first commit is in git but not in Gitea's database.
 
-When the client of a repository's very first commit goes away (killed, timed out), Gitea 1.26
-cancels the push it makes inside. Then git may hold the commit while the database says that the
-repository is empty: its branch is a 404, or a 500 because Gitea stumbles over it, reading says
-"empty", writing says "already exists", for good (observed). Any further push has it look. So this
-makes one: a commit that changes nothing, with an operation id of its own, made once.
+When the client of a repository's very first commit disconnects (killed, timed out), Gitea 1.26
+cancels its internal push. Then git may have the commit while the database says that the repository
+is empty. This state is permanent (observed): the branch is a 404 or a 500, reads say "empty", and
+writes say "already exists". Any further push makes Gitea update its database. So this module makes
+one commit that changes nothing, under its own operation id.
 
 Called by ``reading`` and ``writing``.
 """
@@ -20,58 +20,58 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import Operation
 
 BROKEN = 500
-"""What Gitea answers when it stumbles over the branch of a repository it takes to be empty."""
+"""Gitea's status for the branch of a repository that it wrongly takes to be empty."""
 _SUFFIX = "-noted"
 
 
 def says_empty(forge: Calls, repo: RepoId) -> bool:
-    """Say whether the forge takes an existing repository to be empty."""
-    found = forge._optional(forge._path(repo), f"read {repo}")  # noqa: SLF001  one package
-    return found is not None and found.get("empty") is True
+    """Say whether the repository exists and the forge reports it as empty."""
+    repository = forge._optional(forge._path(repo), f"read {repo}")  # noqa: SLF001  one package
+    return repository is not None and repository.get("empty") is True
 
 
 def push_again_after_first_commit(
     forge: Calls, repo: RepoId, branch: str, operation: Operation
 ) -> bool:
     """
-    Make the forge look at a branch whose first commit it does not know. Idempotent.
+    Make the forge register a branch whose first commit it missed. Idempotent.
 
     Returns:
         False if the repository is not in that state; nothing was written then.
 
     Raises:
-        OrderkitError: What the refusal of a request means.
+        OrderkitError: The forge refused a request; the class says why.
     """
     if not says_empty(forge, repo) or not (head := _git_head(forge, repo, branch)):
         return False
-    body = _nothing_new(forge, repo, head) | {
+    body = _unchanged_entry(forge, repo, head) | {
         "branch": branch,
-        "message": _named(operation).message,
+        "message": _repair_operation(operation).message,
     }
     answer = forge._http.send("POST", forge._path(repo, "contents"), body=body)  # noqa: SLF001
     checked(answer, f"push again after the first commit of {repo}")
     return True
 
 
-def _named(operation: Operation) -> Operation:
+def _repair_operation(operation: Operation) -> Operation:
     """Return the operation of the commit that changes nothing."""
     summary = "Have Gitea note the commit before this one"
     return replace(operation, id=operation.id + _SUFFIX, summary=summary)
 
 
 def _git_head(forge: Calls, repo: RepoId, branch: str) -> CommitSha | None:
-    """Return what git itself has as the head of a branch."""
-    wanted = f"refs/heads/{branch}"
-    answer = forge._http.get(forge._path(repo, "git", *wanted.split("/")))  # noqa: SLF001
+    """Return the head of a branch in git itself, not in Gitea's database."""
+    ref_name = f"refs/heads/{branch}"
+    answer = forge._http.get(forge._path(repo, "git", *ref_name.split("/")))  # noqa: SLF001
     if not answer.ok:
         return None
-    refs = {each.get("ref"): each.get("object") for each in list_in(answer.json())}
-    return CommitSha(text_in(refs[wanted], "sha")) if wanted in refs else None
+    refs = {ref.get("ref"): ref.get("object") for ref in list_in(answer.json())}
+    return CommitSha(text_in(refs[ref_name], "sha")) if ref_name in refs else None
 
 
-def _nothing_new(forge: Calls, repo: RepoId, head: CommitSha) -> dict[str, Any]:
-    """Return an entry that gives the smallest file of a commit the content it has."""
-    file = min(_files(forge, repo, head), key=lambda each: int(each.get("size") or 0))
+def _unchanged_entry(forge: Calls, repo: RepoId, head: CommitSha) -> dict[str, Any]:
+    """Return a request body that rewrites the smallest file of a commit with the same content."""
+    file = min(_files(forge, repo, head), key=lambda item: int(item.get("size") or 0))
     sha = text_in(file, "sha")
     blob = _get(forge, repo, "blobs", sha)
     entry = {
@@ -84,9 +84,9 @@ def _nothing_new(forge: Calls, repo: RepoId, head: CommitSha) -> dict[str, Any]:
 
 
 def _files(forge: Calls, repo: RepoId, head: CommitSha) -> list[Found]:
-    """Return the files of a commit's first page: enough to find one."""
+    """Return the files on the first page of a commit's tree; any one of them will do."""
     tree = _get(forge, repo, "trees", head, recursive=1)
-    return [each for each in list_in(tree.get("tree")) if each.get("type") == "blob"]
+    return [entry for entry in list_in(tree.get("tree")) if entry.get("type") == "blob"]
 
 
 def _get(forge: Calls, repo: RepoId, kind: str, sha: str, **query: int) -> Found:

@@ -1,10 +1,10 @@
 """
-Webhooks on Gitea: exactly one for a URL, active, and with the secret we were given.
+Webhooks on Gitea: exactly one per URL, active, with the given secret.
 
-Gitea keeps them neither unique nor, when changed, takes a new secret (observed on 1.26.0:
-the change is accepted and the secret stays). So one with a secret is made anew.
+Gitea allows duplicates, and it ignores a new secret in an update (observed on 1.26.0: the update
+is accepted and the old secret stays). So a webhook with a secret is created anew.
 
-Called through ``client.GiteaForge``; the docstring of ``ports.access.ForgeAccess`` holds.
+Called through ``client.GiteaForge``; ``ports.access.ForgeAccess`` documents the contract.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class GiteaHooks(Calls):
         path, doing = f"{owner}/hooks", f"set up a webhook of {target}"
 
         def act() -> bool:
-            kept = self._kept(path, webhook, doing)
-            for each in self._hooks(path, webhook, doing):
-                if number_in(each, "id") != kept:
-                    self._remove(path, each, doing)
+            kept = self._ensure_one(path, webhook, doing)
+            for hook in self._hooks(path, webhook, doing):
+                if number_in(hook, "id") != kept:
+                    self._remove(path, hook, doing)
             return True
 
         settle(lambda _: None, act, doing)
 
-    def _kept(self, path: str, webhook: Webhook, doing: str) -> int:
-        """Return the id of the one that is right: the oldest brought up to date, or a new one."""
-        here = self._hooks(path, webhook, doing)
-        if here and not webhook.secret:
-            kept = number_in(here[0], "id")
+    def _ensure_one(self, path: str, webhook: Webhook, doing: str) -> int:
+        """Return the id of the webhook to keep: the oldest one after an update, or a new one."""
+        hooks = self._hooks(path, webhook, doing)
+        if hooks and not webhook.secret:
+            kept = number_in(hooks[0], "id")
             self._call("PATCH", f"{path}/{kept}", webhook, doing)
             return kept
         try:
@@ -66,19 +66,21 @@ class GiteaHooks(Calls):
         except UNCLEAR:
             raise
         except OrderkitError as error:
-            if len(self._hooks(path, webhook, doing)) <= len(here):
+            if len(self._hooks(path, webhook, doing)) <= len(hooks):
                 raise
-            raise GarbledError(f"{doing}: refused and made") from error  # a proxy's refusal
+            raise GarbledError(
+                f"{doing}: refused and made"
+            ) from error  # created anyway: a proxy made the refusal
         return number_in(object_in(answer, doing), "id")
 
     def _hooks(self, path: str, webhook: Webhook, doing: str) -> list[Found]:
-        """Return those for the URL, oldest first."""
-        found = [
-            each
-            for each in self._pages(path, {}, doing)
-            if (each.get("config") or {}).get("url") == webhook.url
+        """Return the webhooks for the URL, oldest first."""
+        hooks = [
+            hook
+            for hook in self._pages(path, {}, doing)
+            if (hook.get("config") or {}).get("url") == webhook.url
         ]
-        return sorted(found, key=lambda each: number_in(each, "id"))
+        return sorted(hooks, key=lambda hook: number_in(hook, "id"))
 
     def _call(self, method: str, path: str, webhook: Webhook, doing: str) -> GiteaResponse:
         config = {"url": webhook.url, "content_type": "json"}

@@ -1,12 +1,12 @@
 """
-Merge a pull request on Gitea at the head that was looked at, once, and know why if not.
+Merge a pull request on Gitea once, at the head that was reviewed, or report why not.
 
-Gitea says 405 ``Please try again later`` while it is still checking, for a conflict, and
-forever when there is nothing to merge (observed on 1.26.0). So this asks in rounds until a
-deadline, and tells the three apart: by comparing the branches, and by the paths that both
-sides changed. Whether the merge happened is always judged by reading the pull request.
+Gitea answers 405 ``Please try again later`` in three cases: while it checks the pull request, for
+a conflict, and forever if there is nothing to merge (observed on 1.26.0). So this repeats the
+request until a deadline and tells the cases apart: it compares the branches, and looks for paths
+that both sides changed. Only the pull request itself decides whether the merge happened.
 
-Called through ``client.GiteaForge``; the docstring of ``ports.pulls.ForgePulls`` holds.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MERGED = re.compile(r"already merged|has been merged", re.IGNORECASE)
 _MAY_NOT = re.compile(r"not allowed to merge", re.IGNORECASE)
 _LATE_HEAD = re.compile(r"head out of date", re.IGNORECASE)
 _EMPTY_LOOKS, _EMPTY_S = 5, 3.0
-"""How often, and over how long, there has to be nothing to merge before it is believed."""
+"""Reads, and seconds between the first and the last, that must all find nothing to merge."""
 _LATE_BASE = re.compile(r"merge push out of date", re.IGNORECASE)
 
 
@@ -61,29 +61,29 @@ class Merging(GiteaPulls):
         Raises:
             ConflictError: Another head, closed, or a conflict with the base.
             RefusedError: A draft, nothing to merge, or a rule that is not met.
-            BusyError: Still being checked at the deadline.
+            InProgressError: The forge was still checking it at the deadline.
             NotFoundError: No such pull request.
         """
-        wanted = _Wanted(repo, number, head, style, operation)
-        return _Merge(self, wanted, time.monotonic() + deadline_s).run()
+        request = _MergeRequest(repo, number, head, style, operation)
+        return _Merge(self, request, time.monotonic() + deadline_s).run()
 
     def _merged_head(self, repo: RepoId, number: int) -> CommitSha | None:
-        """Return the head a pull request was merged at; its branch may have moved on since."""
+        """Return the head at which a pull request was merged; its branch may have moved since."""
         path = self._path(repo, "git", "refs", "pull", str(number), "head")
         answer = self._http.get(path)
         if not answer.ok:
             return None
         exact = f"refs/pull/{number}/head"
-        found = [each for each in list_in(answer.json()) if each.get("ref") == exact]
-        return CommitSha(text_in(found[0].get("object"), "sha")) if found else None
+        refs = [ref for ref in list_in(answer.json()) if ref.get("ref") == exact]
+        return CommitSha(text_in(refs[0].get("object"), "sha")) if refs else None
 
     def _changed_by_both(self, repo: RepoId, number: int) -> list[PurePosixPath]:
-        """Return the paths that base and head both changed, differently, since they parted."""
-        found = self._pull_object(repo, number) or {}
-        parted = text_in(found, "merge_base")
-        base = self.head(repo, text_in(found.get("base"), "ref"))
+        """Return the paths that base and head changed differently since their merge base."""
+        pull = self._pull_object(repo, number) or {}
+        parted = text_in(pull, "merge_base")
+        base = self.head(repo, text_in(pull.get("base"), "ref"))
         ours = self.tree(repo, base) if base else {}
-        theirs = self.tree(repo, CommitSha(text_in(found.get("head"), "sha")))
+        theirs = self.tree(repo, CommitSha(text_in(pull.get("head"), "sha")))
         before = self.tree(repo, CommitSha(parted))
         return sorted(
             path
@@ -94,8 +94,8 @@ class Merging(GiteaPulls):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What is to be merged, and how."""
+class _MergeRequest:
+    """The pull request to merge, its expected head, and the merge style."""
 
     repo: RepoId
     number: int
@@ -118,17 +118,17 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Merge:
-    """One merge: rounds of reading and asking until the answer is clear or time is up."""
+    """One merge: rounds of reading and requesting until the result is clear or time is up."""
 
     forge: Merging
-    wanted: _Wanted
+    request: _MergeRequest
     deadline: float
     waits: Iterator[float] = field(default_factory=pauses)
-    asked: bool = False
+    merge_sent: bool = False
     doubt: bool = False
     """Whether a request to merge may still be carried out."""
     empty: list[float] = field(default_factory=list)
-    """When there was nothing left to merge, and it was not merged."""
+    """Times of the rounds that found nothing to merge although it was not merged."""
 
     def run(self) -> CommitSha:
         while True:
@@ -137,123 +137,123 @@ class _Merge:
             except (RemoteError, RefusedError) as error:
                 if not self.doubt:
                     raise
-                raise unsettled(error, str(self.wanted)) from error
+                raise unsettled(error, str(self.request)) from error
             if isinstance(problem, str):
                 return CommitSha(problem)
-            left = self.deadline - time.monotonic()
-            if left <= 0:
+            remaining_s = self.deadline - time.monotonic()
+            if remaining_s <= 0:
                 verdict = self._verdict(problem)
-                raise unsettled(verdict, str(self.wanted)) if self.doubt else verdict
-            time.sleep(min(next(self.waits), left))
+                raise unsettled(verdict, str(self.request)) if self.doubt else verdict
+            time.sleep(min(next(self.waits), remaining_s))
 
     def _round(self) -> CommitSha | OrderkitError:
-        """Return the merge commit, or the problem if waiting may help."""
+        """Return the merge commit, or the problem if another round may help."""
         try:
-            return self._look() or self._ask()
+            return self._merge_commit() or self._send_merge()
         except UNCLEAR as error:
-            if not self.asked:
+            if not self.merge_sent:
                 raise
             return error
 
-    def _look(self) -> CommitSha | None:
-        """Return the merge commit if it is merged; refuse what can never be."""
-        wanted = self.wanted
-        now = self.forge.pull(wanted.repo, wanted.number)
+    def _merge_commit(self) -> CommitSha | None:
+        """Return the merge commit if it is merged; raise if it can never be merged."""
+        request = self.request
+        now = self.forge.pull(request.repo, request.number)
         if now is None:
-            raise NotFoundError(f"{wanted.repo} has no pull request {wanted.number}")
+            raise NotFoundError(f"{request.repo} has no pull request {request.number}")
         if now.state == "merged":
             return self._merged(now)
         if now.state == "closed":
-            raise ConflictError(f"{wanted}: it was closed without a merge")
+            raise ConflictError(f"{request}: it was closed without a merge")
         if now.draft:
-            raise RefusedError(f"{wanted}: it is a draft", hint="take WIP: off its title")
-        if now.head_commit != wanted.head:
+            raise RefusedError(f"{request}: it is a draft", hint="take WIP: off its title")
+        if now.head_commit != request.head:
             raise self._other_head(now.head_commit)
         return None
 
     def _merged(self, now: PullRequest) -> CommitSha:
-        wanted = self.wanted
+        request = self.request
         at = now.head_commit
-        if at != wanted.head:  # the branch may have moved after the merge
-            at = self.forge._merged_head(wanted.repo, wanted.number) or at  # noqa: SLF001  one module
-        if at != wanted.head or now.merge_commit is None:
+        if at != request.head:  # the branch may have moved after the merge
+            at = self.forge._merged_head(request.repo, request.number) or at  # noqa: SLF001  one module
+        if at != request.head or now.merge_commit is None:
             raise self._other_head(at)
         return now.merge_commit
 
-    def _other_head(self, found: CommitSha) -> ConflictError:
+    def _other_head(self, head: CommitSha) -> ConflictError:
         return ConflictError(
-            f"{self.wanted}: its head is {found[:8]}, not {self.wanted.head[:8]};"
+            f"{self.request}: its head is {head[:8]}, not {self.request.head[:8]};"
             " nothing was merged by us",
             hint="look at the new commits and decide again",
         )
 
-    def _ask(self) -> CommitSha | OrderkitError:
-        wanted = self.wanted
-        path = self.forge._path(wanted.repo, "pulls", str(wanted.number), "merge")  # noqa: SLF001
-        with turn(self.forge.base_url, wanted.repo):
-            before, self.asked, self.doubt = self.doubt, True, True
-            answer = self.forge._http.send("POST", path, body=wanted.body)  # noqa: SLF001
-        done = self._look()
-        if done is not None:
-            return done
-        if answer.status < 500:  # noqa: PLR2004  beyond, a gateway may speak for the forge
+    def _send_merge(self) -> CommitSha | OrderkitError:
+        request = self.request
+        path = self.forge._path(request.repo, "pulls", str(request.number), "merge")  # noqa: SLF001
+        with turn(self.forge.base_url, request.repo):
+            before, self.merge_sent, self.doubt = self.doubt, True, True
+            answer = self.forge._http.send("POST", path, body=request.body)  # noqa: SLF001
+        merge_commit = self._merge_commit()
+        if merge_commit is not None:
+            return merge_commit
+        if answer.status < 500:  # noqa: PLR2004  from 500 on, a gateway may have answered
             self.doubt = before
         if answer.ok:
-            return InProgressError(f"{wanted}: accepted, but the forge does not show it as merged")
+            return InProgressError(f"{request}: accepted, but the forge does not show it as merged")
         return self._judge(answer)
 
     def _judge(self, answer: GiteaResponse) -> OrderkitError:
-        """Return the problem if waiting may help; raise it if not. It is not merged."""
+        """Return the problem if another round may help, else raise it. It is not merged."""
         text, status = answer.text, answer.status
         if status >= 500:  # noqa: PLR2004  server errors
-            return ServerError(f"{self.wanted}: {status} {text}", hint="repeat the command")
+            return ServerError(f"{self.request}: {status} {text}", hint="repeat the command")
         if status == NOT_NOW:
             return self._not_now(text)
-        if status == CONFLICT and _LATE_HEAD.search(text):  # read a moment ago: it is that head
-            return InProgressError(f"{self.wanted}: the forge has not taken in its head yet")
+        if status == CONFLICT and _LATE_HEAD.search(text):  # our read just saw this head
+            return InProgressError(f"{self.request}: the forge has not taken in its head yet")
         if status in (CONFLICT, FORBIDDEN) and (_LATE_BASE.search(text) or RACE.search(text)):
-            return ConflictError(f"{self.wanted}: {text}", hint="repeat the command")
+            return ConflictError(f"{self.request}: {text}", hint="repeat the command")
         if status == CONFLICT and "PushRejected" in text:
-            raise RefusedError(f"{self.wanted}: {text}")
+            raise RefusedError(f"{self.request}: {text}")
         if status == CONFLICT:
-            refused = ConflictError(f"{self.wanted}: refused as a conflict: {text}")
+            refused = ConflictError(f"{self.request}: refused as a conflict: {text}")
             problem = self._with_paths(refused)
             if problem is not refused:
                 raise problem
-            return refused  # no path tells why: perhaps not the forge's word
-        raise refusal(answer, str(self.wanted))
+            return refused  # no conflicting path: a proxy may have refused
+        raise refusal(answer, str(self.request))
 
     def _not_now(self, text: str) -> OrderkitError:
-        wanted = self.wanted
+        request = self.request
         if _MAY_NOT.search(text):
-            raise AccessError(f"{wanted}: no right: {text}", hint="ask who may merge here")
+            raise AccessError(f"{request}: no right: {text}", hint="ask who may merge here")
         if text and not _CHECKING.search(text) and not _MERGED.search(text):
             raise RefusedError(
-                f"{wanted}: {text}", hint="see which checks, approvals or styles it asks for"
+                f"{request}: {text}", hint="see which checks, approvals or styles it asks for"
             )
-        now = self.forge.pull(wanted.repo, wanted.number)
-        if now is not None and not self.forge.compare(wanted.repo, now.base, wanted.head):
-            # Or somebody's merge is under way: the branch moves before the pull request shows it,
-            # by seconds where the forge is busy.
+        now = self.forge.pull(request.repo, request.number)
+        if now is not None and not self.forge.compare(request.repo, now.base, request.head):
+            # Somebody else's merge may be running: Gitea moves the branch before the pull request
+            # shows the merge, seconds earlier if the forge is busy.
             self.empty.append(time.monotonic())
             if len(self.empty) >= _EMPTY_LOOKS and self.empty[-1] - self.empty[0] >= _EMPTY_S:
-                raise RefusedError(f"{wanted}: {now.base} has all its commits: nothing to merge")
+                raise RefusedError(f"{request}: {now.base} has all its commits: nothing to merge")
         return InProgressError(
-            f"{wanted}: the forge is still checking whether it can be merged",
+            f"{request}: the forge is still checking whether it can be merged",
             hint="repeat the command",
         )
 
     def _verdict(self, problem: OrderkitError) -> OrderkitError:
-        """Return what the caller is told when time is up."""
+        """Return the error to raise when time is up."""
         return self._with_paths(problem) if isinstance(problem, InProgressError) else problem
 
     def _with_paths(self, problem: OrderkitError) -> OrderkitError:
-        """Return a conflict that names the paths of both sides; `problem` if there are none."""
-        paths = self.forge._changed_by_both(self.wanted.repo, self.wanted.number)  # noqa: SLF001
+        """Return a conflict that names the paths both sides changed, else `problem`."""
+        paths = self.forge._changed_by_both(self.request.repo, self.request.number)  # noqa: SLF001
         if not paths:
             return problem
-        named = ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")  # noqa: PLR2004
+        names = ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")  # noqa: PLR2004
         return ConflictError(
-            f"{self.wanted}: it conflicts with its base; both changed {named}",
+            f"{self.request}: it conflicts with its base; both changed {names}",
             hint="bring the base into the branch, solve it there, and merge again",
         )

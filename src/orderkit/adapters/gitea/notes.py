@@ -1,10 +1,10 @@
 """
-What people and machines say about a change on Gitea: comments and commit statuses.
+Comments and commit statuses on Gitea.
 
-Gitea does not keep comments unique and only ever adds statuses, so each method reads first,
-and finds what is ours again by a hidden line or a context.
+Gitea allows duplicate comments and only ever adds statuses, so each method reads first: a hidden
+line identifies our comment, and the context identifies our status.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Notes(GiteaReading):
 
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
         """
-        Make sure our one comment named `marker` says `text`. Idempotent. See the port.
+        Make sure exactly one comment of ours with `marker` says `text`. Idempotent. See the port.
 
         Raises:
             NotFoundError: No such pull request or issue.
@@ -49,8 +49,8 @@ class Notes(GiteaReading):
 
         def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
             ours[:] = self._our_comments(repo, number, line)
-            said = [str(each.get("body")).strip() for each in ours]
-            return True if said == [body.strip()] else None
+            texts = [str(comment.get("body")).strip() for comment in ours]
+            return True if texts == [body.strip()] else None
 
         def act() -> None:
             for double in ours[1:]:
@@ -61,22 +61,26 @@ class Notes(GiteaReading):
             path = self._path(repo, "issues", str(number), "comments")
             done(self._http.send("POST", path, body={"body": body}), doing)
 
-        settle(look, act, doing)  # only looking tells: another process of us may do the same
+        settle(look, act, doing)  # read again after each try: another process may comment too
 
     def _our_comments(self, repo: RepoId, number: int, line: str) -> list[Found]:
-        """Return the comments that we wrote and that end in `line`, oldest first."""
+        """Return the comments of our account that end in `line`, oldest first."""
         path = self._path(repo, "issues", str(number))
         doing = f"read the comments of {repo}#{number}"
         try:
-            found = list(self._pages(f"{path}/comments", {}, doing))
-        except ServerError:  # 1.26.0: a missing issue is a 500
+            comments = list(self._pages(f"{path}/comments", {}, doing))
+        except ServerError:  # Gitea 1.26.0 answers 500 for a missing issue
             if self._optional(path, doing) is None:
                 raise NotFoundError(f"{repo} has no pull request or issue {number}") from None
             raise
-        found = [each for each in found if str(each.get("body")).rstrip().endswith(line)]
-        me = self.user().lower() if found else ""
-        mine = [each for each in found if text_in(each.get("user"), "login").lower() == me]
-        return sorted(mine, key=lambda each: number_in(each, "id"))
+        comments = [
+            comment for comment in comments if str(comment.get("body")).rstrip().endswith(line)
+        ]
+        me = self.user().lower() if comments else ""
+        mine = [
+            comment for comment in comments if text_in(comment.get("user"), "login").lower() == me
+        ]
+        return sorted(mine, key=lambda comment: number_in(comment, "id"))
 
     def _comment_call(
         self, method: str, repo: RepoId, comment: Found, doing: str, body: str | None = None
@@ -118,21 +122,21 @@ class Notes(GiteaReading):
             NotFoundError: No such repository or commit.
         """
         path = self._path(repo, "commits", commit, "status")
-        found = self._pages(path, {}, f"read the statuses of {commit[:8]} in {repo}")
+        entries = self._pages(path, {}, f"read the statuses of {commit[:8]} in {repo}")
         newest: dict[str, Found] = {}
-        for each in found:
-            context = str(each.get("context"))
-            if context not in newest or number_in(each, "id") > number_in(newest[context], "id"):
-                newest[context] = each
+        for entry in entries:
+            context = str(entry.get("context"))
+            if context not in newest or number_in(entry, "id") > number_in(newest[context], "id"):
+                newest[context] = entry
         return tuple(_status(newest[context]) for context in sorted(newest))
 
 
-def _status(found: Found) -> CommitStatus:
-    """Read a status; the forge returns under ``status`` what is sent as ``state``."""
-    said = str(found.get("status") or found.get("state") or "")
+def _status(entry: Found) -> CommitStatus:
+    """Read a status; Gitea returns the sent ``state`` as ``status``."""
+    state = str(entry.get("status") or entry.get("state") or "")
     return CommitStatus(
-        str(found.get("context")),
-        _STATES.get(said, "success" if said == "skipped" else "error"),
-        str(found.get("description") or ""),
-        str(found.get("target_url") or ""),
+        str(entry.get("context")),
+        _STATES.get(state, "success" if state == "skipped" else "error"),
+        str(entry.get("description") or ""),
+        str(entry.get("target_url") or ""),
     )

@@ -1,11 +1,10 @@
 """
-Pull requests on Gitea: open, find, update, close.
+Pull requests on Gitea: open, find, update, close. ``merging`` merges them.
 
 A hidden line at the end of the body carries operation and requester, so that a repeated
-command recognises its own pull request, also after it was merged.
+command recognises its own pull request even after it was merged.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
-Merging stands in ``merging``.
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
 
 from __future__ import annotations
@@ -62,46 +61,46 @@ class GiteaPulls(Branches, Notes):
                 "body": _with_line(draft.body, operation),
             }
             answer = self._http.send("POST", self._path(repo, "pulls"), body=body)
-            made = self._pull_of(object_in(checked(answer, doing), doing), repo)
-            return self._one_pull(repo, made)
+            pull = self._pull_of(object_in(checked(answer, doing), doing), repo)
+            return self._one_pull(repo, pull)
 
-        found = settle(look, create, doing)
-        if found.state != "open":
-            return found
+        existing = settle(look, create, doing)
+        if existing.state != "open":
+            return existing
         return self.update_pull(
-            repo, found.number, operation, title=draft.title, body=draft.body, seen=found
+            repo, existing.number, operation, title=draft.title, body=draft.body, current=existing
         )
 
-    def _one_pull(self, repo: RepoId, made: PullRequest) -> PullRequest:
-        """Close the one we just opened if another process was faster; return what stays."""
-        here = self.pulls(repo, base=made.base, head=made.head)
-        first = min(here, key=lambda each: each.number, default=made)
-        if first.number < made.number:  # 1.26.0 refuses a double only if it sees it in time
-            self.close_pull(repo, made.number)
+    def _one_pull(self, repo: RepoId, pull: PullRequest) -> PullRequest:
+        """Close our new pull request if another process opened one first; return the one to use."""
+        open_pulls = self.pulls(repo, base=pull.base, head=pull.head)
+        first = min(open_pulls, key=lambda candidate: candidate.number, default=pull)
+        if first.number < pull.number:  # Gitea 1.26.0 can miss a duplicate that is opened at once
+            self.close_pull(repo, pull.number)
             return first
-        return made
+        return pull
 
     def _pull_between(
         self, repo: RepoId, draft: PullDraft, operation: Operation
     ) -> PullRequest | None:
-        """Return the open pull request between two branches, or one of this operation."""
+        """Return the open pull request between two branches, or one that this operation opened."""
         path = self._path(repo, "pulls") + path_of(draft.base, draft.head)
         first = self._optional(path, f"look for a pull request from {draft.head}")
         if first is None:
             return None
-        found = self._pull_of(first, repo)
-        if found.state == "open" or found.operation == operation.id:
-            return found
-        # with several of the pair, which one that call returns is the forge's secret
-        for each in self.pulls(repo, state="all", base=draft.base, head=draft.head):
-            if each.state == "open" or each.operation == operation.id:
-                return each
+        pull = self._pull_of(first, repo)
+        if pull.state == "open" or pull.operation == operation.id:
+            return pull
+        # if the pair has several pull requests, it is unspecified which one that call returns
+        for candidate in self.pulls(repo, state="all", base=draft.base, head=draft.head):
+            if candidate.state == "open" or candidate.operation == operation.id:
+                return candidate
         return None
 
     def pull(self, repo: RepoId, number: int) -> PullRequest | None:
-        """Return a pull request, or None if there is none of that number; see the port."""
-        found = self._pull_object(repo, number)
-        return self._pull_of(found, repo) if found is not None else None
+        """Return a pull request, or None if the number does not exist; see the port."""
+        entry = self._pull_object(repo, number)
+        return self._pull_of(entry, repo) if entry is not None else None
 
     def _pull_object(self, repo: RepoId, number: int) -> Found | None:
         path = self._path(repo, "pulls", str(number))
@@ -118,9 +117,9 @@ class GiteaPulls(Branches, Notes):
         """Yield pull requests, newest first; see the port."""
         query = {"state": state, "sort": "newest"} | ({"base_branch": base} if base else {})
         for item in self._pages(self._path(repo, "pulls"), query, f"list pulls of {repo}"):
-            found = self._pull_of(item, repo)
-            if head in (None, found.head) and base in (None, found.base):
-                yield found
+            pull = self._pull_of(item, repo)
+            if head in (None, pull.head) and base in (None, pull.base):
+                yield pull
 
     def update_pull(
         self,
@@ -130,27 +129,27 @@ class GiteaPulls(Branches, Notes):
         *,
         title: str | None = None,
         body: str | None = None,
-        seen: PullRequest | None = None,
+        current: PullRequest | None = None,
     ) -> PullRequest:
         """
         Set title or body. Idempotent. See the port.
 
         Args:
-            seen: The pull request if it was read just now; saves reading it again.
+            current: The pull request if it was just read; saves one request.
 
         Raises:
             NotFoundError: No such pull request.
         """
-        first = [seen] if seen else []
+        first = [current] if current else []
 
         def look(_: bool) -> PullRequest | None:  # noqa: FBT001  settle's shape
             now = first.pop() if first else self._pull_or_raise(repo, number)
-            same = (
+            up_to_date = (
                 title in (None, now.title)
                 and (body is None or body.rstrip() == now.body)
                 and now.operation == operation.id
             )
-            return now if same else None
+            return now if up_to_date else None
 
         def patch() -> PullRequest:
             return self._patch(repo, number, operation, title=title, body=body)
@@ -185,11 +184,11 @@ class GiteaPulls(Branches, Notes):
         """
         doing = f"close pull request {repo}#{number}"
 
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
             now = self._pull_or_raise(repo, number)
             if now.state == "merged":
                 raise ConflictError(f"{doing}: it was merged", hint="revert it by a new change")
-            return tried if now.state == "closed" else None
+            return attempted if now.state == "closed" else None
 
         def close() -> bool:
             path = self._path(repo, "pulls", str(number))
@@ -198,28 +197,28 @@ class GiteaPulls(Branches, Notes):
         return settle(look, close, doing)
 
     def _pull_or_raise(self, repo: RepoId, number: int) -> PullRequest:
-        found = self.pull(repo, number)
-        if found is None:
+        pull = self.pull(repo, number)
+        if pull is None:
             raise NotFoundError(f"{repo} has no pull request {number}")
-        return found
+        return pull
 
-    def _pull_of(self, found: Found, repo: RepoId) -> PullRequest:
-        number, head = number_in(found, "number"), found.get("head") or {}
-        text = str(found.get("body") or "").replace("\r\n", "\n")
+    def _pull_of(self, entry: Found, repo: RepoId) -> PullRequest:
+        number, head = number_in(entry, "number"), entry.get("head") or {}
+        text = str(entry.get("body") or "").replace("\r\n", "\n")
         line = _LINE.search(text)
-        merged = bool(found.get("merged"))
-        state: PullState = "open" if found.get("state") == "open" else "closed"
+        merged = bool(entry.get("merged"))
+        state: PullState = "open" if entry.get("state") == "open" else "closed"
         return PullRequest(
             number=number,
-            title=str(found.get("title") or ""),
+            title=str(entry.get("title") or ""),
             body=(text[: line.start()] if line else text).rstrip(),
             state="merged" if merged else state,
-            draft=bool(found.get("draft")),
+            draft=bool(entry.get("draft")),
             head=_head_branch(head),
             head_commit=CommitSha(text_in(head, "sha")),
-            base=text_in(found.get("base"), "ref"),
-            mergeable=bool(found.get("mergeable")),
-            merge_commit=CommitSha(text_in(found, "merge_commit_sha")) if merged else None,
+            base=text_in(entry.get("base"), "ref"),
+            mergeable=bool(entry.get("mergeable")),
+            merge_commit=CommitSha(text_in(entry, "merge_commit_sha")) if merged else None,
             web_url=f"{self.base_url}{path_of(repo.owner, repo.name, 'pulls', str(number))}",
             operation=line[1] if line else "",
             requester=line[2] if line else "",
@@ -227,7 +226,7 @@ class GiteaPulls(Branches, Notes):
 
 
 def _head_branch(head: Found) -> str:
-    """Return the branch; once it is deleted only the label still names it."""
+    """Return the branch; after its deletion only the label still names it."""
     ref = text_in(head, "ref")
     label = head.get("label")
     return str(label) if label and ref.startswith("refs/pull/") else ref

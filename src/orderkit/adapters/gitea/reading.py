@@ -1,9 +1,9 @@
 """
-Reading from Gitea: who we are, branches, trees, files and history.
+Read from Gitea: our account, branches, trees, files and history.
 
-Reading needs no care; the care that writing needs stands in ``writing`` and ``turns``.
+Reads need no protection against lost answers; writes do, in ``writing`` and ``turns``.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
+Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GiteaReading(Calls):
         Return the server's version text; see `ports.forge.Forge`.
 
         Raises:
-            NotFoundError: What answers there is no Gitea.
+            NotFoundError: No Gitea answers at that address.
         """
         answer = self._http.get("/version")
         doing = f"ask {self.base_url} for its version"
@@ -86,25 +86,25 @@ class GiteaReading(Calls):
         Raises:
             NotFoundError: No such repository or commit.
         """
-        known = self._trees.known(repo, commit)
-        if known is not None:
-            return known
+        remembered = self._trees.remembered(repo, commit)
+        if remembered is not None:
+            return remembered
         if self._trees.is_large(repo):
             with suppress(TooManyError):
                 return self._trees.walk(repo, commit, lambda sha: self._children(repo, sha))
         entries, pages = self._tree_page(repo, commit, 1)
         if pages == 1:
-            return self._trees.keep(repo, commit, map(_listed, entries))
+            return self._trees.keep(repo, commit, map(_tree_entry, entries))
         for page in range(2, pages + 1):
             entries += self._tree_page(repo, commit, page)[0]
-        return self._trees.keep_large(repo, commit, map(_listed, entries))
+        return self._trees.keep_large(repo, commit, map(_tree_entry, entries))
 
     def _children(self, repo: RepoId, sha: str) -> Iterator[TreeEntry]:
-        """Yield what is directly in a folder."""
+        """Yield the direct entries of a folder."""
         page, pages = 1, 1
         while page <= pages:
             entries, pages = self._tree_page(repo, sha, page, recursive=False)
-            yield from map(_listed, entries)
+            yield from map(_tree_entry, entries)
             page += 1
 
     def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
@@ -129,7 +129,7 @@ class GiteaReading(Calls):
     def _tree_page(
         self, repo: RepoId, commit: str, page: int, *, recursive: bool = True
     ) -> tuple[list[Found], int]:
-        """Return files and folders of one page, and how many pages there are."""
+        """Return the files and folders of one page, and the number of pages."""
         query: dict[str, str | int] = {"page": page, "per_page": TREE_PAGE}
         answer = self._http.get(
             self._path(repo, "git", "trees", commit),
@@ -138,9 +138,9 @@ class GiteaReading(Calls):
         doing = f"read the tree of {repo}"
         if answer.status in (BAD, MISSING):
             raise NotFoundError(f"{repo} has no commit {commit}")
-        found = object_in(checked(answer, doing), doing)
-        entries = list_in(found.get("tree") or [])
-        pages = -(-int(found.get("total_count") or 0) // TREE_PAGE) if entries else page
+        tree = object_in(checked(answer, doing), doing)
+        entries = list_in(tree.get("tree") or [])
+        pages = -(-int(tree.get("total_count") or 0) // TREE_PAGE) if entries else page
         return [entry for entry in entries if entry.get("type") in ("blob", "tree")], pages
 
     def blobs(
@@ -149,7 +149,7 @@ class GiteaReading(Calls):
         """
         Return the blob ids of those of `paths` that exist at a commit.
 
-        One request, unless the repository has more than a page of files.
+        Needs one request, unless the repository has more than one page of files.
 
         Raises:
             NotFoundError: No such repository or commit.
@@ -161,33 +161,37 @@ class GiteaReading(Calls):
             return self._blobs_one_by_one(repo, commit, paths)
         for page in range(2, pages + 1):
             entries += self._tree_page(repo, commit, page)[0]
-        wanted = set(paths)
+        requested = set(paths)
         files = filter(_is_file, entries)
-        here = ((PurePosixPath(text_in(entry, "path")), entry) for entry in files)
-        return {path: BlobSha(text_in(entry, "sha")) for path, entry in here if path in wanted}
+        existing = ((PurePosixPath(text_in(entry, "path")), entry) for entry in files)
+        return {
+            path: BlobSha(text_in(entry, "sha")) for path, entry in existing if path in requested
+        }
 
     def _blobs_one_by_one(
         self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
     ) -> Mapping[PurePosixPath, BlobSha]:
-        found = ((path, self._contents(repo, path, commit)) for path in paths)
-        return {path: BlobSha(text_in(each, "sha")) for path, each in found if each is not None}
+        contents = ((path, self._contents(repo, path, commit)) for path in paths)
+        return {
+            path: BlobSha(text_in(entry, "sha")) for path, entry in contents if entry is not None
+        }
 
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""
-        found = self._contents(repo, path, ref)
-        if found is None:
+        entry = self._contents(repo, path, ref)
+        if entry is None:
             return None
-        content = found.get("content")
+        content = entry.get("content")
         data = _decoded(content) if isinstance(content, str) else self._large(repo, path, ref)
-        return FileRevision(path, data, BlobSha(text_in(found, "sha")))
+        return FileRevision(path, data, BlobSha(text_in(entry, "sha")))
 
     def _contents(self, repo: RepoId, path: PurePosixPath, ref: str) -> Found | None:
-        """Return what the forge says of a file; None if there is none, or a folder."""
+        """Return the forge's entry of a file; None if it does not exist or is a folder."""
         answer = self._http.get(self._path(repo, "contents", *path.parts), {"ref": ref})
         if answer.status == MISSING:
             return None
-        found = checked(answer, f"read {path} of {repo}").json()
-        return found if isinstance(found, dict) and found.get("type") == "file" else None
+        document = checked(answer, f"read {path} of {repo}").json()
+        return document if isinstance(document, dict) and document.get("type") == "file" else None
 
     def _large(self, repo: RepoId, path: PurePosixPath, ref: str) -> bytes:
         """Read a file that is too large for the contents call."""
@@ -205,7 +209,7 @@ class GiteaReading(Calls):
         limit: int = 50,
     ) -> Sequence[Commit]:
         """Return the newest commits first; see the port."""
-        found: list[Commit] = []
+        commits: list[Commit] = []
         size = min(limit, PAGE)
         query: dict[str, str | int] = {
             "sha": ref, "stat": "false", "files": "false", "verification": "false", "limit": size,
@@ -213,42 +217,42 @@ class GiteaReading(Calls):
         if path is not None:
             query["path"] = str(path)
         page = 1
-        while len(found) < limit:
+        while len(commits) < limit:
             answer = self._http.get(self._path(repo, "commits"), {**query, "page": page})
             if answer.status == MISSING or (answer.status == CONFLICT and "empty" in answer.text):
                 break
             if not answer.ok:
                 raise refusal(answer, f"read the history of {repo}")
             items = list_in(answer.json())
-            found += [commit_of(item) for item in items]
+            commits += [commit_of(item) for item in items]
             if len(items) < size:
                 break
             page += 1
-        return found[:limit]
+        return commits[:limit]
 
 
 def _is_file(entry: Found) -> bool:
     return entry.get("type") == "blob"
 
 
-def _listed(entry: Found) -> TreeEntry:
+def _tree_entry(entry: Found) -> TreeEntry:
     return TreeEntry(text_in(entry, "path"), text_in(entry, "sha"), not _is_file(entry))
 
 
-def commit_of(found: Any) -> Commit:
+def commit_of(entry: Any) -> Commit:
     """
     Read a commit as lists of commits show it.
 
     Raises:
-        GarbledError: It is none.
+        GarbledError: It is not a commit.
     """
-    inner = found.get("commit")
+    inner = entry.get("commit")
     message = inner.get("message") if isinstance(inner, dict) else ""
-    parents = (text_in(parent, "sha") for parent in list_in(found.get("parents") or []))
+    parents = (text_in(parent, "sha") for parent in list_in(entry.get("parents") or []))
     author = inner.get("author") if isinstance(inner, dict) else None
     person = author if isinstance(author, dict) else {}
     return Commit(
-        CommitSha(text_in(found, "sha")),
+        CommitSha(text_in(entry, "sha")),
         str(message or ""),
         tuple(map(CommitSha, parents)),
         author=f"{person.get('name') or ''} <{person.get('email') or ''}>" if person else "",

@@ -1,7 +1,7 @@
 """
-Organisations and repositories on Gitea: make sure they exist, find, archive, delete.
+Organisations and repositories on Gitea: create, find, archive, delete.
 
-Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
+Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Repositories(GiteaReading):
             InvalidInputError: The forge refuses the name.
         """
 
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            return tried if self.has_org(name) else None
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return attempted if self.has_org(name) else None
 
         def create() -> bool:
             answer = self._http.send("POST", "/orgs", body={"username": name})
@@ -84,27 +84,28 @@ class Repositories(GiteaReading):
 
     def repo(self, repo: RepoId) -> Repository | None:
         """Return the repository, or None if missing or hidden; see the port."""
-        found = self._optional(self._path(repo), f"read repository {repo}")
-        return self._repository(found, repo) if found is not None else None
+        entry = self._optional(self._path(repo), f"read repository {repo}")
+        return self._repository(entry, repo) if entry is not None else None
 
     def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
         """
-        Return what we lack to make changes there. Writes nothing. See the port.
+        Return what we lack to change the repository. Writes nothing. See the port.
 
-        Asks for changes that are refused for their empty body, after scopes were looked at.
+        Sends changes with an empty body. Gitea checks the token's scopes before the body, so a
+        missing scope is a 403 and everything else a refusal that changes nothing.
 
         Raises:
             NotFoundError: No such repository, or hidden from us.
         """
-        found = self.repo(repo)
-        if found is None:
+        repository = self.repo(repo)
+        if repository is None:
             raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
         missing = []
         for path in (self._path(repo, "contents"), self._path(repo, "issues"), "/orgs"):
             answer = self._http.send("POST", path, body={})
             if answer.status == FORBIDDEN and (scope := missing_scope(answer.text)):
                 missing.append(f"scope {scope}")
-        if not found.can_write:
+        if not repository.can_write:
             missing.append(f"write access to {repo}")
         return tuple(missing)
 
@@ -117,9 +118,9 @@ class Repositories(GiteaReading):
         """
         doing = f"archive {repo}"
 
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            found = self.repo(repo) if tried else None
-            return True if found and found.archived else None
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            repository = self.repo(repo) if attempted else None
+            return True if repository and repository.archived else None
 
         def patch() -> bool:
             answer = self._http.send("PATCH", self._path(repo), body={"archived": True})
@@ -131,8 +132,8 @@ class Repositories(GiteaReading):
         """Remove the repository for good. Idempotent. See the port."""
         doing = f"delete {repo}"
 
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            return True if tried and self.repo(repo) is None else None
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return True if attempted and self.repo(repo) is None else None
 
         def delete() -> bool:
             answer = self._http.send("DELETE", self._path(repo))
@@ -140,16 +141,16 @@ class Repositories(GiteaReading):
 
         return settle(look, delete, doing)
 
-    def _repository(self, found: Found, repo: RepoId) -> Repository:
+    def _repository(self, entry: Found, repo: RepoId) -> Repository:
         web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"
-        rights = found.get("permissions") or {}
+        rights = entry.get("permissions") or {}
         return Repository(
             id=repo,
-            default_branch=str(found.get("default_branch") or DEFAULT_BRANCH),
-            empty=bool(found.get("empty")),
-            archived=bool(found.get("archived")),
-            private=bool(found.get("private")),
-            description=str(found.get("description") or ""),
+            default_branch=str(entry.get("default_branch") or DEFAULT_BRANCH),
+            empty=bool(entry.get("empty")),
+            archived=bool(entry.get("archived")),
+            private=bool(entry.get("private")),
+            description=str(entry.get("description") or ""),
             web_url=web_url,
             clone_url=f"{web_url}.git",
             can_write=bool(rights.get("push")),

@@ -1,10 +1,10 @@
 """
-HTTP to one Gitea: credentials, time-outs, size caps, and errors in our own words.
+HTTP to one Gitea: credentials, time-outs, size limits, and our own errors.
 
-Redirects are off (a 301 turns a POST into a GET elsewhere), proxies and netrc of the
-environment are ignored (netrc would replace our credentials), addresses are built from our
-base URL only. A GET is tried again when the connection broke or the forge failed; nothing
-else is repeated here, since only who writes knows whether a write can be.
+Redirects are off, because a 301 turns a POST into a GET of another address. Proxies and netrc of
+the environment are ignored, because netrc would replace our credentials. Addresses are built from
+our base URL only. A GET is repeated if the connection broke or the forge failed; no other request
+is repeated here, because only the caller knows whether that is safe.
 
 Called by every module of this package.
 """
@@ -50,7 +50,7 @@ _IS_IT_UP = "is the platform up? orderkit up"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A token, or a name and password. Never shown."""
+    """A token, or a name and password. Never printed."""
 
     token: str = ""
     user: str = ""
@@ -89,10 +89,10 @@ class GiteaTransport:
         Prepare; nothing is sent.
 
         Args:
-            renew: Asked for credentials again when the forge no longer knows ours.
+            renew: Called for new credentials when the forge rejects the current ones.
 
         Raises:
-            InvalidInputError: `base_url` is no address of a forge, or `ca_bundle` no bundle.
+            InvalidInputError: `base_url` is not a forge address, or `ca_bundle` is unreadable.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         self.base_url = _check_base(base_url, allow_http=allow_http)
@@ -135,29 +135,29 @@ class GiteaTransport:
         Send one request, once.
 
         Raises:
-            LostAnswerError: It went out and may have been carried out.
-            UnreachableError: It never went out.
+            LostAnswerError: It was sent and may have been carried out.
+            UnreachableError: It was never sent.
             RemoteError: The address has moved, or the answer is too large.
         """
-        used = self._credentials
-        answer = self._try(used, method, path, body, query)
-        if answer.status == _UNKNOWN and self._renewed(used):
+        credentials = self._credentials
+        answer = self._try(credentials, method, path, body, query)
+        if answer.status == _UNKNOWN and self._renewed(credentials):
             answer = self._try(self._credentials, method, path, body, query)
         if answer.status in _MOVED:
             raise moved(path, answer)
         return answer
 
-    def _renewed(self, used: Credentials) -> bool:
-        """Get credentials again after a 401; say if they are other ones."""
+    def _renewed(self, rejected: Credentials) -> bool:
+        """Get new credentials after a 401; say whether they differ from the rejected ones."""
         if self._renew is None:
             return False
         with self._renewing:
-            if self._credentials is used:
+            if self._credentials is rejected:
                 try:
                     self._credentials = _registered(self._renew())
                 except OrderkitError:
                     return False
-            return self._credentials != used
+            return self._credentials != rejected
 
     def _try(
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
@@ -219,12 +219,12 @@ class GiteaTransport:
     def _no_answer(self, error: Exception) -> UnreachableError:
         if _never_sent(error):
             return UnreachableError(f"nobody answers at {self.base_url}", hint=_IS_IT_UP)
-        lost = LostAnswerError(
+        lost_answer = LostAnswerError(
             f"{self.base_url} did not answer completely: {foreign(str(error))}",
             hint=f"repeat the command; {_IS_IT_UP}",
         )
-        lost.timed_out = isinstance(error, requests.exceptions.Timeout)
-        return lost
+        lost_answer.timed_out = isinstance(error, requests.exceptions.Timeout)
+        return lost_answer
 
     def close(self) -> None:
         """Close idle connections. The transport stays usable."""
@@ -246,7 +246,7 @@ def _check_base(base_url: str, *, allow_http: bool) -> str:
 def _check_bundle(ca_bundle: str) -> str:
     try:
         ssl.create_default_context(cafile=ca_bundle)
-    except OSError as error:  # SSLError is one
+    except OSError as error:  # includes SSLError
         raise InvalidInputError(
             "CA bundle",
             ca_bundle,

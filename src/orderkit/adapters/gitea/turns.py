@@ -1,8 +1,8 @@
 """
-Whose turn it is: one write per repository in flight, pauses between tries, and the loop of tries.
+Coordinate writes: one at a time per repository, pauses between tries, and the loop of tries.
 
-``settle`` is what makes every step of the client safe to repeat: it looks whether the step is
-done before it does it, and looks again before a failure is believed.
+``settle`` makes every step of the client safe to repeat: it checks whether the step is already
+done before it acts, and checks again before it reports a failure.
 
 Called by the modules of this package that write.
 """
@@ -25,12 +25,12 @@ ROUNDS = 12
 PAUSE_FIRST_S = 0.05
 PAUSE_MAX_S = 2.0
 UNCLEAR = (UnreachableError, ServerError, GarbledError)
-"""After these, what was asked for may have been carried out."""
+"""After these errors the request may have been carried out."""
 T = TypeVar("T")
 
 
 class _Lock:
-    """A lock that can be referred to weakly."""
+    """A lock that supports weak references, so that unused locks disappear."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -43,18 +43,18 @@ _chance = random.Random()  # noqa: S311  pauses, no secrets
 
 @contextmanager
 def turn(base_url: str, repo: RepoId) -> Iterator[None]:
-    """Wait until nobody else in this process writes to the repository."""
+    """Wait until no other thread of this process writes to the repository."""
     key = (base_url, str(repo).lower())
     with _locks_guard:
-        found = _locks.get(key)
-        if found is None:
-            found = _locks[key] = _Lock()
-    with found.lock:
+        lock = _locks.get(key)
+        if lock is None:
+            lock = _locks[key] = _Lock()
+    with lock.lock:
         yield
 
 
 def pauses(chance: random.Random = _chance) -> Iterator[float]:
-    """Yield endless pauses in seconds: half to all of 0.05, 0.1, 0.2, … at most 2."""
+    """Yield endless pauses in seconds: a random 50 to 100 % of 0.05, 0.1, 0.2, … at most 2."""
     longest = PAUSE_FIRST_S
     while True:
         yield longest * (0.5 + chance.random() / 2)
@@ -63,45 +63,45 @@ def pauses(chance: random.Random = _chance) -> Iterator[float]:
 
 def settle(look: Callable[[bool], T | None], act: Callable[[], T | None], doing: str) -> T:
     """
-    Do a step until it is seen to be done; a bounded number of times.
+    Repeat a step until `look` finds it done, for a bounded number of rounds.
 
     Args:
-        look: Returns the result if the step is done already; told whether we tried before.
-        act: Tries; returns the result, or None if only looking can tell.
-        doing: What the step is, for the message.
+        look: Returns the result if the step is done. Its argument: whether `act` was called.
+        act: Carries out the step; returns the result, or None if only `look` can tell.
+        doing: The step in words, for messages.
 
     Raises:
-        OrderkitError: What `act` raised and looking did not disprove; nothing is under way.
-        UnreachableError: No clear answer in any round; it may have been carried out.
+        OrderkitError: `act` failed and `look` finds no result; no request is still running.
+        UnreachableError: No round got a clear answer; the step may have been carried out.
     """
-    waits, tried, doubt = pauses(), False, False
+    waits, attempted, doubt = pauses(), False, False
     problem: Exception = LostAnswerError(f"{doing}: accepted, but the forge does not show it")
     for number in range(1, ROUNDS + 1):
         try:
-            found = look(tried)
-            if found is None:
-                before, tried, doubt = doubt, True, True
-                found, refusal = _attempt(look, act)
-                if found is None and refusal is not None:
+            result = look(attempted)
+            if result is None:
+                before, attempted, doubt = doubt, True, True
+                result, refusal = _attempt(look, act)
+                if result is None and refusal is not None:
                     doubt = before
                     raise refusal
         except UNCLEAR as error:
-            if not tried:
+            if not attempted:
                 raise
-            problem, found = error, None
+            problem, result = error, None
         except OrderkitError as error:
             if not doubt:
                 raise
             raise unsettled(error, doing) from error
-        if found is not None:
-            return found
+        if result is not None:
+            return result
         if number < ROUNDS:
             time.sleep(next(waits))
     raise problem
 
 
 def unsettled(problem: OrderkitError, doing: str) -> OrderkitError:
-    """Return the error to end with when a request of ours got no answer before `problem`."""
+    """Return the error to raise if a request before `problem` got no answer."""
     if isinstance(problem, UNCLEAR):
         return problem
     return LostAnswerError(
@@ -113,11 +113,11 @@ def unsettled(problem: OrderkitError, doing: str) -> OrderkitError:
 def _attempt(
     look: Callable[[bool], T | None], act: Callable[[], T | None]
 ) -> tuple[T | None, OrderkitError | None]:
-    """Try once; return the result, and the refusal, which counts only without a result."""
+    """Act once; return the result, and the refusal, which counts only without a result."""
     try:
-        found = act()
+        result = act()
     except UNCLEAR:
         raise
     except OrderkitError as error:
         return look(True), error  # noqa: FBT003  settle's shape
-    return (look(True) if found is None else found), None  # noqa: FBT003
+    return (look(True) if result is None else result), None  # noqa: FBT003

@@ -1,10 +1,10 @@
 """
-What we know of the servers we may meet: which rules the client relies on, and how we know them.
+Server behaviours that the client relies on, and the releases on which they were observed.
 
-The client never looks at the version text to decide what to do; it tells behaviours apart by
-what the server answers. This table is for people: ``orderkit doctor`` says whether the contract
-suite ran against a server's release (*observed*), whether the server is too old, or that nobody
-tried it, and docs/forge.md prints it.
+The client never decides by the version text; it reads the behaviour from the server's answers.
+This table is for people: ``orderkit doctor`` says whether the contract suite ran against a server's
+release (*observed*), whether the release is too old, or that it is untested, and docs/forge.md
+prints the table.
 
 Called by ``client``.
 """
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from orderkit.ports.forge import Evidence
 
 OLDEST = (1, 26)
-"""The release that the rules were observed on, and the oldest that is supported."""
+"""The oldest supported release, on which the rules were observed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerBehaviour:
-    """One behaviour that writing safely depends on, and what Gitea 1.26.0 answers."""
+    """A situation that safe writes depend on, and the answer of Gitea 1.26.0."""
 
-    what: str
+    situation: str
     answer: str
 
 
@@ -47,7 +47,7 @@ RULES = (
 
 
 def evidence(version: str) -> Evidence:
-    """Return how well we know a server of this version text."""
+    """Return how well the behaviour of a server with this version text is known."""
     oldest = ".".join(map(str, OLDEST))
     if "gitea-" in version or "forgejo" in version.lower():
         return Evidence(version, "unknown", "Forgejo: nobody has tried Orderkit with it")

@@ -1,22 +1,20 @@
 """
 Write several files in one commit so that no edit is lost and none is made twice.
 
-It begins with one request: all files, each with the blob id that the caller saw, and the
-operation id as a trailer. The forge compares and swaps, so nothing has to be read before.
-Whatever comes back that is no success is not believed, neither a time-out nor a refusal (a
-proxy may have made it): the files at the head and, if they are not as they were, the history
-are read, for the trailer. What already has its content is dropped, what is not as the caller
-saw it is a conflict, the rest is sent again: a bounded number of rounds, with a growing random
-pause between them. An error that leaves the outcome open is
-a `LostAnswerError` or a `ServerError`; after every other one nothing was written, and nothing
-that is still under way can be.
+The first request contains all files, each with the blob id that the caller saw, and the operation
+id as a trailer. The forge compares and swaps, so nothing is read before. Any answer but a success
+is verified, be it a time-out or a refusal, because a proxy may have made it: the files at the head
+are read, and if they changed, the history is searched for the trailer. Files that already have
+their content are left out, a file that is not as the caller saw it is a conflict, and the rest is
+sent again, for a bounded number of rounds with growing random pauses. A `LostAnswerError` or a
+`ServerError` leaves the outcome open; after any other error nothing was written, and no request is
+still running that could write.
 
-Why a request that is carried out late, after it was sent a second time, makes no second
-commit: each entry carries the blob id it replaces, or is a create. Whichever of the two comes
-second finds other blobs (422) or a moved branch (403 or 409), and our
-commit is then found. One thing a forge cannot be asked: a request that it carries out late,
-after its files were changed and changed back to the very bytes it saw, is carried out a
-second time.
+A request that the forge carries out late, after it was sent a second time, makes no second commit:
+each entry carries the blob id it replaces, or is a create. Whichever request comes second finds
+other blobs (422) or a moved branch (403 or 409), and our commit is then found. One case cannot be
+excluded: a late request is carried out a second time if its files were changed in between and
+changed back to the very bytes it expects.
 
 Called by ``client`` for ``Forge.write``.
 """
@@ -64,7 +62,7 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId, blob_sha
 from orderkit.ports.forge import FileChange, Operation, Written
 
 FILE_DEPTH, SEARCH_DEPTH = 50, 200
-"""How many commits are searched for our trailer: of one file, and of the branch."""
+"""Commits searched for our trailer: in the history of one file, and of the branch."""
 
 _DENIED = re.compile(
     r"required scope|cannot commit to repo|permission|not allowed|owner", re.IGNORECASE
@@ -89,7 +87,7 @@ class Writing(Repositories):
         One write per repository is in flight per process.
 
         Raises:
-            ConflictError: A file is not what `seen` says, or another writer won every round.
+            ConflictError: A file lacks its `expected_sha`, or another writer won every round.
             NotFoundError: No such repository or branch.
             RefusedError: The repository is archived.
         """
@@ -105,8 +103,8 @@ class Writing(Repositories):
     def _push_again_after_first_commit(
         self, repo: RepoId, branch: str, operation: Operation
     ) -> bool:
-        """Say whether the write failed because the first commit was cut off, and mend that."""
-        with suppress(OrderkitError):  # what made the write fail says more
+        """Repair an interrupted first commit; False if that is not why the write failed."""
+        with suppress(OrderkitError):  # the error of the write is more informative
             return push_again_after_first_commit(self, repo, branch, operation)
         return False
 
@@ -121,23 +119,23 @@ class _Failure:
 
 @dataclass(slots=True)
 class _Write:
-    """One write with what it needs; `run` repeats rounds until the answer is clear."""
+    """One write; `run` repeats rounds until the outcome is clear."""
 
     forge: Writing
     repo: RepoId
     changes: Sequence[FileChange]
     operation: Operation
     branch: str
-    sent: bool = False
-    """Whether a request went out."""
+    request_sent: bool = False
+    """Whether a request was sent."""
     doubtful: list[frozenset[PurePosixPath]] = field(default_factory=list)
-    """The paths of each request that may still be carried out: nobody said what became of it."""
+    """The paths of each request without a clear answer, which may still be carried out."""
     refused: bool = False
-    """Whether the last of them was answered as lost to another, which reading must confirm."""
+    """Whether the last of them was answered as a lost race; the next read must confirm it."""
     head: CommitSha | None = None
-    """The head that this round read."""
-    looked: bool = False
-    """Whether this round read it."""
+    """The head that the last round read."""
+    head_read: bool = False
+    """Whether a round has read the head; None alone may mean an empty repository."""
 
     def run(self) -> Written:
         waits = pauses()
@@ -152,28 +150,28 @@ class _Write:
 
     def _round(self, *, last: bool) -> Written | _Failure:
         try:
-            if not self.sent and not any(
-                _is_done(each, each.expected_sha) for each in self.changes
+            if not self.request_sent and not any(
+                _is_done(change, change.expected_sha) for change in self.changes
             ):
-                return self._send([_entry(each) for each in self.changes], last=last)
-            self.head, self.looked = self._head(), True
+                return self._send([_entry(change) for change in self.changes], last=last)
+            self.head, self.head_read = self._head(), True
             entries = self._entries(self.head)
             if not isinstance(entries, list):
                 return entries
-            if self.refused:  # every file is as it was: the refusal was true
+            if self.refused:  # every file is unchanged: the refusal was real
                 self.doubtful.pop()
             return self._send(entries, last=last)
         except NotFoundError as error:
-            if self.refused:  # no branch: the refusal was true
+            if self.refused:  # no branch: the refusal was real
                 self.doubtful.pop()
             return _Failure(error, again=False)
         except OrderkitError as error:
-            # Reading failed. After a request of ours that says nothing of what became of it.
-            again = self.sent and isinstance(error, (RemoteError, RefusedError))
+            # Reading failed, which does not tell whether our request was carried out: read again.
+            again = self.request_sent and isinstance(error, (RemoteError, RefusedError))
             return _Failure(error, again=again)
 
     def _final(self, failure: _Failure) -> Exception:
-        """Return the error to end with: one that says so if something is still under way."""
+        """Return the error to raise; a LostAnswerError if a request may still be carried out."""
         problem = failure.problem
         if self.doubtful and not isinstance(problem, (LostAnswerError, ServerError)):
             return LostAnswerError(
@@ -192,81 +190,81 @@ class _Write:
         head = self.forge.head(self.repo, self.branch)
         if head is not None:
             return head
-        found = self.forge.repo(self.repo)
-        if found is None:
+        repository = self.forge.repo(self.repo)
+        if repository is None:
             raise NotFoundError(f"there is no repository {self.repo}, or it is hidden from us")
-        if found.empty:
+        if repository.empty:
             return None
-        head = self.forge.head(self.repo, self.branch)  # the first commit may just have come
+        head = self.forge.head(self.repo, self.branch)  # the first commit may have just been made
         if head is None:
             raise NotFoundError(f"{self.repo} has no branch {self.branch}")
         return head
 
     def _entries(self, head: CommitSha | None) -> list[dict[str, str]] | Written | _Failure:
-        """Return what to send, or how it ended if there is nothing to send."""
-        here = self._blobs(head) if head else {}
+        """Return the entries to send, or the outcome if there is nothing to send."""
+        blobs = self._blobs(head) if head else {}
         entries = []
         for change in self.changes:
-            now = here.get(change.path)
+            now = blobs.get(change.path)
             if _is_done(change, now):
                 continue
             if now != change.expected_sha:
-                return self._found(change.path) or self._conflict(change, now)
+                return self._find_commit(change.path) or self._conflict(change, now)
             entries.append(_entry(change))
         if entries:
             return entries
         if head is None:
             raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
-        return (self._found() if self.sent else None) or Written(head, changed=False)
+        return (self._find_commit() if self.request_sent else None) or Written(head, changed=False)
 
     def _blobs(self, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
         return self.forge.blobs(self.repo, commit, [change.path for change in self.changes])
 
     def _send(self, entries: list[dict[str, str]], *, last: bool) -> Written | _Failure:
         path = self.forge._path(self.repo, "contents")  # noqa: SLF001  one module
-        self.sent, self.refused = True, False
+        self.request_sent, self.refused = True, False
         self.doubtful.append(frozenset(PurePosixPath(entry["path"]) for entry in entries))
         try:
             answer = self.forge._http.send("POST", path, body=self._body(entries))  # noqa: SLF001
         except LostAnswerError as error:
-            return self._found() or _Failure(error, again=True)
+            return self._find_commit() or _Failure(error, again=True)
         except UnreachableError as error:
-            self.doubtful.pop()  # it never went out
+            self.doubtful.pop()  # it was never sent
             return _Failure(error, again=True)
-        if answer.status == UNAUTHORIZED:  # then we could not look either
+        if answer.status == UNAUTHORIZED:  # then reads would fail too
             self.doubtful.pop()
             return _Failure(refusal(answer, f"write to {self.repo}"), again=False)
-        # A proxy may refuse in the forge's place what the forge carried out: look, always.
-        if not last and (RACE.search(answer.text) or (not self.looked and _is_stale(answer))):
-            self.refused = True  # the next round looks
+        # A proxy may have refused although the forge carried the request out: always read.
+        if not last and (RACE.search(answer.text) or (not self.head_read and _is_stale(answer))):
+            self.refused = True  # the next round reads
             return _Failure(ConflictError(f"{self.repo}: {answer.text}"), again=True)
-        written = _written(answer)
-        if written is not None:
-            self._follow(answer, written.commit)
-        return written or self._found() or self._judge(answer)
+        commit_result = _commit_in(answer)
+        if commit_result is not None:
+            self._remember_files(answer, commit_result.commit)
+        return commit_result or self._find_commit() or self._judge(answer)
 
-    def _follow(self, answer: GiteaResponse, commit: CommitSha) -> None:
-        """Know the new commit's files without asking, where those of its one parent are known."""
+    def _remember_files(self, answer: GiteaResponse, commit: CommitSha) -> None:
+        """Cache the new commit's files if those of its only parent are cached; saves a request."""
         parents = answer.json()["commit"].get("parents")
         if isinstance(parents, list) and len(parents) == 1 and isinstance(parents[0], dict):
-            made = {
+            changed_files = {
                 change.path: None if change.data is None else blob_sha(change.data, commit)
                 for change in self.changes
             }
             parent = CommitSha(str(parents[0].get("sha")))
-            self.forge._trees.follow(self.repo, parent, commit, made)  # noqa: SLF001  one module
+            self.forge._trees.follow(self.repo, parent, commit, changed_files)  # noqa: SLF001  one module
 
     def _judge(self, answer: GiteaResponse) -> _Failure:
-        """Say what an answer means that is no success, when our commit is not there."""
+        """Return what an unsuccessful answer means after our commit was not found."""
         text, status = answer.text, answer.status
         if answer.ok:
             doing = f"write to {self.repo}: {status} names no commit: {text}"
             return _Failure(ServerError(doing), again=True)
         problem = refusal(answer, f"write to {self.repo}")
-        if status >= 500 and not _is_own(answer):  # noqa: PLR2004  the forge may be at it still
+        if status >= 500 and not _is_own(answer):  # noqa: PLR2004  the forge may still be working
             return _Failure(problem, again=True)
         self.doubtful.pop()
-        # 403, or 500 from a gateway; 404 if somebody just deleted a file of ours
+        # 403, or 500 from a gateway; 404 if somebody has just deleted one of our files
         may_be_race = status in (FORBIDDEN, MISSING) or status >= 500  # noqa: PLR2004
         if _is_lost(answer) or (may_be_race and self._is_race(text)):
             return _Failure(ConflictError(f"{self.repo}: {text}"), again=True)
@@ -278,38 +276,38 @@ class _Write:
             return True
         if _DENIED.search(text):
             return False
-        # Without a head to compare with: perhaps. The next round will know.
-        return not self.looked or self.forge.head(self.repo, self.branch) != self.head
+        # Without a head to compare with, assume a race; the next round reads one.
+        return not self.head_read or self.forge.head(self.repo, self.branch) != self.head
 
-    def _found(self, changed: PurePosixPath | None = None) -> Written | None:
+    def _find_commit(self, changed: PurePosixPath | None = None) -> Written | None:
         """
-        Look for our commit: our trailer, and every file as we want it.
+        Find our commit: it has our trailer, and every file has our content.
 
-        It is looked for in the history of the file that is no longer as it was, since that is
-        short, and then in the branch's.
+        Searches the history of the changed file first, because it is short, and then that of the
+        branch.
 
-        The trailer alone is not enough: a command that is given a second time after others
-        changed what it did has the same operation id and means another commit.
+        The trailer alone is not enough: a command that is repeated after others changed its
+        result has the same operation id but must make a new commit.
         """
         only = self.changes[0].path if len(self.changes) == 1 else changed
         for path in [only] if len(self.changes) == 1 or only is None else [only, None]:
             depth = SEARCH_DEPTH if path is None else FILE_DEPTH
-            found = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
-            for commit in found:
+            history = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
+            for commit in history:
                 if commit.operation == self.operation.id and self._is_ours(commit.id):
                     return Written(commit.id, changed=True)
         return None
 
     def _is_ours(self, commit: CommitSha) -> bool:
-        there = self._blobs(commit)
-        return all(_is_done(change, there.get(change.path)) for change in self.changes)
+        blobs = self._blobs(commit)
+        return all(_is_done(change, blobs.get(change.path)) for change in self.changes)
 
     def _conflict(self, change: FileChange, now: BlobSha | None) -> _Failure:
-        """Say that a file changed; what is under way and has this file cannot succeed either."""
+        """Return the conflict; a running request that contains this file cannot succeed either."""
         self.doubtful = [paths for paths in self.doubtful if change.path not in paths]
-        seen = change.expected_sha[:8] if change.expected_sha else "no file"
+        expected = change.expected_sha[:8] if change.expected_sha else "no file"
         error = ConflictError(
-            f"{self.repo} {change.path} changed: expected {seen},"
+            f"{self.repo} {change.path} changed: expected {expected},"
             f" found {now[:8] if now else 'no file'}; nothing was written",
             hint="read it again and repeat the edit",
         )
@@ -344,34 +342,35 @@ def _is_done(change: FileChange, now: BlobSha | None) -> bool:
 
 
 def _is_lost(answer: GiteaResponse) -> bool:
-    """Say whether the forge says that a file or the branch is not as we think."""
+    """Say whether the forge found another blob or another branch head than we expect."""
     if answer.status == CONFLICT:
         return True
     return answer.status == INVALID and bool(_FILE_CONFLICT.search(answer.text))
 
 
 def _is_stale(answer: GiteaResponse) -> bool:
-    """Say whether we may just have to look: at a file, a branch or a repository that is gone."""
+    """Say whether to read again: a file, branch or repository changed or is gone."""
     return answer.status == MISSING or _is_lost(answer)
 
 
 def _is_own(answer: GiteaResponse) -> bool:
-    """Say whether the forge itself made this 500: it has finished, and not a gateway before it."""
+    """Say whether the forge itself, not a gateway, made this 500: then it has finished."""
     try:
-        found = json.loads(answer.body)
+        document = json.loads(answer.body)
     except (ValueError, RecursionError):
         return False
-    return answer.status == 500 and isinstance(found, dict) and {"message", "url"} <= set(found)  # noqa: PLR2004
+    is_error_object = isinstance(document, dict) and {"message", "url"} <= set(document)
+    return answer.status == 500 and is_error_object  # noqa: PLR2004
 
 
-def _written(answer: GiteaResponse) -> Written | None:
+def _commit_in(answer: GiteaResponse) -> Written | None:
     if not answer.ok:
         return None
     try:
-        found = answer.json()
+        document = answer.json()
     except RemoteError:
         return None
-    commit = found.get("commit") if isinstance(found, dict) else None
+    commit = document.get("commit") if isinstance(document, dict) else None
     sha = commit.get("sha") if isinstance(commit, dict) else None
     return Written(CommitSha(sha), changed=True) if isinstance(sha, str) and sha else None
 

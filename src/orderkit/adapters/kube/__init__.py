@@ -1,6 +1,6 @@
 """
-Any Kubernetes API server as a ``Cluster``, through the official client.
+The ``Cluster`` port on any Kubernetes API server, through the official client.
 
-Import `KubeCluster` from ``orderkit.adapters.kube.cluster``. Importing this package, or that
-module, does not import the client yet (0.2 s, 25 MB): the first `KubeCluster` does.
+Import `KubeCluster` from ``orderkit.adapters.kube.cluster``. Importing this package or that
+module does not import the client (0.2 s, 25 MB); creating the first `KubeCluster` does.
 """

@@ -1,11 +1,11 @@
 """
 `KubeCluster`: the ``Cluster`` port on a real (or the embedded) Kubernetes API server.
 
-Creates, replacements and patches are strict: a field that the schema does not know is refused
-instead of dropped in silence. Watches reconnect from the last version they saw until their time
-is over. It keeps no copy of any object; informers and caches are not its business.
+Creates, replacements and patches are strict: the server refuses a field that the schema does not
+know instead of dropping it silently. A watch reconnects from the last version it received until
+its time is over. No object is cached.
 
-Called by whoever builds flows for a platform; the contract is ``tests/conformance/cluster``.
+Called by the code that connects flows to a platform; ``tests/conformance/cluster`` is the contract.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from orderkit.ports.cluster import (
 
 PAGE_SIZE = 500
 RECONNECT_PAUSE_S = 0.2
-"""Between two connections of one watch, so that a server that hangs up at once is not flooded."""
+"""Pause between two connections of a watch: a server that hangs up at once is not flooded."""
 
 
 class KubeCluster:
@@ -54,12 +54,12 @@ class KubeCluster:
         cls, path: Path, context: str | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
     ) -> Self:
         """
-        Connect as a kubeconfig says. Nothing is sent before the first question.
+        Connect as a kubeconfig says. Nothing is sent before the first request.
 
         Args:
             path: The kubeconfig file.
             context: One of its contexts; None means the current one.
-            read_timeout_s: How long an answer may let us wait for its next byte.
+            read_timeout_s: The longest wait for the next byte of an answer.
 
         Raises:
             InvalidInputError: The file cannot be used or has no such context.
@@ -121,7 +121,9 @@ class KubeCluster:
             path = resource.collection(namespace)
             try:
                 return self._pages(kind, path, query)
-            except ExpiredError:  # the list changed too much between two pages: all at once
+            except (
+                ExpiredError
+            ):  # the continue token expired between two pages: read all in one page
                 return self._pages(kind, path, {**query, "limit": "0"})
 
     def _pages(self, kind: Kind, path: str, query: Mapping[str, str]) -> ObjectList:
@@ -217,7 +219,7 @@ class KubeCluster:
 
     @contextmanager
     def _resource(self, kind: Kind) -> Iterator[ApiResource]:
-        """Give where a kind lives; forget it when the server no longer knows that path."""
+        """Yield the resource of a kind; forget it if the server no longer knows its path."""
         try:
             yield self._discovery.resource(kind)
         except NoSuchKindError:
@@ -236,7 +238,7 @@ def _watch(path: str, version: str, left_s: float) -> KubeRequest:
 
 
 def _complete(kind: Kind, item: Manifest) -> Manifest:
-    """Say kind and version in items of a list, where built-in types leave them out."""
+    """Add kind and version to an item of a list: the server omits them for built-in types."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
 
 

@@ -1,8 +1,9 @@
 """
-Which kinds an API server has, and under which paths.
+Which kinds an API server serves, and under which paths.
 
-One request per group and version, kept in memory for the life of the client; a kind that is not
-in it makes us ask again, since a CustomResourceDefinition may have appeared meanwhile.
+One request finds a kind of a group and version, and the answer is kept for the life of the client.
+An unknown kind is always asked for again, because a CustomResourceDefinition may have been created
+in the meantime.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from orderkit.ports.cluster import NoSuchKindError
 
 @dataclass(frozen=True, slots=True)
 class ApiResource:
-    """Where objects of a kind live."""
+    """The paths under which the objects of a kind are served."""
 
     root: str
     plural: str
@@ -46,7 +47,7 @@ class Discovery:
 
     def resource(self, kind: Kind) -> ApiResource:
         """
-        Return where a kind lives.
+        Return the resource of a kind.
 
         Raises:
             NoSuchKindError: The server does not serve it (asked just now).
@@ -80,5 +81,5 @@ class Discovery:
         return None
 
     def forget(self, kind: Kind) -> None:
-        """Ask again the next time: the server no longer answers under that path."""
+        """Ask again the next time, because the server no longer answers under that path."""
         self._known.pop(kind, None)

@@ -1,9 +1,9 @@
 """
 Turn an API server's refusal (HTTP status and ``Status`` body) into the port's errors.
 
-Told apart by code, then reason and details, then text, because codes alone lie: 404 is a missing
-object, namespace or kind; 409 an existing object, a stale version or another field manager; 500
-may be a value of the wrong type. The message is the server's own, shortened.
+The code alone is ambiguous: 404 is a missing object, namespace or kind; 409 an existing object, a
+stale version or another field manager; 500 may be a value of the wrong type. So reason and details
+of the ``Status``, and then its text, decide too. The message is the server's own, shortened.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from orderkit.ports.cluster import (
 )
 
 MESSAGE_LIMIT = 2000
-"""Longer than elsewhere: one line per field that is wrong must survive."""
+"""Longer than elsewhere, so that one line per invalid field remains."""
 
 NOT_TYPED = "failed to create typed patch object"
 BUSY_CODES = frozenset({429, 500, 502, 503, 504})
@@ -40,19 +40,19 @@ _BAD_REQUESTS = frozenset({400, 405, 415})
 
 
 class BusyError(RemoteError):
-    """The server cannot do it now (429, 5xx)."""
+    """The server cannot handle the request now (429, 5xx)."""
 
     retryable = True
 
 
 class TerminatingNamespaceError(AccessError):
-    """The namespace is going away; nothing new may enter it."""
+    """The namespace is being deleted; nothing can be created in it."""
 
     retryable = True
 
 
 def refusal(code: int, data: bytes, method: str, path: str) -> OrderkitError:
-    """Return the error that stands for a failed request to `path`; the caller raises it."""
+    """Return the error for a failed request to `path`; the caller raises it."""
     status = _status(data)
     message = shorten(status.get("message") or _text(data) or f"HTTP {code}", limit=MESSAGE_LIMIT)
     if code == 404:  # noqa: PLR2004 - HTTP: not found
@@ -67,7 +67,7 @@ def refusal(code: int, data: bytes, method: str, path: str) -> OrderkitError:
 
 
 def refusal_of_event(status: dict[str, Any]) -> OrderkitError:
-    """Return the error that stands for an ERROR event of a watch."""
+    """Return the error for an ERROR event of a watch."""
     return refusal(int(status.get("code") or 500), json.dumps(status).encode(), "GET", "")
 
 

@@ -1,14 +1,14 @@
 """
 One API server: requests with time-outs, credentials from a kubeconfig, answers as JSON.
 
-The lowest layer of the official client is used (`Configuration`, `kube_config`,
-`RESTClientObject`: TLS, proxies, credential plug-ins, connection pool). What lies above it stands
-in the way: models refuse what other versions write, `DynamicClient` keeps a discovery file that
-processes share, its watch cannot be resumed, and time-outs are off. urllib3's own retries are
-switched off (they would send a stuck GET four times); a GET whose connection broke before an
-answer is sent once more. Redirects are not followed.
+Uses only the lowest layer of the official client (`Configuration`, `kube_config`,
+`RESTClientObject`: TLS, proxies, credential plug-ins, connection pool). The layers above do not
+fit: models refuse fields that other versions write; `DynamicClient` keeps a discovery file that
+processes share, its watch cannot be resumed, and it has no time-outs. urllib3's retries are off,
+because they would send a stuck GET four times; a GET whose connection broke before an answer is
+sent once more. Redirects are not followed.
 
-Called by ``cluster`` and ``discovery``. Tokens stay in headers: they enter no message.
+Called by ``cluster`` and ``discovery``. Tokens appear only in headers, never in messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from orderkit.core.objects.gc_pause import uncollected
 
 CONNECT_TIMEOUT_S = 5.0
 _CONNECTIONS_KEPT = 128
-"""A watch holds one. Beyond this number, each request begins with a handshake of its own."""
+"""Each watch occupies one. Beyond this number, every request needs its own handshake."""
 READ_TIMEOUT_S = 30.0
 
 Loader = Callable[..., None]
@@ -41,7 +41,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True)
 class KubeRequest:
-    """One request: what is asked, and with what body."""
+    """One request with its query and body."""
 
     method: Method
     path: str
@@ -100,7 +100,7 @@ class KubeTransport:
             raise InvalidInputError(
                 "kubeconfig", str(path), f"cannot be used: {why}", hint=hint
             ) from error
-        hooked: Any = configuration  # its types know no hook
+        hooked: Any = configuration  # the hook is missing in its type stubs
         hooked.refresh_api_key_hook = _rereading(path, context)
         return cls(configuration, read_timeout_s=read_timeout_s)
 
@@ -132,7 +132,7 @@ class KubeTransport:
 
     def events(self, call: KubeRequest, *, silence_s: float) -> Iterator[dict[str, Any]]:
         """
-        Yield the events of a watch until the server ends it or is silent for `silence_s`.
+        Yield the events of a watch until the server ends it or sends nothing for `silence_s`.
 
         Raises:
             ExpiredError: The server no longer knows the version to start from.
@@ -189,7 +189,7 @@ class KubeTransport:
                 body=_readable(call.body) if call.content_type == APPLY_PATCH else call.body,
                 _request_timeout=(CONNECT_TIMEOUT_S, self._read_timeout_s),
             )
-        except ApiException as error:  # the client's word for a failed TLS handshake
+        except ApiException as error:  # raised by the client when the TLS handshake fails
             raise RemoteError(
                 f"{self.server}: {' '.join(str(error.reason).split())}",
                 hint="check certificate-authority and server in the kubeconfig",
@@ -214,15 +214,15 @@ class KubeTransport:
 _ESCAPED = re.compile(
     "[^\\t\\n\\r\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]"
 )
-"""What a YAML reader takes for no character or for the end of a line."""
+"""Characters that YAML does not allow or reads as a line break."""
 
 
 def _readable(body: Any) -> bytes:
     """
-    Write JSON that every YAML reader reads, for server-side apply is sent as YAML.
+    Write JSON that every YAML parser can read, because server-side apply is sent as YAML.
 
-    A character beyond 16 bits stands as it is: JSON escapes it as two halves, which the API server
-    refuses with "invalid Unicode character escape code".
+    Characters beyond 16 bits are not escaped: JSON escapes them as surrogate pairs, which the API
+    server refuses with "invalid Unicode character escape code".
     """
     text = json.dumps(body, ensure_ascii=False)
     return _ESCAPED.sub(lambda escape: f"\\u{ord(escape[0]):04x}", text).encode()
@@ -230,16 +230,17 @@ def _readable(body: Any) -> bytes:
 
 def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     """
-    Return what reads the user's token again before each request; None if no file holds it.
+    Return a hook that reads the token file before each request; None if the user has no such file.
 
-    Tokens of Pods are replaced within the hour, and the client reads a ``tokenFile`` only once.
+    Kubernetes replaces the tokens of Pods within the hour, and the client reads a ``tokenFile``
+    only once.
     """
     import yaml
 
     config: Any = yaml.safe_load(path.read_text())  # the client has just read it
     context_name = context or config.get("current-context")
-    user = _named(config, "contexts", context_name, "context").get("user")
-    file = _named(config, "users", user, "user").get("tokenFile")
+    user = _entry_by_name(config, "contexts", context_name, "context").get("user")
+    file = _entry_by_name(config, "users", user, "user").get("tokenFile")
     if not file:
         return None
 
@@ -251,13 +252,13 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     return reread
 
 
-def _named(config: Any, kind: str, name: object, section: str) -> dict[str, Any]:
+def _entry_by_name(config: Any, kind: str, name: object, section: str) -> dict[str, Any]:
     entries = [entry.get(section) for entry in config.get(kind) or () if entry.get("name") == name]
     return entries[0] if entries and isinstance(entries[0], dict) else {}
 
 
 def _reason(error: Exception) -> str:
-    """Say in a few words what urllib3 says in a paragraph; never the request itself."""
+    """Return a short reason for an error of urllib3; it never contains the request."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ConnectionRefusedError):
@@ -269,14 +270,14 @@ def _reason(error: Exception) -> str:
 
 
 def _wait_at_most(response: Any, silence_s: float) -> None:
-    """From now on give up reading earlier than we gave up waiting for the first byte."""
+    """Lower the read time-out: `silence_s` replaces the time-out for the first byte."""
     sock = getattr(response.connection, "sock", None)
     if sock is not None:
         sock.settimeout(max(silence_s, 0.001))
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Cut a stream into lines, whatever the size of its chunks."""
+    """Split a stream of chunks of any size into lines."""
     unfinished = b""
     for chunk in chunks:
         *complete, unfinished = (unfinished + chunk).split(b"\n")

@@ -157,10 +157,10 @@ def _received(end: socket.socket, size: int, until_s: float | None) -> bytes:
     while len(data) < size:
         if until_s is not None:
             end.settimeout(max(0.001, until_s - time.monotonic()))
-        part = end.recv(min(size - len(data), 1 << 20))
-        if not part:
+        chunk = end.recv(min(size - len(data), 1 << 20))
+        if not chunk:
             break
-        data += part
+        data += chunk
     return bytes(data)
 
 

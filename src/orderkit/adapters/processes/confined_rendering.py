@@ -76,7 +76,7 @@ def judge_confined(
     answer = _ask(json.dumps(request), limits)
     if "error" in answer:
         raise _error(answer["error"])
-    return [_outcome(found) for found in answer["outcomes"]]
+    return [_outcome(outcome) for outcome in answer["outcomes"]]
 
 
 def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
     with SocketChild(_ENTRY, bounds) as child:
         try:
             child.send(request.encode("utf-8", "surrogatepass"), limits.wall_s)
-            found = json.loads(child.receive(max(0.0, until_s - time.monotonic())))
+            answer = json.loads(child.receive(max(0.0, until_s - time.monotonic())))
         except (ChildTimeoutError, ChildEndedError, ValueError) as error:
             raise LimitError(
                 f"rendering was stopped: it needs more than {limits.wall_s:g} s, {limits.cpu_s} s "
@@ -98,7 +98,7 @@ def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
                 f"{limits.output_bytes >> 20} MiB of output ({error})",
                 hint="loops over loops and texts that grow are the usual cause",
             ) from error
-    return dict(found)
+    return dict(answer)
 
 
 # --- the child's side
@@ -106,18 +106,18 @@ def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
 
 def answer(request: bytes) -> tuple[bytes, Answer | None]:
     """Answer the one request; the entry of the child."""
-    found = _answer(json.loads(request.decode("utf-8", "surrogatepass")))
-    return json.dumps(found).encode("ascii"), None
+    outcome = _answer(json.loads(request.decode("utf-8", "surrogatepass")))
+    return json.dumps(outcome).encode("ascii"), None
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    files = {PurePosixPath(path): _read_file(rest) for path, *rest in request["files"]}
-    given = dict(request["options"])
+    files = {PurePosixPath(path): _read_file(fields) for path, *fields in request["files"]}
+    marks = dict(request["options"])
     options = TreeOptions(
-        copy_without_templating=tuple(given.pop("copy_without_templating")),
-        template_file_extension=given.pop("template_file_extension"),
-        links=given.pop("links"),
-        delimiters=Delimiters(**given),
+        copy_without_templating=tuple(marks.pop("copy_without_templating")),
+        template_file_extension=marks.pop("template_file_extension"),
+        links=marks.pop("links"),
+        delimiters=Delimiters(**marks),
     )
     values = request["values"]
     judge: Callable[[], list[FileOutcome]] = (
@@ -127,9 +127,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     )
     try:
         with integrations(request["hosts"]):
-            return {"outcomes": [_written(outcome) for outcome in judge()]}
+            return {"outcomes": [_outcome_document(outcome) for outcome in judge()]}
     except OrderkitError as error:
-        return {"error": _written_error(error)}
+        return {"error": _error_document(error)}
 
 
 # --- both sides: values as JSON and back
@@ -153,29 +153,29 @@ def _file(file: SkeletonFile) -> list[Any]:
     return [base64.b64encode(file.data).decode(), file.mode, file.symlink]
 
 
-def _read_file(found: list[Any]) -> SkeletonFile:
-    data, mode, symlink = found
+def _read_file(fields: list[Any]) -> SkeletonFile:
+    data, mode, symlink = fields
     link = None if symlink is None else str(symlink)
     return SkeletonFile(base64.b64decode(str(data), validate=True), int(mode), link)
 
 
-def _written(outcome: FileOutcome) -> dict[str, Any]:
+def _outcome_document(outcome: FileOutcome) -> dict[str, Any]:
     return {
         "path": str(outcome.path),
         "how": outcome.how,
         "target": None if outcome.target is None else str(outcome.target),
         "file": None if outcome.file is None else _file(outcome.file),
-        "error": None if outcome.error is None else _written_error(outcome.error),
+        "error": None if outcome.error is None else _error_document(outcome.error),
     }
 
 
-def _outcome(found: dict[str, Any]) -> FileOutcome:
+def _outcome(document: dict[str, Any]) -> FileOutcome:
     return FileOutcome(
-        PurePosixPath(found["path"]),
-        str(found["how"]),
-        None if found["target"] is None else PurePosixPath(found["target"]),
-        None if found["file"] is None else _read_file(found["file"]),
-        None if found["error"] is None else _error(found["error"]),
+        PurePosixPath(document["path"]),
+        str(document["how"]),
+        None if document["target"] is None else PurePosixPath(document["target"]),
+        None if document["file"] is None else _read_file(document["file"]),
+        None if document["error"] is None else _error(document["error"]),
     )
 
 
@@ -184,24 +184,24 @@ _ERRORS: Mapping[str, type[RenderError]] = {
 }
 
 
-def _written_error(error: OrderkitError) -> dict[str, Any]:
+def _error_document(error: OrderkitError) -> dict[str, Any]:
     if not isinstance(error, RenderError):
         return {"kind": "", "problem": str(error), "hint": error.hint}
-    place = [error.position.line, error.position.column] if error.position else None
+    line_column = [error.position.line, error.position.column] if error.position else None
     return {
         "kind": type(error).__name__,
         "problem": error.problem,
         "hint": error.hint,
-        "place": place,
+        "place": line_column,
         "name": error.name,
     }
 
 
-def _error(found: dict[str, Any]) -> OrderkitError:
-    problem, hint = shorten(str(found["problem"]), limit=2000), str(found["hint"])
-    kind = _ERRORS.get(str(found["kind"]))
+def _error(document: dict[str, Any]) -> OrderkitError:
+    problem, hint = shorten(str(document["problem"]), limit=2000), str(document["hint"])
+    kind = _ERRORS.get(str(document["kind"]))
     if kind is None:
         return RefusedError(problem, hint=hint)
-    place = found["place"]
-    position = Position(int(place[0]), int(place[1])) if place else None
-    return kind(problem, position, name=str(found["name"]), hint=hint)
+    line_column = document["place"]
+    position = Position(int(line_column[0]), int(line_column[1])) if line_column else None
+    return kind(problem, position, name=str(document["name"]), hint=hint)

@@ -141,24 +141,26 @@ class Workers:
         with contextlib.suppress(OrderkitError):
             await self._command(KILL, worker.number)
 
-    async def _command(self, verb: bytes, number: int, passed: socket.socket | None = None) -> int:
-        return await asyncio.to_thread(self._commanded, verb, number, passed)
+    async def _command(
+        self, verb: bytes, number: int, connection: socket.socket | None = None
+    ) -> int:
+        return await asyncio.to_thread(self._commanded, verb, number, connection)
 
-    def _commanded(self, verb: bytes, number: int, passed: socket.socket | None) -> int:
+    def _commanded(self, verb: bytes, number: int, connection: socket.socket | None) -> int:
         """Ask the parent; one that ended is started anew, with it all its children are gone."""
         with self._commanding:
             if self._parent is None or self._parent.poll() is not None:
                 self._stop()
                 self._start()
-            return self._asked(verb, number, passed)
+            return self._exchange(verb, number, connection)
 
-    def _asked(self, verb: bytes, number: int, passed: socket.socket | None) -> int:
+    def _exchange(self, verb: bytes, number: int, connection: socket.socket | None) -> int:
         control = self._control
         if control is None:
             raise StoppedError("the function server is stopping")
-        sent = [passed.fileno()] if passed else []
+        file_descriptors = [connection.fileno()] if connection else []
         try:
-            socket.send_fds(control, [COMMAND.pack(verb, number)], sent)
+            socket.send_fds(control, [COMMAND.pack(verb, number)], file_descriptors)
             reply = control.recv(COMMAND.size, socket.MSG_WAITALL)
         except OSError as error:
             self._stop()  # an answer that comes late would be taken for that of the next command
@@ -184,14 +186,14 @@ class Workers:
         self._control = ours
         ours.settimeout(_START_S)
         try:
-            said = ours.recv(len(_READY), socket.MSG_WAITALL)
+            greeting = ours.recv(len(_READY), socket.MSG_WAITALL)
         except TimeoutError as error:
             self._parent.kill()
             self._stop()
             raise OrderkitError(
                 f"{self._stations}: importing the stations takes longer than {_START_S:g} s"
             ) from error
-        if said != _READY:
+        if greeting != _READY:
             self._stop()
             raise OrderkitError(f"{self._stations}: importing the stations ended the process")
         ours.settimeout(_COMMAND_S)

@@ -130,14 +130,14 @@ class _Groups:
             until, groups = self._kept.get(key, (0.0, frozenset()))
         if now < until:
             return groups
-        groups = self._asked(token, claims["sub"])
+        groups = self._fetch_groups(token, claims["sub"])
         with self._lock:
             if len(self._kept) >= _GROUPS_KEPT_MAX:
                 self._kept.clear()
             self._kept[key] = (now + _GROUPS_KEPT_S, groups)
         return groups
 
-    def _asked(self, token: str, person: str) -> frozenset[str]:
+    def _fetch_groups(self, token: str, person: str) -> frozenset[str]:
         try:
             answer = fetch_json(self._url, _NO_BACKSTAGE, token=token)
         except RemoteError as error:

@@ -70,7 +70,7 @@ def bootstrap_command(
     )
     with prepared(bootstrap_options) as (platform, request):
         if plan_only:
-            return _shown(platform.name, list(bootstrapping.plan(platform, request)), as_json)
+            return _show_plan(platform.name, list(bootstrapping.plan(platform, request)), as_json)
         steps: list[StepDone] = []
         progress = Progress(enabled=None if as_json else True)
         try:
@@ -87,7 +87,7 @@ def bootstrap_command(
     return 0
 
 
-def _shown(name: str, steps: Sequence[StepDone], as_json: bool) -> int:
+def _show_plan(name: str, steps: Sequence[StepDone], as_json: bool) -> int:
     failed = any(step.verdict == "fail" for step in steps)
     if as_json:
         _emit(name, "plan", steps)

@@ -53,8 +53,10 @@ def _plan_living(
     candidate = fleet_planning.FleetPack(
         Side(str(folder.resolve())), rendered_for(settings, folder)
     )
-    asked = _fleet_request(request, (base, candidate), prices)
-    return fleet_planning.plan_living(platform, asked, offline=request.offline, recorder=recorder)
+    fleet_request = _fleet_request(request, (base, candidate), prices)
+    return fleet_planning.plan_living(
+        platform, fleet_request, offline=request.offline, recorder=recorder
+    )
 
 
 def _offline(request: PlanRequest, prices: PriceTable | None) -> fleet_planning.FleetRequest:

@@ -37,12 +37,12 @@ def parse_pull(text: str) -> tuple[RepoId, int]:
     Raises:
         InvalidInputError: It is none.
     """
-    found = _PULL.match(text)
-    if not found:
+    match = _PULL.match(text)
+    if not match:
         raise InvalidInputError(
             "--pull-request", text, "is no OWNER/REPO#N", hint="for example ae86/garage-ae86#7"
         )
-    return RepoId(found[1], found[2]), int(found[3])
+    return RepoId(match[1], match[2]), int(match[3])
 
 
 def run(request: PlanRequest) -> int:
@@ -72,37 +72,37 @@ def run(request: PlanRequest) -> int:
     return code_of(plan)
 
 
-def show(found: PullPlan, shape: Shape | None, screen: Screen) -> None:
+def show(plan: PullPlan, shape: Shape | None, screen: Screen) -> None:
     """Print it to stdout."""
-    judged = found.judged
+    judged = plan.judged
     if shape == "markdown":
-        click.echo(found.text)
+        click.echo(plan.text)
     elif shape == "json":
-        emit_json("orderkit.plan/v1", {"order": found.order, **_json(found)})
+        emit_json("orderkit.plan/v1", {"order": plan.order, **_json(plan)})
     else:
-        screen.echo([(f"{found.order} #{found.pull.number}: {judged.summary}", "")])
+        screen.echo([(f"{plan.order} #{plan.pull.number}: {judged.summary}", "")])
         screen.echo((f"  refused     {text}", "red") for text in judged.refused)
-        screen.echo((f"  note        {text}", "yellow") for text in found.notes)
+        screen.echo((f"  note        {text}", "yellow") for text in plan.notes)
         if judged.plan is not None:
             screen.echo(lines_of(judged.plan, screen))
 
 
-def _json(found: PullPlan) -> dict[str, object]:
-    plan = to_json(found.judged.plan) if found.judged.plan is not None else {}
+def _json(pull_plan: PullPlan) -> dict[str, object]:
+    plan = to_json(pull_plan.judged.plan) if pull_plan.judged.plan is not None else {}
     pull = {
-        "number": found.pull.number,
-        "head": found.head,
-        "state": found.judged.state,
-        "summary": found.judged.summary,
-        "refused": list(found.judged.refused),
-        "notes": list(found.notes),
+        "number": pull_plan.pull.number,
+        "head": pull_plan.head,
+        "state": pull_plan.judged.state,
+        "summary": pull_plan.judged.summary,
+        "refused": list(pull_plan.judged.refused),
+        "notes": list(pull_plan.notes),
     }
     return {**plan, "pull": pull}
 
 
-def code_of(found: PullPlan) -> int:
+def code_of(plan: PullPlan) -> int:
     """Return what the command ends with: as for every plan."""
-    judged = found.judged
+    judged = plan.judged
     if judged.refused:
         return RefusedError.exit_code
     return OrderkitError.exit_code if judged.plan is None else exit_code(judged.plan)

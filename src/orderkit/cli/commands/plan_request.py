@@ -73,16 +73,16 @@ class PlanRequest:
             raise click.UsageError("--snapshot, --xrs and --record: one of them")
 
     def _check_pull(self) -> None:
-        others = (
+        excluded_options = (
             *(self.order, self.file, self.base, self.head, self.schemas_folder),
             *(self.kit, self.record_file, self.snapshot_file),
         )
-        if not self.pull or any(others):
+        if not self.pull or any(excluded_options):
             raise click.UsageError("--pull-request stands alone; --no-post goes with it")
 
     def _check_kit(self) -> None:
-        others = (self.order, self.file, self.head, self.graph, self.schemas_folder)
-        if any(others) or self.function_texts:
+        excluded_options = (self.order, self.file, self.head, self.graph, self.schemas_folder)
+        if any(excluded_options) or self.function_texts:
             raise click.UsageError("--kit goes without ORDER and what is for one order")
 
     def _check_order(self) -> None:

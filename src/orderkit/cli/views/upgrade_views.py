@@ -30,33 +30,36 @@ def show_plan(plan: UpgradePlan, *, as_json: bool) -> None:
         click.echo(f"{number}. {wave.name}: {len(wave.differences)} files in one commit{waits}")
         for move in wave.moves:
             click.echo(f"     {move}")
-        for one in wave.differences:
-            click.echo(f"     {_action(one):<8} {one.path}")
+        for difference in wave.differences:
+            click.echo(f"     {_action(difference):<8} {difference.path}")
 
 
-def show_upgraded(done: Upgraded, *, as_json: bool) -> None:
+def show_upgraded(upgrade: Upgraded, *, as_json: bool) -> None:
     """Show what an upgrade wrote."""
     if as_json:
-        told = {"operation": done.operation, "commits": dict(done.commits)}
-        emit_json("orderkit.platform-upgrade/v1", told)
+        report = {"operation": upgrade.operation, "commits": dict(upgrade.commits)}
+        emit_json("orderkit.platform-upgrade/v1", report)
         return
-    if not done.commits:
+    if not upgrade.commits:
         click.echo("nothing to do: every layer is up to date and ready")
         return
-    click.echo(f"upgraded ({done.operation})")
-    for name, commit in done.commits.items():
+    click.echo(f"upgraded ({upgrade.operation})")
+    for name, commit in upgrade.commits.items():
         click.echo(f"  {name:<17} {short(commit)}")
 
 
 def show_differences(plan: UpgradePlan, *, as_json: bool) -> None:
     """Show how the platform's pack repository differs from what was rendered."""
-    found = [one for wave in plan.differing for one in wave.differences]
+    differences = [difference for wave in plan.differing for difference in wave.differences]
     if as_json:
-        told = {str(one.path): _action(one) for one in sorted(found, key=lambda one: one.path)}
-        emit_json("orderkit.platform-difference/v1", {"from": plan.commit, "files": told})
+        actions = {
+            str(difference.path): _action(difference)
+            for difference in sorted(differences, key=lambda difference: difference.path)
+        }
+        emit_json("orderkit.platform-difference/v1", {"from": plan.commit, "files": actions})
         return
-    for one in found:
-        click.echo(_diff(one), nl=False)
+    for difference in differences:
+        click.echo(_diff(difference), nl=False)
 
 
 def _as_data(wave: Wave) -> Mapping[str, Any]:
@@ -66,18 +69,18 @@ def _as_data(wave: Wave) -> Mapping[str, Any]:
             {"kind": m.kind, "name": m.name, "before": m.before, "after": m.after}
             for m in wave.moves
         ],
-        "files": {str(one.path): _action(one) for one in wave.differences},
+        "files": {str(difference.path): _action(difference) for difference in wave.differences},
     }
 
 
-def _action(one: FileDifference) -> str:
-    return _ACTIONS[one.before is not None, one.after is not None]
+def _action(difference: FileDifference) -> str:
+    return _ACTIONS[difference.before is not None, difference.after is not None]
 
 
-def _diff(one: FileDifference) -> str:
-    old, new = _name("a", one, one.before), _name("b", one, one.after)
-    return unified_diff(one.before, one.after, old, new)
+def _diff(difference: FileDifference) -> str:
+    old, new = _name("a", difference, difference.before), _name("b", difference, difference.after)
+    return unified_diff(difference.before, difference.after, old, new)
 
 
-def _name(side: str, one: FileDifference, data: bytes | None) -> str:
-    return "/dev/null" if data is None else f"{side}/{PurePosixPath(one.path)}"
+def _name(side: str, difference: FileDifference, data: bytes | None) -> str:
+    return "/dev/null" if data is None else f"{side}/{PurePosixPath(difference.path)}"

@@ -129,13 +129,13 @@ def _definition(manifest: Manifest) -> Health:
         return _progressing("condition Established is not there yet")
     if not _is_observed(manifest, established):
         return _progressing("condition Established is of an older generation")
-    return _told(established)
+    return _condition_health(established)
 
 
 def _revision(manifest: Manifest) -> Health:
     valid_pipeline = condition(manifest, "ValidPipeline")
     return (
-        _told(valid_pipeline)
+        _condition_health(valid_pipeline)
         if valid_pipeline
         else _progressing("condition ValidPipeline is not there yet")
     )
@@ -205,7 +205,7 @@ def _paused(manifest: Manifest) -> Health | None:
     return Health(HealthStatus.SUSPENDED, str(synced.get("message", "")))
 
 
-def _told(condition_: dict[str, Any]) -> Health:
+def _condition_health(condition_: dict[str, Any]) -> Health:
     """Return the health that a condition states."""
     if condition_.get("status") == "True":
         return HEALTHY

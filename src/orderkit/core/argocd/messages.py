@@ -32,108 +32,108 @@ class _Known:
     advice: str
 
 
-def _known(pattern: str, words: str, advice: str) -> _Known:
+def _known_message(pattern: str, words: str, advice: str) -> _Known:
     return _Known(re.compile(pattern, re.DOTALL), words, advice)
 
 
 _KNOWN = (
-    _known(
+    _known_message(
         r"^(.*): app path does not exist$",
         r"the repository has no folder \1",
         "put it back; a folder that shall be empty needs a .gitkeep",
     ),
-    _known(
+    _known_message(
         r"unable to resolve '([^']*)' to a commit SHA",
         r"the repository has no branch or commit \1",
         "look at targetRevision of the Application and at the repository's branches",
     ),
-    _known(
+    _known_message(
         r"^repository not found",
         "the repository does not exist, or Argo CD's credentials do not show it",
         "look at the repository on the forge and at Argo CD's repository secrets",
     ),
-    _known(
+    _known_message(
         r"^authentication required",
         "the repository is private and Argo CD has no credentials for it",
         "add a Secret labelled argocd.argoproj.io/secret-type: repo-creds for the forge's address",
     ),
-    _known(
+    _known_message(
         r"^authorization failed|^authentication failed|Invalid username or token",
         "the forge refuses Argo CD's credentials",
         "renew the Secret labelled argocd.argoproj.io/secret-type: repo-creds",
     ),
-    _known(
+    _known_message(
         r'^Get "([^"]*?)/info/refs[^"]*": (.*)$',
         r"the forge cannot be reached at \1: \2",
         "see whether the forge runs and whether Argo CD can reach it under this address",
     ),
-    _known(
+    _known_message(
         r'^Failed to unmarshal "([^"]+)": (?:failed to unmarshal manifest: )?(.*)$',
         r"\1 is no readable YAML: \2",
         "correct the file with a new commit",
     ),
-    _known(
+    _known_message(
         r"^connection error: desc = .*?(dial tcp [^\"]*)\"?$",
         r"Argo CD's repo-server does not answer: \1",
         "see whether argocd-repo-server runs; afterwards a refresh is needed",
     ),
-    _known(
+    _known_message(
         r"^Application referencing project (\S+) which does not exist$",
         r"its AppProject \1 does not exist",
         "see whether the team's file in the ledger was delivered",
     ),
-    _known(
+    _known_message(
         r"^application repo (\S+) is not permitted in project '([^']*)'",
         r"AppProject \2 does not allow the repository \1",
         "an order lives in its team's organisation: order it again there",
     ),
-    _known(
+    _known_message(
         r"^application destination server '[^']*' and namespace '([^']*)' do not match any of the"
         r" allowed destinations in project '([^']*)'",
         r"AppProject \2 does not allow the namespace \1",
         "look at destinations of the AppProject",
     ),
-    _known(
+    _known_message(
         r"^resource (\S*):(\S+) is not permitted in project (\S+)$",
         r"AppProject \3 does not allow objects of kind \1:\2",
         "take it out of the repository, or let the team order a kit that has this kind",
     ),
-    _known(
+    _known_message(
         r"^namespace (\S+) is not permitted in project '?([^']*)'?",
         r"AppProject \2 does not allow the namespace \1",
         "take it out of the repository",
     ),
-    _known(
+    _known_message(
         r'^The Kubernetes API could not find version "([^"]*)" of ([^/]*)/(\S+) for requested',
         r"the cluster does not know the kind \3 of \2 in version \1",
         "see whether its definition was delivered: kubectl get crd",
     ),
-    _known(
+    _known_message(
         r"^The Kubernetes API could not find ([^/]*)/(\S+) for requested resource",
         r"the cluster does not know the kind \2 of \1",
         "see whether its definition was delivered: kubectl get crd",
     ),
-    _known(
+    _known_message(
         r'^namespaces "([^"]*)" not found$',
         r"the namespace \1 does not exist",
         "see whether what makes it was delivered",
     ),
-    _known(
+    _known_message(
         r"^Skipping sync attempt to \S+: auto-sync will wipe out all resources$",
         "the repository holds no manifest any more, and Argo CD refuses to remove everything",
         "put the manifest back, or end the order: orderkit destroy",
     ),
-    _known(
+    _known_message(
         r"^(\S+) is part of applications (.*)$",
         r"\1 is delivered by more than one Application: \2",
         "take it out of all of them but one",
     ),
-    _known(
+    _known_message(
         r"^admission webhook|denied request: |is forbidden: ValidatingAdmissionPolicy",
         "",
         "correct it with a new commit, as the message says",
     ),
-    _known(
+    _known_message(
         r" is invalid: |cannot be handled as a |strict decoding error|unknown field",
         "",
         "correct the file with a new commit",

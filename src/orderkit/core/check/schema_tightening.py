@@ -34,7 +34,7 @@ def tightened(old: Schema, new: Schema, path: str, name: str = "") -> Iterator[T
     """
     title = name or "spec"
     if _types(old) != _types(new):
-        message = f"{title} was {_shown(_types(old))} and is {_shown(_types(new))}"
+        message = f"{title} was {_types_text(_types(old))} and is {_types_text(_types(new))}"
         yield SinceRule.TYPE, f"{path}.type", message
         return
     yield from _values(old, new, path, title)
@@ -54,7 +54,7 @@ def _types(schema: Schema) -> tuple[str, bool]:
     return str(schema.get("type") or ""), bool(schema.get("x-kubernetes-int-or-string"))
 
 
-def _shown(types: tuple[str, bool]) -> str:
+def _types_text(types: tuple[str, bool]) -> str:
     return "an integer or a string" if types[1] else types[0] or "anything"
 
 

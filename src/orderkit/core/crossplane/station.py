@@ -134,8 +134,8 @@ class StationRequest:
 
     def observed_resource(self, name: str) -> Manifest | None:
         """Return the composed resource with this logical name, or None if it does not exist."""
-        part = self.observed.resources.get(name)
-        return part.resource if part else None
+        resource = self.observed.resources.get(name)
+        return resource.resource if resource else None
 
     def is_answered(self, name: str) -> bool:
         """Return whether a requirement was looked up. Before that, it finds nothing."""

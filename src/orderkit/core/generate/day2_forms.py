@@ -169,7 +169,9 @@ def _end_template(kit: Kit) -> dict[str, Any]:
     body = {
         "confirm": f"${{{{ parameters.{CONFIRM} }}}}",
         **(
-            {"take": {survivor.name: _taken(survivor) for survivor in takeable}} if takeable else {}
+            {"take": {survivor.name: _take_expression(survivor) for survivor in takeable}}
+            if takeable
+            else {}
         ),
         "reason": f"${{{{ parameters.{REASON} }}}}",
         "requester": _REQUESTER,
@@ -182,7 +184,7 @@ def _take_schema(survivor: Survivor) -> Schema:
     return {"title": survivor.ask, "type": "boolean", "default": False}
 
 
-def _taken(survivor: Survivor) -> str:
+def _take_expression(survivor: Survivor) -> str:
     return f"${{{{ {member('parameters', f'{TAKE}{survivor.name}')} }}}}"
 
 

@@ -116,7 +116,7 @@ class _Property:
         schema: Schema = {}
         if field.name:
             schema["title"] = hints.title or label_of(field.name)
-        help_text = " ".join(self._told())
+        help_text = " ".join(self._help_sentences())
         if help_text:
             schema["description"] = _TAG.sub(r"\\<", help_text)
         schema |= self.value()
@@ -269,7 +269,7 @@ class _Property:
         except ValueError as error:
             raise FormError(self.field.path, "pattern", pattern, str(error)) from error
 
-    def _told(self) -> Iterator[str]:
+    def _help_sentences(self) -> Iterator[str]:
         """Yield the sentences of the help."""
         field = self.field
         text = field.hints.help or str(field.schema.get("description") or "")
@@ -279,7 +279,7 @@ class _Property:
         if format_ and format_ not in _FORMATS | _SILENT_FORMATS:
             yield f"Format: {format_}."
         if field.default is not ABSENT and not field.present and field.shape in SCALARS:
-            yield f"Default: {_written(field.default)}."
+            yield f"Default: {_value_text(field.default)}."
         yield from field.sentences
         yield from self._directions()
         if field.shape is FieldShape.FREE:
@@ -305,5 +305,5 @@ def _covers(paths: Sequence[FieldPath], path: FieldPath) -> bool:
     return any(path == covered or path.startswith(f"{covered}.") for covered in paths)
 
 
-def _written(value: object) -> str:
+def _value_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

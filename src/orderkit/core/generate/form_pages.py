@@ -36,7 +36,7 @@ def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     Raises:
         FormError: A pattern cannot be said in JavaScript; the message begins with the field.
     """
-    placed_fields = _placed(kit, fields)
+    placed_fields = _fields_by_page(kit, fields)
     form = _Form(kit, fields)
     form_pages = [form.page(page, page_fields) for page, page_fields in placed_fields]
     form.add_own(form_pages[0])
@@ -45,7 +45,7 @@ def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     return [_ordered(page) for page in form_pages]
 
 
-def _placed(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
+def _fields_by_page(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
     """Say which fields stand on which page."""
     visible = [field for field in fields.top if field.asked]
     by_path = {field.path: field for field in visible}

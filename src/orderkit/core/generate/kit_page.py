@@ -226,11 +226,11 @@ def _end(kit: Kit) -> str:
     survivors_text = f"\nWhat is left:\n\n{survives}" if survives else ""
     return (
         f"## End\n\n`orderkit destroy {kit.name}-…` removes everything that was made; the order's "
-        f"repository is {kept}.\n{_first(kit)}{survivors_text}"
+        f"repository is {kept}.\n{_first_step(kit)}{survivors_text}"
     )
 
 
-def _first(kit: Kit) -> str:
+def _first_step(kit: Kit) -> str:
     first = kit.end.first
     if first is None:
         return ""

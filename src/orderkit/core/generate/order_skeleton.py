@@ -178,7 +178,7 @@ def block(key: str, at: str, fields: Sequence[KitField], indent: str) -> str:
 
 def _entries(at: str, fields: Sequence[KitField], indent: str, depth: int) -> str:
     """Return what stands behind a map's colon."""
-    written_fields = [field for field in fields if _written(field)]
+    written_fields = [field for field in fields if _is_written(field)]
     lines = "".join(_entry(field, at, fields, f"{indent}  ", depth) for field in written_fields)
     if any(_is_always_there(field) for field in written_fields):
         return lines
@@ -188,7 +188,7 @@ def _entries(at: str, fields: Sequence[KitField], indent: str, depth: int) -> st
     return f"{{% if {nothing} %}} {{}}{{% endif %}}{lines}" if written_fields else " {}"
 
 
-def _written(field: KitField) -> bool:
+def _is_written(field: KitField) -> bool:
     """Say whether the XR may have the field: what nobody can enter is left to the server."""
     return field.asked or field.hidden is not None or (field.required and not field.unseen)
 
@@ -205,19 +205,19 @@ def _given_condition(field: KitField, at: str, beside: Sequence[KitField]) -> st
         return "true"
     conditions = [f"{value} is defined"]
     if field.may_be_empty:
-        conditions = [_entered(field, value)]
+        conditions = [_entered_condition(field, value)]
     when = field.hints.when
     if when:
         conditions.append(_when_condition(when, at, beside))
     return " and ".join(conditions)
 
 
-def _entered(field: KitField, value: str) -> str:
+def _entered_condition(field: KitField, value: str) -> str:
     """Return the condition under which something is entered in a field."""
     match field.shape:
         case FieldShape.OBJECT if not field.schema.get(PRESERVE):
             inner = [
-                _entered(nested, member(value, nested.name))
+                _entered_condition(nested, member(value, nested.name))
                 for nested in field.fields
                 if nested.visible
             ]

@@ -120,7 +120,7 @@ def is_stepping(change: KitChange, field: KitField) -> bool:
 
 def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[KitField, ...]:
     """Return the top-level fields of a change, reduced to the parts that it covers."""
-    kept = (_kept(kit, field, paths) for field in fields_of(kit).top)
+    kept = (_form_field(kit, field, paths) for field in fields_of(kit).top)
     return _unconditional(tuple(field for field in kept if field is not None))
 
 
@@ -148,14 +148,14 @@ def _values(kit: Kit, fields: Sequence[KitField], current: Mapping[str, Any]) ->
     return values
 
 
-def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | None:
+def _form_field(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | None:
     if not field.visible or field.path in {*kit.name_from, kit.team_from, kit.xr_name}:
         return None
     covered = any(field.path == path or field.path.startswith(f"{path}.") for path in paths)
     if field.shape is not FieldShape.OBJECT:
         return field if covered else None
     inner = tuple(
-        f for f in (_kept(kit, nested, paths) for nested in field.fields) if f is not None
+        f for f in (_form_field(kit, nested, paths) for nested in field.fields) if f is not None
     )
     if not inner and not (covered and not field.fields):
         return None

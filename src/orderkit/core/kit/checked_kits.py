@@ -49,13 +49,13 @@ def refusals(name: str, files: Files) -> Iterator[InvalidInputError]:
         for problem in problems(read_kit(name, files), kit_spec(name, files)):
             yield _refusal(problem, name, files)
     except BrokenXrdError as error:
-        place = yaml11.field_location(str(path), files[path], error.steps)
-        raise InvalidInputError(place, None, f"is refused: {error}", hint=error.hint) from error
+        location = yaml11.field_location(str(path), files[path], error.steps)
+        raise InvalidInputError(location, None, f"is refused: {error}", hint=error.hint) from error
 
 
 def _refusal(problem: KitProblem, name: str, files: Files) -> InvalidInputError:
     path = definition_path(name) if problem.file == "xrd" else kit_path(name)
-    place = (
+    location = (
         yaml11.field_location(str(path), files[path], problem.steps) if path in files else str(path)
     )
-    return InvalidInputError(place, problem.value, problem.rule, hint=problem.hint)
+    return InvalidInputError(location, problem.value, problem.rule, hint=problem.hint)

@@ -67,8 +67,8 @@ def _xrd_problems(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
     index = next(n for n, v in enumerate(versions_of(kit.xrd)) if v.get("referenceable"))
     root: Steps = ("spec", "versions", index, "schema", "openAPIV3Schema", "properties", "spec")
     for field in fields.walk():
-        for found, steps in _with_items(field, (*root, *_schema_steps(field.path))):
-            yield from _field_problems(found, steps)
+        for inner, steps in _with_items(field, (*root, *_schema_steps(field.path))):
+            yield from _field_problems(inner, steps)
 
 
 def _schema_steps(path: str) -> Steps:
@@ -92,8 +92,8 @@ def _field_problems(field: KitField, steps: Steps) -> Iterator[KitProblem]:
         yield KitProblem("xrd", (*steps, "type"), type_, "is no type", _nearest(type_, _TYPES))
     choices, default = field.schema.get("enum"), field.schema.get("default")
     if choices and default is not None and default not in choices:
-        told = f"is none of the values of its enum: {', '.join(map(str, choices))}"
-        yield KitProblem("xrd", (*steps, "default"), default, told, _nearest(default, choices))
+        rule = f"is none of the values of its enum: {', '.join(map(str, choices))}"
+        yield KitProblem("xrd", (*steps, "default"), default, rule, _nearest(default, choices))
     pattern = field.schema.get("pattern")
     if isinstance(pattern, str) and field.hidden is None:
         yield from _pattern_problems("xrd", (*steps, "pattern"), pattern)
@@ -150,10 +150,10 @@ class _Checks:
         if kit.xr_name != "order":
             yield ("xrName",), kit.xr_name
         yield from ((("xrNamespace",), path) for _, path in kit.namespace_parts if path)
-        listed = [(("pages", at), page.fields) for at, page in enumerate(kit.pages)]
-        listed += [(("changes", at), change.fields) for at, change in enumerate(kit.changes)]
-        for place, paths in listed:
-            yield from (((*place, "fields", n), path) for n, path in enumerate(paths))
+        field_lists = [(("pages", at), page.fields) for at, page in enumerate(kit.pages)]
+        field_lists += [(("changes", at), change.fields) for at, change in enumerate(kit.changes)]
+        for steps, paths in field_lists:
+            yield from (((*steps, "fields", n), path) for n, path in enumerate(paths))
         first = kit.end.first
         yield from ((("end", "first", "set", path), path) for path in (first.set if first else ()))
         for number, survivor in enumerate(kit.end.survives):
@@ -167,12 +167,12 @@ class _Checks:
 
     def aliases(self) -> Iterator[KitProblem]:
         """Every parameter of the form has one field."""
-        own = [*RESERVED]
+        reserved = [*RESERVED]
         if not self.kit.name_from:
-            own.extend(self.kit.name_parameters)
+            reserved.extend(self.kit.name_parameters)
         if not self.kit.team_from:
-            own.append(self.kit.team_parameter)
-        owners: dict[str, str] = dict.fromkeys(own, "")
+            reserved.append(self.kit.team_parameter)
+        owners: dict[str, str] = dict.fromkeys(reserved, "")
         for path, parameter in self.kit.aliases.items():
             steps = ("spec", "aliases", path)
             if "." in path:
@@ -184,18 +184,18 @@ class _Checks:
         for field in self.fields.top:
             parameter = self.kit.parameter(field.path)
             if parameter in owners:
-                told = f"is the parameter of '{owners[parameter]}' too" if owners[parameter] else (
+                rule = f"is the parameter of '{owners[parameter]}' too" if owners[parameter] else (
                     "is a parameter of every form"
                 )  # fmt: skip
                 aliased = field.path in self.kit.aliases
-                place: Steps = ("spec", "aliases", field.path) if aliased else ("spec",)
+                field_steps: Steps = ("spec", "aliases", field.path) if aliased else ("spec",)
                 hint = f"give '{field.path}' another name under spec.aliases"
-                yield KitProblem("kit", place, parameter, told, hint)
+                yield KitProblem("kit", field_steps, parameter, rule, hint)
             owners.setdefault(parameter, field.path)
 
     def pages(self) -> Iterator[KitProblem]:
         """A page has fields directly below spec, each on one page, none hidden."""
-        seen: set[str] = set()
+        placed_paths: set[str] = set()
         for at, page in enumerate(self.kit.pages):
             for n, path in enumerate(page.fields):
                 steps = ("spec", "pages", at, "fields", n)
@@ -205,11 +205,11 @@ class _Checks:
                     yield KitProblem(
                         "kit", steps, path, "is inside another field", f"name '{outer}'"
                     )
-                elif path in seen:
+                elif path in placed_paths:
                     yield KitProblem("kit", steps, path, "is on a page already")
                 elif field and not field.visible:
                     yield KitProblem("kit", steps, path, "is not shown in the form", "leave it out")
-                seen.add(path)
+                placed_paths.add(path)
 
     def hints(self) -> Iterator[KitProblem]:
         """What ``fields`` says fits the field."""
@@ -220,8 +220,8 @@ class _Checks:
             steps = ("spec", "fields", path)
             yield from _label_problems(field, hints, steps)
             if hints.picker and field.shape is not FieldShape.TEXT:
-                told = f"cannot be picked from the catalog: it is no text but {field.shape}"
-                yield KitProblem("kit", (*steps, "picker"), path, told)
+                rule = f"cannot be picked from the catalog: it is no text but {field.shape}"
+                yield KitProblem("kit", (*steps, "picker"), path, rule)
             if hints.error and "pattern" not in field.schema and path not in self.kit.name_from:
                 yield KitProblem("kit", (*steps, "error"), path, "has no pattern to explain",
                               "say it in 'help'")  # fmt: skip
@@ -237,17 +237,17 @@ class _Checks:
         question = self._find(when.field) if when else None
         if when is None or question is None:
             return
-        place = (*steps, "when", when.field)
+        when_steps = (*steps, "when", when.field)
         if question.path.rpartition(".")[0] != field.path.rpartition(".")[0]:
-            yield KitProblem("kit", place, when.field, f"does not stand beside '{field.path}'",
+            yield KitProblem("kit", when_steps, when.field, f"does not stand beside '{field.path}'",
                           "a form can only look at fields of the same object")  # fmt: skip
         elif question.shape not in SCALARS or not question.visible or question.path == field.path:
-            yield KitProblem("kit", place, when.field, "cannot be a condition",
+            yield KitProblem("kit", when_steps, when.field, "cannot be a condition",
                           "name a visible text, number or yes-or-no")  # fmt: skip
         elif self._leads_back(question):
-            yield KitProblem("kit", place, when.field, "depends on this field itself")
+            yield KitProblem("kit", when_steps, when.field, "depends on this field itself")
         elif self._page_of(question) != self._page_of(field):
-            yield KitProblem("kit", place, when.field, "is on another page",
+            yield KitProblem("kit", when_steps, when.field, "is on another page",
                           "put both on one page")  # fmt: skip
         if field.required:
             yield KitProblem("kit", (*steps, "when"), field.path, "is required by the XRD",
@@ -255,18 +255,18 @@ class _Checks:
         for value in when.values:
             choices = _answers(question)
             if choices is not None and value not in choices:
-                yield KitProblem("kit", place, value, f"is no value of '{when.field}'",
+                yield KitProblem("kit", when_steps, value, f"is no value of '{when.field}'",
                               _nearest(value, choices))  # fmt: skip
 
     def _leads_back(self, field: KitField) -> bool:
         """Say whether a field depends on itself, by way of others."""
-        seen: set[str] = set()
-        found: KitField | None = field
-        while found is not None and found.hints.when:
-            if found.path in seen:
+        visited: set[str] = set()
+        current: KitField | None = field
+        while current is not None and current.hints.when:
+            if current.path in visited:
                 return True
-            seen.add(found.path)
-            found = self._find(found.hints.when.field)
+            visited.add(current.path)
+            current = self._find(current.hints.when.field)
         return False
 
     def _page_of(self, field: KitField) -> int:
@@ -276,8 +276,8 @@ class _Checks:
                 return at
         if self.kit.pages:
             return len(self.kit.pages) - 1
-        found = self._find(top)
-        return int(found.advanced) if found else 0
+        top_field = self._find(top)
+        return int(top_field.advanced) if top_field else 0
 
     def hidden(self) -> Iterator[KitProblem]:
         """A hidden field can be baked, and an unbaked one is noticed."""
@@ -295,13 +295,13 @@ class _Checks:
                 yield KitProblem("kit", steps, path, "is hidden without a pattern",
                               "give it one: it refuses what was never baked")  # fmt: skip
                 continue
-            place = (*steps, "pattern") if hidden.pattern else steps
-            found = list(_pattern_problems("kit", place, pattern))
-            yield from found
-            if not found and js_regex.compile_pattern(to_javascript(pattern)).search(
+            pattern_steps = (*steps, "pattern") if hidden.pattern else steps
+            pattern_problems = list(_pattern_problems("kit", pattern_steps, pattern))
+            yield from pattern_problems
+            if not pattern_problems and js_regex.compile_pattern(to_javascript(pattern)).search(
                 hidden.sentinel
             ):
-                yield KitProblem("kit", place, pattern, f"lets {hidden.sentinel} through",
+                yield KitProblem("kit", pattern_steps, pattern, f"lets {hidden.sentinel} through",
                               "a pattern that the value matches and '__' does not")  # fmt: skip
             if path in self.kit.fields:
                 yield KitProblem("kit", ("spec", "fields", path), path, "is hidden", "leave it out")
@@ -309,9 +309,9 @@ class _Checks:
     def naming(self) -> Iterator[KitProblem]:
         """What names an order, its team and its XR is always there and is plain."""
         kit = self.kit
-        named = [("nameFrom", path) for path in kit.name_from]
-        named += [("teamFrom", kit.team_from)] if kit.team_from else []
-        named += [("xrName", kit.xr_name)] if kit.xr_name != "order" else []
+        naming_fields = [("nameFrom", path) for path in kit.name_from]
+        naming_fields += [("teamFrom", kit.team_from)] if kit.team_from else []
+        naming_fields += [("xrName", kit.xr_name)] if kit.xr_name != "order" else []
         if kit.xr_namespace and not kit.namespaced:
             yield KitProblem("kit", ("spec", "xrNamespace"), kit.xr_namespace,
                           "is for XRs that live in a namespace", "leave it out")  # fmt: skip
@@ -320,7 +320,7 @@ class _Checks:
                 yield KitProblem("kit", ("spec", "xrNamespace"), path,
                               "can change, a namespace not",
                               "name a field of nameFrom")  # fmt: skip
-        for key, path in named:
+        for key, path in naming_fields:
             field = self._find(path)
             if field is None:
                 continue
@@ -353,8 +353,8 @@ class _Checks:
         first = self.kit.end.first
         for number, survivor in enumerate(self.kit.end.survives):
             for path, value in survivor.unless.items():
-                place: Steps = ("spec", "end", "survives", number, "unless", path)
-                yield from self._no_value(place, path, value)
+                unless_steps: Steps = ("spec", "end", "survives", number, "unless", path)
+                yield from self._no_value(unless_steps, path, value)
         for path, value in first.set.items() if first else ():
             steps: Steps = ("spec", "end", "first", "set", path)
             yield from self._no_value(steps, path, value)
@@ -386,8 +386,8 @@ class _Checks:
                     "kit", ("spec", "gate", name), path, "is no field of the XRD's status"
                 )
             elif schema.get("type") != type_:
-                told = f"is a {schema.get('type')} in the XRD's status, not a {type_}"
-                yield KitProblem("kit", ("spec", "gate", name), path, told)
+                rule = f"is a {schema.get('type')} in the XRD's status, not a {type_}"
+                yield KitProblem("kit", ("spec", "gate", name), path, rule)
         choices = (status_field(self.kit, gate.cause) or {}).get("enum") or gate.exhausted
         for at, cause in enumerate(gate.exhausted):
             if cause not in choices:
@@ -421,15 +421,15 @@ def _picker_problems(kit: Kit, field: KitField, hints: Hints, steps: Steps) -> I
         yield KitProblem("kit", (*steps, "picker"), field.path, "names the order",
                       "leave the picker out: no entity of that name is there yet")  # fmt: skip
     if hints.refers and field.shape is not FieldShape.TEXT:
-        told = f"cannot refer to an object: it is no text but {field.shape}"
-        yield KitProblem("kit", (*steps, "refers"), field.path, told)
+        rule = f"cannot refer to an object: it is no text but {field.shape}"
+        yield KitProblem("kit", (*steps, "refers"), field.path, rule)
 
 
 def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
     """Return the schema of a field below ``status``; None if the XRD has none there."""
     steps = [step for name in path.split(".") for step in ("properties", name)]
-    found: Mapping[str, Any] | None = dig(kit.status_schema, *steps)
-    return found
+    schema: Mapping[str, Any] | None = dig(kit.status_schema, *steps)
+    return schema
 
 
 def _label_problems(field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:
@@ -438,9 +438,9 @@ def _label_problems(field: KitField, hints: Hints, steps: Steps) -> Iterator[Kit
         choices = [str(choice) for choice in field.item.schema.get("enum") or ()]
     for value in hints.labels:
         if value not in choices:
-            told = "is no value of the field's enum" if choices else "labels a field without enum"
+            rule = "is no value of the field's enum" if choices else "labels a field without enum"
             yield KitProblem(
-                "kit", (*steps, "labels", value), value, told, _nearest(value, choices)
+                "kit", (*steps, "labels", value), value, rule, _nearest(value, choices)
             )
 
 
@@ -448,8 +448,8 @@ def _direction_problems(change: KitChange, field: KitField, steps: Steps) -> Ite
     if field.unseen:
         yield KitProblem("kit", steps, field.path, "is not shown in any form", "leave it out")
     if field.hidden and change.direction is not Direction.NEVER:
-        told = "is the platform's value: no order changes it"
-        yield KitProblem("kit", steps, field.path, told, "leave it out, or 'direction: never'")
+        rule = "is the platform's value: no order changes it"
+        yield KitProblem("kit", steps, field.path, rule, "leave it out, or 'direction: never'")
     numeric = field.shape in (FieldShape.INTEGER, FieldShape.NUMBER) or bool(
         field.schema.get("enum")
     )
@@ -468,14 +468,14 @@ def _direction_problems(change: KitChange, field: KitField, steps: Steps) -> Ite
 def _answers(field: KitField) -> Sequence[object] | None:
     if field.shape is FieldShape.BOOLEAN:
         return (True, False)
-    found: Sequence[object] | None = field.schema.get("enum")
-    return found
+    choices: Sequence[object] | None = field.schema.get("enum")
+    return choices
 
 
-def _nearest(value: object, known: Iterable[object]) -> str:
+def _nearest(value: object, choices: Iterable[object]) -> str:
     if isinstance(value, bool) or value in ("True", "False"):
         return "YAML reads on, off, yes and no as true or false: put it in quotes"
-    near = difflib.get_close_matches(str(value), [str(one) for one in known], n=1)
+    near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
     return f"did you mean '{near[0]}'?" if near else ""
 
 

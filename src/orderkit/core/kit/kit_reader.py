@@ -109,44 +109,44 @@ def _document(name: str, files: Files) -> dict[str, Any]:
     path = kit_path(name)
     if path not in files:
         return {}
-    found = yaml11.load(files[path], name=str(path), schema=KIT_SCHEMA)
-    if found["metadata"]["name"] != name:
+    document = yaml11.load(files[path], name=str(path), schema=KIT_SCHEMA)
+    if document["metadata"]["name"] != name:
         line = yaml11.line_of(files[path], ("metadata", "name"))
         raise InvalidInputError(
             f"{path}:{line}: metadata.name",
-            found["metadata"]["name"],
+            document["metadata"]["name"],
             f"is not the name of its folder, '{name}'",
         )
-    return found
+    return document
 
 
 def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
     """Return a kit with the defaults of what `spec`, checked before, leaves out."""
     kind = str(dig(xrd, "spec", "names", "kind", default=name))
-    named = spec.get("nameFrom", ())
+    name_from = spec.get("nameFrom", ())
     kit = Kit(name=name, xrd=xrd)
-    said = annotations_of(xrd)
-    tags = re.split(r"[,\s]+", said.get(f"{TERASKY}backstage-tags", "").strip())
+    annotations = annotations_of(xrd)
+    tags = re.split(r"[,\s]+", annotations.get(f"{TERASKY}backstage-tags", "").strip())
     return Kit(
         name=name,
         xrd=xrd,
-        title=spec.get("title") or said.get(f"{TERASKY}title") or spelt_out(kind),
+        title=spec.get("title") or annotations.get(f"{TERASKY}title") or spelt_out(kind),
         description=spec.get("description")
-        or said.get(f"{TERASKY}description")
+        or annotations.get(f"{TERASKY}description")
         or str(kit.schema.get("description") or ""),
-        owner=spec.get("owner") or said.get(f"{TERASKY}owner") or kit.owner,
+        owner=spec.get("owner") or annotations.get(f"{TERASKY}owner") or kit.owner,
         type=spec.get("type", kit.type),
         tags=tuple(spec.get("tags", filter(None, tags))),
-        name_from=(named,) if isinstance(named, str) else tuple(named),
+        name_from=(name_from,) if isinstance(name_from, str) else tuple(name_from),
         team_from=spec.get("teamFrom", ""),
         xr_name=spec.get("xrName", kit.xr_name),
         xr_namespace=spec.get("xrNamespace", ""),
         aliases=spec.get("aliases", {}),
         pages=tuple(_page(page) for page in spec.get("pages", ())),
-        fields={path: _hints(found) for path, found in spec.get("fields", {}).items()},
+        fields={path: _hints(entry) for path, entry in spec.get("fields", {}).items()},
         hidden={
-            path: Hidden(found["from"], found.get("pattern", ""))
-            for path, found in spec.get("hidden", {}).items()
+            path: Hidden(entry["from"], entry.get("pattern", ""))
+            for path, entry in spec.get("hidden", {}).items()
         },
         links=tuple(_link(link) for link in spec.get("links", ())),
         changes=tuple(_change(change) for change in spec.get("changes", ())),
@@ -164,78 +164,78 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
     )
 
 
-def _page(found: Mapping[str, Any]) -> Page:
-    return Page(found["title"], tuple(found["fields"]), found.get("description", ""))
+def _page(entry: Mapping[str, Any]) -> Page:
+    return Page(entry["title"], tuple(entry["fields"]), entry.get("description", ""))
 
 
-def _hints(found: Mapping[str, Any]) -> Hints:
+def _hints(entry: Mapping[str, Any]) -> Hints:
     built = ("picker", "refers", "when", "labels")
-    plain = {key: value for key, value in found.items() if key not in built}
+    plain = {key: value for key, value in entry.items() if key not in built}
     return Hints(
         **plain,
-        labels={str(value): text for value, text in found.get("labels", {}).items()},
-        picker=_picker(found["picker"]) if "picker" in found else None,
-        refers=_refers(found["refers"]) if "refers" in found else None,
-        when=_when(found["when"]) if "when" in found else None,
+        labels={str(value): text for value, text in entry.get("labels", {}).items()},
+        picker=_picker(entry["picker"]) if "picker" in entry else None,
+        refers=_refers(entry["refers"]) if "refers" in entry else None,
+        when=_when(entry["when"]) if "when" in entry else None,
     )
 
 
-def _picker(found: Mapping[str, Any]) -> Picker:
-    wanted = found.get("filter", ())
+def _picker(entry: Mapping[str, Any]) -> Picker:
+    filters = entry.get("filter", ())
     return Picker(
-        found["kind"],
-        tuple([wanted] if isinstance(wanted, dict) else wanted),
-        found.get("value", "reference"),
+        entry["kind"],
+        tuple([filters] if isinstance(filters, dict) else filters),
+        entry.get("value", "reference"),
     )
 
 
-def _refers(found: Mapping[str, Any]) -> Refers:
-    return Refers(found["apiVersion"], found["kind"], found.get("ready", ""))
+def _refers(entry: Mapping[str, Any]) -> Refers:
+    return Refers(entry["apiVersion"], entry["kind"], entry.get("ready", ""))
 
 
-def _when(found: Mapping[str, Any]) -> When:
-    ((path, values),) = found.items()
+def _when(entry: Mapping[str, Any]) -> When:
+    ((path, values),) = entry.items()
     return When(path, tuple(values) if isinstance(values, list) else (values,))
 
 
-def _link(found: Mapping[str, Any]) -> Link:
+def _link(entry: Mapping[str, Any]) -> Link:
     return Link(
-        found["title"], found.get("url", ""), found.get("entityRef", ""), found.get("icon", "")
+        entry["title"], entry.get("url", ""), entry.get("entityRef", ""), entry.get("icon", "")
     )
 
 
-def _change(found: Mapping[str, Any]) -> KitChange:
+def _change(entry: Mapping[str, Any]) -> KitChange:
     return KitChange(
-        name=found["name"],
-        title=found.get("title") or spelt_out(found["name"]),
-        fields=tuple(found["fields"]),
-        direction=Direction(found.get("direction", "any")),
-        who=tuple(found.get("who", ("team",))),
-        how=How(found.get("how", "direct")),
-        warning=found.get("warning", ""),
-        differs=found.get("differs", False),
+        name=entry["name"],
+        title=entry.get("title") or spelt_out(entry["name"]),
+        fields=tuple(entry["fields"]),
+        direction=Direction(entry.get("direction", "any")),
+        who=tuple(entry.get("who", ("team",))),
+        how=How(entry.get("how", "direct")),
+        warning=entry.get("warning", ""),
+        differs=entry.get("differs", False),
     )
 
 
-def _end(found: Mapping[str, Any]) -> End:
-    first = found.get("first")
+def _end(entry: Mapping[str, Any]) -> End:
+    first = entry.get("first")
     return End(
-        found.get("repository", "archive"),
+        entry.get("repository", "archive"),
         tuple(
-            Survivor(each) if isinstance(each, str) else _survivor(each)
-            for each in found.get("survives", ())
+            Survivor(survivor) if isinstance(survivor, str) else _survivor(survivor)
+            for survivor in entry.get("survives", ())
         ),
         First(first["set"], first.get("until", {}), first.get("why", "")) if first else None,
     )
 
 
-def _survivor(found: Mapping[str, Any]) -> Survivor:
-    return Survivor(found["text"], found["unless"], found.get("name", ""), found.get("ask", ""))
+def _survivor(entry: Mapping[str, Any]) -> Survivor:
+    return Survivor(entry["text"], entry["unless"], entry.get("name", ""), entry.get("ask", ""))
 
 
-def _gate(found: Mapping[str, Any]) -> Gate:
-    return Gate(found["paused"], found["cause"], tuple(found["exhausted"]))
+def _gate(entry: Mapping[str, Any]) -> Gate:
+    return Gate(entry["paused"], entry["cause"], tuple(entry["exhausted"]))
 
 
-def _kind(found: Mapping[str, Any]) -> KindRef:
-    return KindRef(found["apiVersion"], found["kind"], found.get("resource", ""))
+def _kind(entry: Mapping[str, Any]) -> KindRef:
+    return KindRef(entry["apiVersion"], entry["kind"], entry.get("resource", ""))

@@ -68,13 +68,13 @@ def alternatives(schema: Schema, value: Mapping[str, Any]) -> Iterator[tuple[str
     """
     required = set(schema.get("required") or ())
     for name, inner in (schema.get("properties") or {}).items():
-        for variation, other in _others(inner, value.get(name), present=name in value):
+        for variation, other in _other_values(inner, value.get(name), present=name in value):
             yield f"{name}{variation}", {**value, name: other}
         if name in value and name not in required and "default" not in inner:
             yield f"without {name}", {key: entry for key, entry in value.items() if key != name}
 
 
-def _others(schema: Schema, value: Any, *, present: bool) -> Iterator[tuple[str, Any]]:
+def _other_values(schema: Schema, value: Any, *, present: bool) -> Iterator[tuple[str, Any]]:
     if not present:
         with contextlib.suppress(NoSampleError):
             yield " given", sample(schema)

@@ -33,7 +33,7 @@ def copied(value: Any, path: str = "") -> Any:
     try:
         return _plain(value)
     except _OddError:
-        return _told(value, path)
+        return _copied(value, path)
 
 
 class _OddError(Exception):
@@ -61,7 +61,7 @@ def _plain(value: Any) -> Any:
     raise _OddError
 
 
-def _told(value: Any, path: str) -> Any:
+def _copied(value: Any, path: str) -> Any:
     """Copy with the path at hand, to name what cannot be copied."""
     if isinstance(value, str | bool) or value is None:
         return value
@@ -70,9 +70,9 @@ def _told(value: Any, path: str) -> Any:
     if isinstance(value, float):
         return _number(value, path)
     if isinstance(value, dict):
-        return {_key(key, path): _told(entry, f"{path}.{key}") for key, entry in value.items()}
+        return {_key(key, path): _copied(entry, f"{path}.{key}") for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_told(entry, f"{path}[{index}]") for index, entry in enumerate(value)]
+        return [_copied(entry, f"{path}[{index}]") for index, entry in enumerate(value)]
     raise NotPlainError(path, f"is a {type(value).__name__}, which no Kubernetes object can hold")
 
 

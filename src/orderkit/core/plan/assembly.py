@@ -258,12 +258,12 @@ class _XrAssembly:
             attributed=self.live.attributed,
             composition=self.blueprint.composition,
             lookup=shop.lookup,
-            nested_status=self._shown,
+            nested_status=self._nested_status,
         )
         world = World(shop.functions, remote=shop.remote, passing=True)
         return simulate(self.xr, self.blueprint.steps, world, around)
 
-    def _shown(self, name: str, manifest: Manifest) -> Mapping[str, Any] | None:
+    def _nested_status(self, name: str, manifest: Manifest) -> Mapping[str, Any] | None:
         """Return the status of a nested XR; None for what is none."""
         assembly = self._nested(name, manifest)
         return None if assembly is None else assembly.xr.get("status") or {}
@@ -285,7 +285,9 @@ class _XrAssembly:
         status = self.live.observed.get(name, {}).get("status")
         return {**bare, "status": status} if status else bare
 
-    def _kept(self, simulation: Simulation, nested: Mapping[str, Assembly]) -> dict[str, Manifest]:
+    def _kept_resources(
+        self, simulation: Simulation, nested: Mapping[str, Assembly]
+    ) -> dict[str, Manifest]:
         """Return the existing resources that no known step composes, with those below them."""
         kept = dict(simulation.final.kept)
         for name in simulation.final.kept:
@@ -305,7 +307,7 @@ class _XrAssembly:
             name: composed.manifest for name, composed in simulation.final.resources.items()
         }
         made_by = dict(simulation.final.made_by)
-        kept = self._kept(simulation, nested)
+        kept = self._kept_resources(simulation, nested)
         observed = {**simulation.observed, **kept}
         notes, unknowns = _warnings(simulation), tuple[str, ...]()
         for name, below in nested.items():

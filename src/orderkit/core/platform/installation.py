@@ -133,12 +133,14 @@ class Installation:
         ]
         spec = {
             "target": str(self.target) if self.target is not PlatformTarget.CLUSTER else None,
-            "crossplane": _given(crossplane) if self.crossplane != CrossplaneSettings() else None,
+            "crossplane": _without_empty(crossplane)
+            if self.crossplane != CrossplaneSettings()
+            else None,
             "argocd": {"version": self.argocd_version} if self.argocd_version else None,
-            "mirrors": [_given(mirror) for mirror in mirrors],
+            "mirrors": [_without_empty(mirror) for mirror in mirrors],
             "providers": list(self.providers),
         }
-        return _given(spec)
+        return _without_empty(spec)
 
 
 def read_installation(spec: Mapping[str, Any]) -> Installation:
@@ -160,5 +162,5 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
     )
 
 
-def _given(entries: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entries.items() if value}

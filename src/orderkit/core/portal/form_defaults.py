@@ -72,7 +72,7 @@ class _Form:
         return data_with_defaults
 
     def _value(self, schema: Any, answer: Any, depth: int, *, required: bool) -> Any:
-        schema = self._chosen(schema, answer, depth)
+        schema = self._resolve_branch(schema, answer, depth)
         if answer is None or not schema:
             return answer
         value = answer
@@ -102,18 +102,22 @@ class _Form:
             for item in value
         ]
 
-    def _chosen(self, schema: Any, answer: Any, depth: int) -> Schema:
+    def _resolve_branch(self, schema: Any, answer: Any, depth: int) -> Schema:
         """Follow ``$ref``, and take one branch of a property that is no object."""
-        resolved = self._follow(schema)
+        resolved = self._resolve_ref(schema)
         for key in ("oneOf", "anyOf"):
             branches = resolved.get(key)
             is_object = resolved.get("type") == "object" or "properties" in resolved
             if branches and answer is _ABSENT and not is_object and "default" not in resolved:
-                first = self._chosen(branches[0], answer, depth + 1) if depth < _DEPTH_MAX else {}
+                first = (
+                    self._resolve_branch(branches[0], answer, depth + 1)
+                    if depth < _DEPTH_MAX
+                    else {}
+                )
                 resolved = {**resolved, **first, "type": resolved.get("type", first.get("type"))}
         return resolved
 
-    def _follow(self, schema: Any) -> Schema:
+    def _resolve_ref(self, schema: Any) -> Schema:
         for _ in range(_DEPTH_MAX):
             if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
                 break
@@ -127,7 +131,7 @@ class _Form:
 
     def _resolve(self, schema: Schema, data: Mapping[str, Any], depth: int) -> Schema:
         """Merge every branch that holds for `data` into one plain schema."""
-        schema = self._follow(schema)
+        schema = self._resolve_ref(schema)
         merged: Schema = {k: v for k, v in schema.items() if k not in _BRANCHES}
         merged["properties"] = dict(schema.get("properties") or {})
         merged["required"] = list(schema.get("required") or ())
@@ -150,7 +154,7 @@ class _Form:
             if isinstance(dependency, list):
                 yield {"required": dependency}
             else:
-                yield from self._dependent(key, self._follow(dependency), data)
+                yield from self._dependent(key, self._resolve_ref(dependency), data)
         for kind in ("oneOf", "anyOf"):
             if schema.get(kind):
                 yield self._matching(schema[kind], data)
@@ -160,7 +164,7 @@ class _Form:
         yield {name: value for name, value in schema.items() if name != "oneOf"}
         matching = [
             branch
-            for branch in map(self._follow, schema.get("oneOf") or ())
+            for branch in map(self._resolve_ref, schema.get("oneOf") or ())
             if key in (branch.get("properties") or {})
             and self._is_valid(branch["properties"][key], data[key])
         ]
@@ -171,7 +175,7 @@ class _Form:
 
     def _matching(self, branches: list[Any], data: Mapping[str, Any]) -> Schema:
         """Return the first branch that fits and knows a value; without any, the first."""
-        resolved = [self._follow(branch) for branch in branches]
+        resolved = [self._resolve_ref(branch) for branch in branches]
         for branch in resolved:
             if set(branch.get("properties") or {}) & set(data) and self._is_valid(branch, data):
                 return branch

@@ -75,7 +75,7 @@ def apply_profile(
         for path in sorted(path for path in files if is_form_of_change(path)):
             published[path] = job_copy(files[path], name=str(path))
     for path in sorted(path for path in files if path.match(TEMPLATES)):
-        file_profile = _wanted(files[path], str(path), profile)
+        file_profile = _file_profile(files[path], str(path), profile)
         if file_profile is Profile.NATURAL:
             continue
         natural = path.with_name(NATURAL_FILE)
@@ -103,7 +103,7 @@ def natural_path(folder: PurePosixPath, paths: Container[PurePosixPath]) -> Pure
     return natural if natural in paths else folder / "template.yaml"
 
 
-def _wanted(data: bytes, name: str, profile: Profile) -> Profile:
+def _file_profile(data: bytes, name: str, profile: Profile) -> Profile:
     entity = yaml12.load(data, name=name)
     annotation = (
         dig(entity, "metadata", "annotations", ANNOTATION) if isinstance(entity, dict) else None

@@ -60,7 +60,9 @@ def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str
     template = parse_template(data, name=name)
     _check(template, name, actions)
     document = yaml12.load(data, name=name)
-    new_spec: dict[str, Any] = {"steps": [_step(template, document, folder), *_kept(document)]}
+    new_spec: dict[str, Any] = {
+        "steps": [_step(template, document, folder), *_kept_steps(document)]
+    }
     if "output" in document["spec"]:
         new_spec["output"] = _readdressed(document["spec"]["output"])
     return rewritten(data, new_spec, name=name, head=_HEAD)
@@ -146,7 +148,7 @@ def _member(of: str, name: str) -> str:
     return f"{of}[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def _kept(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _kept_steps(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     Return the steps that stay: the catalog's.
 

@@ -125,11 +125,11 @@ class Template:
         """Answer page after page: what the form fills in first, then what is given."""
         values: dict[str, Any] = {}
         for page in self.pages:
-            here = dict(_properties(page))
-            given = {n: v for n, v in parameters.items() if n in here}
-            filled = fill(page, {**values, **given}, accepts)
-            own = {n: v for n, v in filled.items() if n not in values and n not in given}
-            values = {**values, **own, **{n: filled[n] for n in given}}
+            page_properties = dict(_properties(page))
+            page_values = {n: v for n, v in parameters.items() if n in page_properties}
+            filled = fill(page, {**values, **page_values}, accepts)
+            defaults = {n: v for n, v in filled.items() if n not in values and n not in page_values}
+            values = {**values, **defaults, **{n: filled[n] for n in page_values}}
         return values
 
 
@@ -143,15 +143,15 @@ def parse_template(data: bytes, *, name: str) -> Template:
     """
     import jsonschema  # lazy: heavy
 
-    found = yaml12.load(data, name=name)
+    document = yaml12.load(data, name=name)
     problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft7Validator(_TEMPLATE).iter_errors(found)
+        jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document)
     )
     if problem is not None:
-        path = ".".join(str(part) for part in problem.absolute_path)
+        path = ".".join(str(key) for key in problem.absolute_path)
         field = f"{name}: {path}" if path else name
         raise InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
-    spec, metadata = found["spec"], found["metadata"]
+    spec, metadata = document["spec"], document["metadata"]
     pages = spec.get("parameters") or []
     template = Template(
         name=metadata["name"],
@@ -182,11 +182,11 @@ def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
 
 
 def _check(template: Template, name: str) -> None:
-    seen: set[str] = set()
+    step_ids: set[str] = set()
     for step in template.steps:
-        if step.id in seen:
+        if step.id in step_ids:
             raise InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
-        seen.add(step.id)
+        step_ids.add(step.id)
     for page in (*template.pages, template.secrets):
         try:
             check(page)
@@ -215,14 +215,14 @@ def _check_page(page: Schema, values: Mapping[str, Any]) -> None:
 
 
 def _invalid(problem: Any, page: Schema) -> InvalidInputError:
-    path = ".".join(str(part) for part in problem.absolute_path)
+    path = ".".join(str(step) for step in problem.absolute_path)
     if problem.validator == "required":
         missing = next(name for name in problem.validator_value if name not in problem.instance)
         field = f"{path}.{missing}".lstrip(".")
         return InvalidInputError(
             field, None, "is missing: the form requires it", hint=_hint(page, field)
         )
-    own = _own_message(problem)
+    own_message = _own_message(problem)
     rule = {
         "pattern": f"does not match the pattern {problem.validator_value}",
         "enum": f"is none of {', '.join(map(str, problem.validator_value))}"
@@ -230,16 +230,16 @@ def _invalid(problem: Any, page: Schema) -> InvalidInputError:
         else "",
         "type": f"is no {problem.validator_value}",
     }.get(problem.validator, f"is refused: {problem.message}")
-    hint = own or _hint(page, path)
+    hint = own_message or _hint(page, path)
     return InvalidInputError(path or "parameters", problem.instance, rule, hint=hint)
 
 
 def _own_message(problem: Any) -> str:
     """Return the ``errorMessage`` that the form would show instead of its own."""
-    own = problem.schema.get("errorMessage") if isinstance(problem.schema, dict) else None
-    if isinstance(own, dict):
-        own = own.get(problem.validator)
-    return own if isinstance(own, str) else ""
+    message = problem.schema.get("errorMessage") if isinstance(problem.schema, dict) else None
+    if isinstance(message, dict):
+        message = message.get(problem.validator)
+    return message if isinstance(message, str) else ""
 
 
 def _hint(page: Schema, field: str) -> str:

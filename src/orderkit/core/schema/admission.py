@@ -155,14 +155,14 @@ class Policy:
         except OverflowError as error:
             yield self.failed(f"was not evaluated: {error}")
             return
-        is_wanted = self._wanted(data)
+        is_wanted = self._match_conditions(data)
         if isinstance(is_wanted, _Failure):
             yield is_wanted
         elif is_wanted:
             for validation in self._validations:
                 yield from self._judge(validation, data)
 
-    def _wanted(self, data: Mapping[str, Any]) -> bool | _Failure:
+    def _match_conditions(self, data: Mapping[str, Any]) -> bool | _Failure:
         """Any condition that does not hold ends it, whatever the others say."""
         outcomes = [(condition_, condition_.evaluate(data)) for condition_ in self._conditions]
         if any(outcome.value is False for _, outcome in outcomes):

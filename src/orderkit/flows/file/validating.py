@@ -247,7 +247,7 @@ def validate(
 def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[LocatedManifest, ...]:
     """Read a file; a broken one is a finding if it was meant as manifests."""
     try:
-        return _placed(source)
+        return _located(source)
     except ManifestError as error:
         if source.is_named or source.data is None or looks_like_manifest(source.data):
             finding = Finding("", Reason.UNREADABLE, error.reason, hint=error.hint)
@@ -255,7 +255,7 @@ def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[LocatedManife
         return ()
 
 
-def _placed(source: SourceFile) -> tuple[LocatedManifest, ...]:
+def _located(source: SourceFile) -> tuple[LocatedManifest, ...]:
     if source.data is None:
         raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
     return located_manifests(str(source.path), source.data)
@@ -263,7 +263,7 @@ def _placed(source: SourceFile) -> tuple[LocatedManifest, ...]:
 
 def _read_definition(source: SourceFile) -> tuple[LocatedManifest, ...]:
     try:
-        return _placed(source)
+        return _located(source)
     except ManifestError as error:
         raise InvalidInputError(str(source.path), error.line, error.reason) from error
 

@@ -67,15 +67,15 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
         RefusedError: A file written by hand stands where a generated one belongs.
     """
     files = read_folder(pack, docs=True)
-    known = read_pack(files)
-    found: list[GeneratedFile] = []
-    read = {kit.name: kit for kit in checked_kits(known)}
-    for name in kits or known.kit_names:
-        generated = generate(files, read[name] if name in read else known.kit(name))
-        gone = leftovers(files, name, generated)
-        found += _compared(name, files, {**generated, **dict.fromkeys(gone)})
-    found += _compared("", files, _of_all(files, known.name, tuple(read.values())))
-    return Generation(tuple(sorted(found, key=lambda file: file.path)))
+    kit_pack = read_pack(files)
+    compared: list[GeneratedFile] = []
+    read = {kit.name: kit for kit in checked_kits(kit_pack)}
+    for name in kits or kit_pack.kit_names:
+        generated = generate(files, read[name] if name in read else kit_pack.kit(name))
+        obsolete = leftovers(files, name, generated)
+        compared += _compared(name, files, {**generated, **dict.fromkeys(obsolete)})
+    compared += _compared("", files, _of_all(files, kit_pack.name, tuple(read.values())))
+    return Generation(tuple(sorted(compared, key=lambda file: file.path)))
 
 
 def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath, bytes]:
@@ -89,23 +89,23 @@ def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath,
     return {**kinds(pack, kits), **checks}
 
 
-def apply_generation(pack: Path, wanted: Generation) -> None:
+def apply_generation(pack: Path, generation: Generation) -> None:
     """
     Write what differs, remove obsolete files. Idempotent; each file is written whole.
 
     Raises:
         OSError: The folder cannot be written.
     """
-    for file in wanted.differing:
+    for file in generation.differing:
         write_file(pack, file.path, file.after)
 
 
 def _compared(
     kit: str,
     files: Mapping[PurePosixPath, bytes],
-    wanted: Mapping[PurePosixPath, bytes | None],
+    generated: Mapping[PurePosixPath, bytes | None],
 ) -> Iterator[GeneratedFile]:
-    for path, after in wanted.items():
+    for path, after in generated.items():
         before = files.get(path)
         yield GeneratedFile(kit, path, _action(before, after), before, after)
 

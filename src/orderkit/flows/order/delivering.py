@@ -57,7 +57,7 @@ def await_commit(
         NotFoundError, RefusedError: The order is gone or ending.
     """
     live = find_living(platform, order)
-    xr = _placed(live, ObjectKey.of(read_xr(platform, live, commit).xr))
+    xr = _with_namespace(live, ObjectKey.of(read_xr(platform, live, commit).xr))
     watch = _Watch(platform, live, xr, commit)
     return until(
         platform.clock,
@@ -71,7 +71,7 @@ def await_commit(
     )
 
 
-def _placed(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
+def _with_namespace(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
     """Return the namespace of an XR that names none: the destination of its Application."""
     if xr.namespace or not live.kit.namespaced:
         return xr

@@ -18,17 +18,17 @@ from orderkit.flows.template.actions.action_context import PublishRequest
 from orderkit.ports.forge import FileChange, Forge, Operation, Repository
 
 
-def operation(wanted: PublishRequest) -> Operation:
+def operation(request: PublishRequest) -> Operation:
     """Name the write: the same files for the same repository are the same operation."""
-    digest = hashlib.sha256(str(wanted.repo).encode())
-    for path in sorted(wanted.files):
-        digest.update(b"\0" + str(path).encode() + b"\0" + wanted.files[path])
+    digest = hashlib.sha256(str(request.repo).encode())
+    for path in sorted(request.files):
+        digest.update(b"\0" + str(path).encode() + b"\0" + request.files[path])
     return Operation(
-        f"publish-{digest.hexdigest()[:20]}", wanted.requester, wanted.message, wanted.proof
+        f"publish-{digest.hexdigest()[:20]}", request.requester, request.message, request.proof
     )
 
 
-def publish(forge: Forge, wanted: PublishRequest) -> CommitSha:
+def publish(forge: Forge, request: PublishRequest) -> CommitSha:
     """
     Make sure the repository holds this order; return its head. Idempotent.
 
@@ -38,44 +38,44 @@ def publish(forge: Forge, wanted: PublishRequest) -> CommitSha:
         ConflictError: Others wrote in every round.
     """
     repository = forge.ensure_repo(
-        wanted.repo, description=wanted.description, private=wanted.private
+        request.repo, description=request.description, private=request.private
     )
     if repository.archived:
-        raise archived(wanted.repo)
-    head = forge.head(wanted.repo)
+        raise archived(request.repo)
+    head = forge.head(request.repo)
     if head is None:
-        return _first_commit(forge, wanted)
-    return _same_order(forge, repository, wanted, head)
+        return _first_commit(forge, request)
+    return _same_order(forge, repository, request, head)
 
 
-def _first_commit(forge: Forge, wanted: PublishRequest) -> CommitSha:
-    changes = [FileChange(path, wanted.files[path], None) for path in sorted(wanted.files)]
+def _first_commit(forge: Forge, request: PublishRequest) -> CommitSha:
+    changes = [FileChange(path, request.files[path], None) for path in sorted(request.files)]
     try:
-        return forge.write(wanted.repo, changes, operation(wanted)).commit
+        return forge.write(request.repo, changes, operation(request)).commit
     except ConflictError:
         # Somebody placed an order of this name at the same moment: ours or another?
-        head = forge.head(wanted.repo)
-        repository = forge.repo(wanted.repo)
+        head = forge.head(request.repo)
+        repository = forge.repo(request.repo)
         if head is None or repository is None:
             raise
-        return _same_order(forge, repository, wanted, head)
+        return _same_order(forge, repository, request, head)
 
 
 def _same_order(
-    forge: Forge, repository: Repository, wanted: PublishRequest, head: CommitSha
+    forge: Forge, repository: Repository, request: PublishRequest, head: CommitSha
 ) -> CommitSha:
-    found = forge.read(wanted.repo, order_file.PATH, head)
-    ours = wanted.files.get(order_file.PATH)
-    if found is None or ours is None:
+    revision = forge.read(request.repo, order_file.PATH, head)
+    ours = request.files.get(order_file.PATH)
+    if revision is None or ours is None:
         raise AlreadyOrderedError(
-            f"{wanted.repo} exists and is no order of ours",
+            f"{request.repo} exists and is no order of ours",
             hint=f"look at {repository.web_url}, or order under another name",
         )
-    old = order_file.parse(found.data, name=f"{wanted.repo}/{order_file.PATH}")
+    old = order_file.parse(revision.data, name=f"{request.repo}/{order_file.PATH}")
     new = order_file.parse(ours, name=str(order_file.PATH))
     if not old.same_order(new):
         raise AlreadyOrderedError(
-            f"{wanted.repo.name} was ordered by {old.requester} with other values: "
+            f"{request.repo.name} was ordered by {old.requester} with other values: "
             f"{_differences(old, new)}",
             hint="change the live order through Git, or order under another name",
         )

@@ -74,7 +74,7 @@ class Registered:
         }
 
 
-def register(platform: Platform, wanted: Registration) -> Registered:
+def register(platform: Platform, registration: Registration) -> Registered:
     """
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
@@ -85,53 +85,65 @@ def register(platform: Platform, wanted: Registration) -> Registered:
         AlreadyOrderedError: The order ended, or its id belongs to another team.
         ConflictError: The ledger was changed by others in every round.
     """
-    check_requester(wanted.requester)
-    entry = OrderEntry(wanted.team, wanted.order)
-    seen = ledger_snapshot(platform)
-    check_free(entry, seen.blobs)
-    team = limit_check.check_may_order(platform, entry, wanted.kit, seen)
-    record = _check_record(platform, wanted, entry.repository)
-    is_new = entry.application_path not in seen.blobs
+    check_requester(registration.requester)
+    entry = OrderEntry(registration.team, registration.order)
+    snapshot = ledger_snapshot(platform)
+    check_free(entry, snapshot.blobs)
+    team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
+    record = _check_record(platform, registration, entry.repository)
+    is_new = entry.application_path not in snapshot.blobs
     if is_new:
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
-    written = _enter(platform, wanted, entry, seen)
-    if is_new and limit_check.overfull(platform, entry, wanted.kit, team, written.commit):
-        _take_back(platform, wanted, entry, team)
-    if written.changed:
-        refresh(platform, ledger.team_application(wanted.team))
+    commit = _enter(platform, registration, entry, snapshot)
+    if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
+        _take_back(platform, registration, entry, team)
+    if commit.changed:
+        refresh(platform, ledger.team_application(registration.team))
     return Registered(
-        wanted.order, wanted.team, wanted.kit, entry.repository, written.commit, written.changed
+        registration.order,
+        registration.team,
+        registration.kit,
+        entry.repository,
+        commit.commit,
+        commit.changed,
     )
 
 
 def _enter(
-    platform: Platform, wanted: Registration, entry: OrderEntry, seen: RepositorySnapshot
+    platform: Platform, registration: Registration, entry: OrderEntry, snapshot: RepositorySnapshot
 ) -> Written:
-    application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
+    application = ledger.order_application(
+        entry, kit=registration.kit, forge_url=platform.forge.base_url
+    )
     return write_ledger(
         platform,
         {entry.application_path: yaml11.dump(application)},
         Operation(
-            f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
+            f"register-{registration.order}",
+            registration.requester,
+            f"{registration.order}: ordered",
+            registration.proof,
         ),
-        base=seen,
+        base=snapshot,
     )
 
 
-def _take_back(platform: Platform, wanted: Registration, entry: OrderEntry, team: TeamFile) -> None:
+def _take_back(
+    platform: Platform, registration: Registration, entry: OrderEntry, team: TeamFile
+) -> None:
     """Remove what another order, registered at the same moment, left no place for."""
     write_ledger(
         platform,
         {entry.application_path: None},
         Operation(
-            f"refuse-{wanted.order}",
-            wanted.requester,
-            f"{wanted.order}: one too many",
-            wanted.proof,
+            f"refuse-{registration.order}",
+            registration.requester,
+            f"{registration.order}: one too many",
+            registration.proof,
         ),
     )
-    limit_check.check_may_order(platform, entry, wanted.kit, ledger_snapshot(platform))
+    limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
     raise RefusedError(
         f"team {team.team} got its last order at the same moment", hint="repeat the command"
     )
@@ -139,8 +151,8 @@ def _take_back(platform: Platform, wanted: Registration, entry: OrderEntry, team
 
 def _check_application(platform: Platform, entry: OrderEntry) -> None:
     """Refuse an id that would replace an Application that is no order's."""
-    found = get_object(platform, application_key(entry.order))
-    if found is not None and labels_of(found).get(ledger.ORDER_LABEL) != entry.order:
+    application = get_object(platform, application_key(entry.order))
+    if application is not None and labels_of(application).get(ledger.ORDER_LABEL) != entry.order:
         raise RefusedError(
             f"{entry.order} is the name of one of the platform's own Applications",
             hint="order another name",
@@ -166,7 +178,7 @@ def archived(repo: RepoId) -> AlreadyOrderedError:
     )
 
 
-def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
+def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> None:
     """
     Check by the ledger's paths that the team may order and the id is not another order's.
 
@@ -174,22 +186,22 @@ def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
         NotFoundError: The team is not in the ledger.
         AlreadyOrderedError: The order is ending, or its id belongs to another team.
     """
-    if ledger.team_path(entry.team) not in found:
-        raise limit_check.unknown_team(entry.team, list(ledger.teams(found)))
-    if entry.end_path in found:
+    if ledger.team_path(entry.team) not in ledger_paths:
+        raise limit_check.unknown_team(entry.team, list(ledger.teams(ledger_paths)))
+    if entry.end_path in ledger_paths:
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
         )
-    if entry.application_path in found:
+    if entry.application_path in ledger_paths:
         return
-    other = ledger.living_order(found, entry.order)
+    other = ledger.living_order(ledger_paths, entry.order)
     if other is not None:
         raise AlreadyOrderedError(
             f"{entry.order} is an order of team {other.team}", hint="order another name"
         )
 
 
-def _check_record(platform: Platform, wanted: Registration, repo: RepoId) -> OrderFile:
+def _check_record(platform: Platform, registration: Registration, repo: RepoId) -> OrderFile:
     repository = platform.forge.repo(repo)
     if repository is not None and repository.archived:
         raise archived(repo)
@@ -200,9 +212,9 @@ def _check_record(platform: Platform, wanted: Registration, repo: RepoId) -> Ord
         )
     record = order_file.parse(text.encode(), name=f"{repo}/{order_file.PATH}")
     claims = {
-        "order": (wanted.order, record.order),
-        "kit": (wanted.kit, record.kit),
-        "team": (wanted.team, record.team),
+        "order": (registration.order, record.order),
+        "kit": (registration.kit, record.kit),
+        "team": (registration.team, record.team),
     }
     for field, (claimed, recorded) in claims.items():
         if claimed != recorded:

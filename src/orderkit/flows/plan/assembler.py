@@ -74,7 +74,7 @@ class TaskAnswer:
 
     payload: bytes = b""
     error: str = ""
-    asked: tuple[Selector, ...] = ()
+    selectors: tuple[Selector, ...] = ()
     stored: Manifest = field(default_factory=dict)
     """Of `PlanBefore`: the XR with its defaults."""
     judged: bool = False
@@ -102,41 +102,43 @@ class _Bench:
     def answer(self, message: bytes) -> bytes:
         task: PlanBefore | PlanAfter = pickle.loads(message)  # noqa: S301 - from the process that started us
         try:
-            found = self.before(task) if isinstance(task, PlanBefore) else self.after(task)
+            answer = self.before(task) if isinstance(task, PlanBefore) else self.after(task)
         except (OrderkitError, ValueError, MemoryError, RecursionError) as error:
-            found = TaskAnswer(error=f"{type(error).__name__}: {error}")
-        return pickled(found)
+            answer = TaskAnswer(error=f"{type(error).__name__}: {error}")
+        return pickled(answer)
 
     def before(self, task: PlanBefore) -> TaskAnswer:
         if self.workshop.blueprint(task.xr) is None:
             return TaskAnswer(error=_no_composition(task.xr))
         workshop = replace(self.workshop, existing=task.existing)
-        found = assemble(task.xr, workshop, observed=task.observed)
-        stored = {key: part for key, part in found.xr.items() if key != "status"}
+        assembly = assemble(task.xr, workshop, observed=task.observed)
+        stored = {key: value for key, value in assembly.xr.items() if key != "status"}
         if task.is_judged:
-            found = judged(None, workshop, found, found)
-        return TaskAnswer(pickled(found), asked=found.requirements, stored=stored)
+            assembly = judged(None, workshop, assembly, assembly)
+        return TaskAnswer(pickled(assembly), selectors=assembly.requirements, stored=stored)
 
     def after(self, task: PlanAfter) -> TaskAnswer:
         if self.workshop.blueprint(task.xr) is None:
             return TaskAnswer(error=_no_composition(task.xr))
         before: Assembly = pickle.loads(task.before)  # noqa: S301 - from a process like this one
         workshop = replace(self.workshop, existing=task.existing)
-        known = before.observed
+        observed = before.observed
         # what the old XRD refused is not what is stored
-        stored = task.xr if any(_is_schema(each) for each in before.faults) else before.xr
+        stored = task.xr if any(_is_schema(fault) for fault in before.faults) else before.xr
         made_by = before.made_by
-        after = assemble(stored, workshop, observed=known, attributed=made_by)
+        after = assemble(stored, workshop, observed=observed, attributed=made_by)
         after = replace(after, faults=tuple(f for f in after.faults if not self._is_ours(f, task)))
         fresh = assemble(stored, workshop) if after.renamed else after
         mind = DangerContext(workshop.laws, workshop.existing)
         plan = compare(before, after, fresh=fresh, mind=mind)
         if plan.changes or not self.same_laws:
             plan = replace(plan, after=judged(None, workshop, before, plan.after))
-        asked = {repr(each): each for each in (*after.requirements, *fresh.requirements)}
+        selectors = {
+            repr(selector): selector for selector in (*after.requirements, *fresh.requirements)
+        }
         is_judged = plan.after.faults != after.faults
         plan = without_unnamed(with_costs(plan, self.prices))
-        return TaskAnswer(pickled(plan), asked=tuple(asked.values()), judged=is_judged)
+        return TaskAnswer(pickled(plan), selectors=tuple(selectors.values()), judged=is_judged)
 
     def _is_ours(self, fault: Fault, task: PlanAfter) -> bool:
         """Say whether an unknown field is only an old default, which the API server drops."""
@@ -144,8 +146,8 @@ class _Bench:
             return False
         for steps, default in self.defaults.items():
             if fault.field == path_text(("spec", *steps)):
-                found = value_at(task.xr, ("spec", *steps))
-                return found is ABSENT or (task.is_stored and same(found, default))
+                value = value_at(task.xr, ("spec", *steps))
+                return value is ABSENT or (task.is_stored and same(value, default))
         return False
 
 

@@ -19,11 +19,11 @@ def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
     Raises:
         RefusedError: The new one has another kind or name.
     """
-    one, other = Kind.of(old), Kind.of(new)
-    names = [metadata(each).get("name") for each in (old, new)]
-    if (one.group, one.kind) != (other.group, other.kind) or names[0] != names[1]:
+    old_kind, new_kind = Kind.of(old), Kind.of(new)
+    names = [metadata(manifest).get("name") for manifest in (old, new)]
+    if (old_kind.group, old_kind.kind) != (new_kind.group, new_kind.kind) or names[0] != names[1]:
         raise RefusedError(
-            f"{other} {names[1]} is not the XR of {live.entry.order}, {one} {names[0]}",
+            f"{new_kind} {names[1]} is not the XR of {live.entry.order}, {old_kind} {names[0]}",
             hint="another name or kind is another order",
         )
 

@@ -119,14 +119,14 @@ class _AnsweredQuestions:
     def _served(self, kinds: Iterable[Kind]) -> Iterator[tuple[GroupKind, KnownKind]]:
         for kind in sorted(kinds):
             try:
-                known_kind = self._known(kind)
+                known_kind = self._known_kind(kind)
             except OrderkitError as error:
                 self.unanswered.append(f"the cluster's schema of {kind} could not be read: {error}")
                 continue
             if known_kind is not None:
                 yield (kind.group, kind.kind), known_kind
 
-    def _known(self, kind: Kind) -> KnownKind | None:
+    def _known_kind(self, kind: Kind) -> KnownKind | None:
         plural = self.cluster.plural(kind)
         if plural is None:
             return None

@@ -66,7 +66,7 @@ class OrderToPlan:
     xr: Manifest
     source: str
     observed: Mapping[str, Manifest] = field(default_factory=dict)
-    told: tuple[str, ...] = ()
+    unknowns: tuple[str, ...] = ()
     is_stored: bool = False
     """The XR is as the API server has it."""
 
@@ -110,7 +110,7 @@ class Assembler:
             OrderkitError: The pack cannot be loaded.
         """
         try:
-            answer = self._asked(self._child or self.start(), task)
+            answer = self._exchange(self._child or self.start(), task)
         except ChildTimeoutError as error:
             self.stop()
             self.silent += 1
@@ -124,7 +124,7 @@ class Assembler:
         self.silent = 0
         return answer
 
-    def _asked(self, child: ChildProcess, task: PlanBefore | PlanAfter) -> TaskAnswer:
+    def _exchange(self, child: ChildProcess, task: PlanBefore | PlanAfter) -> TaskAnswer:
         if not self._is_ready:
             loaded = _answer(child, START_S)
             if loaded.error:
@@ -146,8 +146,8 @@ class Assembler:
 
 
 def _answer(child: ChildProcess, timeout_s: float) -> TaskAnswer:
-    found: TaskAnswer = pickle.loads(child.receive(timeout_s))  # noqa: S301 - from a process of ours
-    return found
+    answer: TaskAnswer = pickle.loads(child.receive(timeout_s))  # noqa: S301 - from a process of ours
+    return answer
 
 
 class _Habits:
@@ -177,8 +177,8 @@ def _renamed(selector: Selector, old: str, new: str) -> Selector:
         return selector
     home = selector.namespace.replace(old, new) if selector.namespace else selector.namespace
     labels = {key: text.replace(old, new) for key, text in selector.labels.items()}
-    named = selector.name.replace(old, new)
-    return replace(selector, name=named, namespace=home, labels=labels)
+    new_name = selector.name.replace(old, new)
+    return replace(selector, name=new_name, namespace=home, labels=labels)
 
 
 @dataclass(slots=True)
@@ -187,7 +187,7 @@ class OrderPlanner:
 
     base: Assembler
     candidate: Assembler
-    place: Lookup | None
+    lookup: Lookup | None
     habits: _Habits = field(default_factory=_Habits)
 
     def start(self) -> None:
@@ -207,24 +207,26 @@ class OrderPlanner:
         for side in (self.base, self.candidate):
             if side.silent >= _SILENT_MAX:
                 raise SilentError(f"not tried: {side.title} gave {side.silent} orders no answer")
-        known = _Known(self.place, self.habits, str(metadata(work.xr).get("name") or ""))
-        before = known.asked(self.base, lambda facts: PlanBefore(work.xr, work.observed, facts))
-        after = known.asked(
+        lookups = _Lookups(self.lookup, self.habits, str(metadata(work.xr).get("name") or ""))
+        before = lookups.answered(
+            self.base, lambda facts: PlanBefore(work.xr, work.observed, facts)
+        )
+        after = lookups.answered(
             self.candidate,
             lambda facts: PlanAfter(work.xr, before.payload, facts, is_stored=work.is_stored),
         )
         plan: Plan = pickle.loads(after.payload)  # noqa: S301 - from a process of ours
-        unknowns, faults = (*work.told, *plan.before.unknowns), plan.before.faults
+        unknowns, faults = (*work.unknowns, *plan.before.unknowns), plan.before.faults
         if after.judged:
-            faults = self._faults(work, known.facts)
+            faults = self._faults(work, lookups.facts)
         plan = replace(plan, before=replace(plan.before, unknowns=unknowns, faults=faults))
         return OrderPlan(work.order, work.team, plan, source=work.source, stored=before.stored)
 
     def _faults(self, work: OrderToPlan, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
         """Return what is wrong with an order already."""
         answer = self.base.ask(PlanBefore(work.xr, work.observed, facts, is_judged=True))
-        found: Assembly = pickle.loads(answer.payload)  # noqa: S301 - from a process of ours
-        return found.faults
+        assembly: Assembly = pickle.loads(answer.payload)  # noqa: S301 - from a process of ours
+        return assembly.faults
 
     def kill(self) -> None:
         """Make whoever waits for an answer get none."""
@@ -237,13 +239,13 @@ class OrderPlanner:
         self.candidate.stop()
 
 
-class _Known:
+class _Lookups:
     """What stations ask for on the way of one order; what they will ask is looked up first."""
 
-    def __init__(self, place: Lookup | None, habits: _Habits, name: str) -> None:
-        self._place, self._habits, self._name = place, habits, name
+    def __init__(self, lookup: Lookup | None, habits: _Habits, name: str) -> None:
+        self._lookup, self._habits, self._name = lookup, habits, name
         self._facts: dict[ObjectKey, Manifest] = {}
-        self._looked: set[str] = set()
+        self._looked_up: set[str] = set()
         self._learn(habits.of(name))
 
     @property
@@ -251,7 +253,7 @@ class _Known:
         """Everything that was found."""
         return tuple(self._facts.values())
 
-    def asked(
+    def answered(
         self, side: Assembler, task: Callable[[tuple[Manifest, ...]], PlanBefore | PlanAfter]
     ) -> TaskAnswer:
         """Give a task, look up what its stations ask for, and again until that is all."""
@@ -259,26 +261,26 @@ class _Known:
             answer = side.ask(task(self.facts))
             if answer.error:
                 raise OrderkitError(f"{side.title}: {answer.error}")
-            if not self._learn(answer.asked):
+            if not self._learn(answer.selectors):
                 break
         return answer
 
-    def _learn(self, asked: Iterable[Selector]) -> bool:
-        known = len(self._facts)
-        for selector in asked:
+    def _learn(self, selectors: Iterable[Selector]) -> bool:
+        fact_count = len(self._facts)
+        for selector in selectors:
             self._habits.note(selector, self._name)
             name = selector_text(selector)
-            if self._place is not None and name not in self._looked:
-                self._looked.add(name)
-                found = looked_up(self._place, selector)
-                self._facts.update((ObjectKey.of(each), each) for each in found)
-        return len(self._facts) > known
+            if self._lookup is not None and name not in self._looked_up:
+                self._looked_up.add(name)
+                objects = looked_up(self._lookup, selector)
+                self._facts.update((ObjectKey.of(manifest), manifest) for manifest in objects)
+        return len(self._facts) > fact_count
 
 
 def plan_all(
     work: Sequence[OrderToPlan],
     packs: tuple[AssemblerSetup, AssemblerSetup],
-    place: Lookup | None,
+    lookup: Lookup | None,
     limits: FleetLimits,
     processes: Processes,
 ) -> list[OrderPlan]:
@@ -287,22 +289,22 @@ def plan_all(
 
     Args:
         packs: The one that is published, and the other one.
-        place: Where stations' requirements are looked up; None: nowhere.
+        lookup: Where stations' requirements are looked up; None: nowhere.
     """
     number = limits.lanes or len(os.sched_getaffinity(0))
     number = max(1, min(number, -(-len(work) // _ORDERS_PER_LANE)))
     with ExitStack() as undo:
         free: queue.SimpleQueue[OrderPlanner] = queue.SimpleQueue()
-        lanes = [_lane(packs, place, limits, processes) for _ in range(number)]
+        lanes = [_lane(packs, lookup, limits, processes) for _ in range(number)]
         for lane in lanes:
             undo.callback(lane.stop)
             lane.start()
             free.put(lane)
 
-        def plan(one: OrderToPlan) -> OrderPlan:
+        def plan(order: OrderToPlan) -> OrderPlan:
             lane = free.get()
             try:
-                return lane.plan(one)
+                return lane.plan(order)
             finally:
                 free.put(lane)
 
@@ -318,7 +320,7 @@ def plan_all(
 
 def _lane(
     packs: tuple[AssemblerSetup, AssemblerSetup],
-    place: Lookup | None,
+    lookup: Lookup | None,
     limits: FleetLimits,
     processes: Processes,
 ) -> OrderPlanner:
@@ -326,5 +328,5 @@ def _lane(
     return OrderPlanner(
         Assembler("the pack as it is", base, limits.order_s, processes),
         Assembler("the other pack", candidate, limits.order_s, processes),
-        place,
+        lookup,
     )

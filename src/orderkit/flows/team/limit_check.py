@@ -80,9 +80,9 @@ def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
     team_limits.check_values(team, kit, xr.get("spec") or {})
 
 
-def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
+def unknown_team(team: str, teams: list[TeamName]) -> NotFoundError:
     """Make the error for a team that the ledger does not have."""
     return NotFoundError(
-        f"team '{team}' is not in the ledger (teams: {', '.join(known) or 'none'})",
+        f"team '{team}' is not in the ledger (teams: {', '.join(teams) or 'none'})",
         hint=f"add it first: orderkit team add {team}",
     )

@@ -1,8 +1,8 @@
 """
 Find a scaffolder template in the platform's published pack, or read one from a file.
 
-A template of the pack is read with its natural steps, those that the kit's author wrote, whatever
-copy of it the portal runs (``core.portal.profile``). Called by ``flows.order.placing``,
+A template of the pack is read with its natural steps, the ones that the kit's author wrote, not
+those of the copy that the portal runs (``core.portal.profile``). Called by ``flows.order.placing``,
 ``flows.order.adopting`` and ``orderkit run``.
 """
 
@@ -23,7 +23,7 @@ from orderkit.flows.template.actions.file_sources import ForgeFolder
 
 @dataclass(frozen=True, slots=True)
 class TemplateSource:
-    """A template, the folder it lies in, and the kit it orders if it is a kit's."""
+    """A template, its folder, and the kit that it orders, if any."""
 
     template: Template
     folder: scaffolder.TemplateFolder
@@ -32,7 +32,7 @@ class TemplateSource:
 
 def kit_template(platform: Platform, name: str) -> TemplateSource:
     """
-    Return the template of a kit of the published pack, its natural steps.
+    Return the template of a kit of the published pack, with its natural steps.
 
     Raises:
         NotFoundError: The pack has no such kit. InvalidInputError: The kit has no template.
@@ -50,10 +50,10 @@ def kit_template(platform: Platform, name: str) -> TemplateSource:
 
 def published_template(platform: Platform, name: str) -> TemplateSource:
     """
-    Find a template of the published pack, its natural steps, by its kit's name or its own.
+    Find a template of the published pack, with its natural steps, by its kit's name or its own.
 
     Raises:
-        NotFoundError: The pack has no such template; those it has are named.
+        NotFoundError: The pack has no such template; the message lists its templates.
     """
     pack_files = pack_snapshot(platform)
     templates: dict[str, str] = {}
@@ -97,9 +97,9 @@ def template_of(
     path: PurePosixPath | str, data: bytes, folder: scaffolder.TemplateFolder
 ) -> TemplateSource:
     """
-    Read a template that is no part of a published pack.
+    Read a template that is not part of a published pack.
 
     Raises:
-        InvalidInputError: It is no v1beta3 Template.
+        InvalidInputError: It is not a v1beta3 Template.
     """
     return TemplateSource(parse_template(data, name=str(path)), folder)

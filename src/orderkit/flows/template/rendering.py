@@ -1,10 +1,9 @@
 """
 Render a skeleton on disk into a folder, or check it, for ``orderkit render``.
 
-Either the whole tree appears under its name, or nothing changes there: everything is written
-into a folder beside the target, which then takes its place in one step. Skeletons inside the
-pack that comes with this installation are rendered in this process; every other one in a
-child with limits (``flows.confinement``).
+The result is all or nothing: the tree is written into a folder beside the target, which then
+takes its place in one step. Skeletons of the installed pack are trusted and rendered in this
+process; all others in a child process with limits (``flows.confinement``).
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class FileResult:
 
 @dataclass(frozen=True, slots=True)
 class SkeletonReport:
-    """What became of every file of a skeleton."""
+    """The outcome of every file of a skeleton."""
 
     folder: Path | None
     entries: list[FileResult] = field(default_factory=list)
@@ -100,7 +99,7 @@ def read_values(path: Path) -> dict[str, Any]:
 
     Raises:
         NotFoundError: There is no such file.
-        InvalidInputError: It is no map, or cannot be read.
+        InvalidInputError: It is not a map, or cannot be read.
     """
     if not path.is_file():
         raise NotFoundError(f"the file {path} does not exist")
@@ -123,7 +122,7 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
 
     Raises:
         NotFoundError: There is no such folder, or no file in it.
-        LimitError: More files or bytes than are rendered.
+        LimitError: It has more files or bytes than the limits allow.
         RefusedError: It holds a device, a pipe or a socket.
     """
     if not folder.is_dir():
@@ -176,7 +175,7 @@ def check(folder: Path, options: TreeOptions, confined: ConfinedRenderer | None)
     Compile every file and path of a skeleton, without values.
 
     Args:
-        confined: Reads it where it can do no harm; None: somebody vouches for it.
+        confined: Checks an untrusted skeleton in a confined child; None: it is trusted.
 
     Raises:
         NotFoundError: There is no such folder. LimitError: It is too large.
@@ -196,16 +195,16 @@ def render(
     keep_going: bool = False,
 ) -> SkeletonReport:
     """
-    Render a skeleton into a folder; all of it, or nothing changes there.
+    Render a skeleton into a folder, all or nothing.
 
     Args:
-        confined: Renders it where it can do no harm; None: somebody vouches for it.
-        replace: Files that exist in `target_folder` are replaced; else they stay as they are.
-        keep_going: Write what renders although other files are refused.
+        confined: Renders an untrusted skeleton in a confined child; None: it is trusted.
+        replace: Replace files that exist in `target_folder`; otherwise they stay unchanged.
+        keep_going: Write the files that render even if others are refused.
 
     Raises:
         OrderkitError: The first file that is refused, unless `keep_going`.
-        RefusedError: `target_folder` is no folder, or a link in it leads elsewhere.
+        RefusedError: `target_folder` is not a folder, or a link in it leads outside.
     """
     if target_folder.is_symlink() or (target_folder.exists() and not target_folder.is_dir()):
         raise RefusedError(f"{target_folder} is not a folder", hint="name a folder, or a new name")
@@ -213,7 +212,7 @@ def render(
     failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if failed is not None and not keep_going:
         raise failed
-    entries = _written(outcomes, target_folder, replace=replace)
+    entries = _write_all(outcomes, target_folder, replace=replace)
     return SkeletonReport(target_folder, entries)
 
 
@@ -223,7 +222,7 @@ def _judged(
     options: TreeOptions,
     confined: ConfinedRenderer | None,
 ) -> list[FileOutcome]:
-    """Judge in this process what is vouched for, everything else in a child."""
+    """Judge trusted skeletons in this process, all others in a child."""
     if confined is not None:
         return confined(files, values, options)
     return lint_tree(files, options) if values is None else judge_tree(files, values, options)
@@ -240,7 +239,7 @@ def _entry(outcome: FileOutcome, word: str) -> FileResult:
 # --- writing
 
 
-def _written(
+def _write_all(
     outcomes: list[FileOutcome], target_folder: Path, *, replace: bool
 ) -> list[FileResult]:
     """Write into a folder beside `target_folder`, then put it in its place."""
@@ -253,14 +252,14 @@ def _written(
             shutil.copytree(target_folder, fresh, symlinks=True)
         else:
             fresh.mkdir()
-        entries = [_placed(outcome, fresh, replace=replace) for outcome in outcomes]
+        entries = [_write_outcome(outcome, fresh, replace=replace) for outcome in outcomes]
         _exchange(fresh, target_folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return entries
 
 
-def _placed(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
+def _write_outcome(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
     entry = _entry(outcome, "written")
     if outcome.file is None or outcome.target is None:
         return entry
@@ -327,7 +326,9 @@ def _exchange(fresh: Path, target_folder: Path) -> None:
     swapped = swap is not None and (
         swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
     )
-    if not swapped:  # no such call here: two steps, with the old tree kept until the second
+    if (
+        not swapped
+    ):  # this system has no swap call: two renames, the old tree is kept until the second
         old = fresh.with_name("old")
         target_folder.rename(old)
         fresh.rename(target_folder)

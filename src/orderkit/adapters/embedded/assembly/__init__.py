@@ -5,7 +5,7 @@ Reconcilers over watches on the ``Cluster`` port; nothing is a script. The algor
 pure and lives in ``core.crossplane.pipeline``, so a plan computes with the very code that runs
 here.
 
-What it does not do: pull packages or run functions that are no Python of this process; providers
+Not supported: pulling packages, and functions other than Python of this process; providers
 and managed resources; claims, legacy connection secrets, Usages, Operations, EnvironmentConfigs;
 RBAC (missing rights never show here); the circuit breaker; admission of XRDs and Compositions
 beyond their CRDs.

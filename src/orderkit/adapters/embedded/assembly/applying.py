@@ -1,9 +1,9 @@
 """
 Observe and apply the composed resources of one XR.
 
-The order is Crossplane's, so that nothing is ever lost: delete what is not wanted, write down
-references to what will be, apply it in random order, apply the status. One object that the
-API server finds invalid is skipped and told; every other failure ends the round.
+The order is Crossplane's, so that a crash loses no resource: delete undesired resources, record
+references to the desired ones, apply them in random order, apply the status. An object that the API
+server finds invalid is skipped and reported; every other failure ends the round.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The XR after a whole round, and what did not fit."""
+    """The XR after a complete round, and the objects that were refused as invalid."""
 
     xr: Manifest
     unsynced: tuple[str, ...]
@@ -74,7 +74,7 @@ def key_of_reference(reference: Manifest, xr: Manifest) -> ObjectKey:
 
 def observe(site: ReconcilerContext, xr: Manifest, references: Sequence[Manifest]) -> Observed:
     """
-    Read what the XR's resourceRefs point to; what somebody else controls is not ours.
+    Read the objects of the XR's resourceRefs; skip those that another owner controls.
 
     Raises:
         ApplyError: An object lost the annotation that says which one it is, or cannot be read.
@@ -140,7 +140,7 @@ def apply(
     site: ReconcilerContext, xr: Manifest, composed: Composed, path: tuple[str, ...]
 ) -> Applied:
     """
-    Make the cluster what the pipeline asked for. Safe to repeat after any interruption.
+    Apply the result of the pipeline. Safe to repeat after any interruption.
 
     Args:
         path: Where the XR keeps its machinery fields, ``spec.crossplane`` or ``spec``.
@@ -148,7 +148,7 @@ def apply(
     Raises:
         ApplyError: Something other than an invalid composed resource failed; what was applied
             before stays, the XR's status is not written.
-        ConflictError: An object changed under our hands; look again.
+        ConflictError: An object changed since it was read; repeat the round.
     """
     for name, manifest in composed.deletions.items():
         _collect(site, name, manifest)
@@ -175,7 +175,7 @@ def _not_applied(name: str, error: OrderkitError) -> ApplyError:
 
 
 def _shuffled(site: ReconcilerContext, composed: Composed) -> list[str]:
-    """Random as in Crossplane: a pipeline that needs an order must not seem to work."""
+    """Apply in random order as Crossplane: a pipeline that needs an order fails here too."""
     names = list(composed.resources)
     site.chance.shuffle(names)
     return names
@@ -223,7 +223,7 @@ def _write_references(
 
 
 def _write_status(site: ReconcilerContext, xr: Manifest, composed: Composed) -> Manifest:
-    """Apply the whole desired status: what is no longer returned vanishes."""
+    """Apply the whole desired status: fields that are no longer returned are removed."""
     status_patch = {**_bare(xr), "status": dict(composed.status)}
     try:
         return site.cluster.apply(status_patch, owner=COMPOSITE_OWNER, status=True)

@@ -5,8 +5,8 @@ Level-based: it converges from any state, also after a crash between any two wri
 never run for an XR that is being deleted; its children go by owner reference. Woken by the
 XR itself, by every object it composes or requires, by new revisions and by Function objects.
 
-Not here: the circuit breaker of Crossplane (a station whose status changes at every call makes
-a busy XR, not a deaf one; Responsive is always True), claims, connection secrets of legacy XRs,
+Not here: Crossplane's circuit breaker (a station whose status changes at every call keeps its XR
+busy, but watches stay on; Responsive is always True), claims, connection secrets of legacy XRs,
 the two-minute limit of a reconcile, and the echo of ``reconcile-requested-at`` (its change
 does reconcile).
 """
@@ -69,7 +69,7 @@ _JITTER = 0.1
 
 
 class ReconcileError(OrderkitError):
-    """This round failed; `reason` is that of the event that tells so."""
+    """This round failed; `reason` is the reason of its event."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ReconcileError(OrderkitError):
         """The pipeline's output before it failed; None if it did not run."""
 
     def conditions(self, xr: Manifest) -> list[Condition]:
-        """Return what to set: own conditions the pipeline left unsaid become Unknown."""
+        """Return the conditions to set; the pipeline's own ones that it left out become Unknown."""
         if self.said is None:
             return [reconcile_error(self.shown)]
         unsaid = _own_types(xr) - {condition.type for condition in self.said.conditions}

@@ -61,7 +61,7 @@ def _enum(*values: str, default: str = "") -> Schema:
     return {**schema, "default": default} if default else schema
 
 
-def _named() -> Schema:
+def _name_reference() -> Schema:
     return _object(["name"], name=TEXT)
 
 
@@ -187,7 +187,7 @@ def _composition_spec(*, immutable: bool) -> Schema:
     step = _object(
         ["functionRef", "step"],
         step=TEXT,
-        functionRef=_named(),
+        functionRef=_name_reference(),
         input={**OPEN, "x-kubernetes-embedded-resource": True},
         credentials=_list(credentials, **keyed, **{"x-kubernetes-list-map-keys": ["name"]}),
         requirements=_object(
@@ -255,7 +255,7 @@ def _package(kind: str, plural: str) -> Manifest:
         ["package"],
         package=TEXT,
         packagePullPolicy=TEXT,
-        packagePullSecrets=_list(_named()),
+        packagePullSecrets=_list(_name_reference()),
         revisionActivationPolicy=_enum("Automatic", "Manual", default="Automatic"),
         revisionHistoryLimit={"type": "integer", "format": "int64", "default": 1},
         skipDependencyResolution=FLAG,

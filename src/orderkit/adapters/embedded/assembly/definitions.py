@@ -1,7 +1,7 @@
 """
 Reconcile XRDs: make their CRD, run a controller for their XRs, and take both down again.
 
-A broken XRD is accepted and told about in a warning event; its CRD stays what it was, and
+A broken XRD is accepted and reported by a warning event; its CRD stays unchanged, and
 Established keeps its old observedGeneration (or is never set). Deleting an XRD deletes all its
 XRs first, then the CRD. Claims of v1 XRDs are not offered, which an event says.
 """

@@ -1,9 +1,9 @@
 """
 Events on objects, as core/v1 Event objects, deduplicated.
 
-The same statement about the same object is one Event with a count. Writing happens in a thread
-of its own: no reconcile waits for it and no failure to write reaches one. A statement that
-keeps coming is counted in memory and written at most every few seconds.
+The same statement about the same object is one Event with a count. A separate thread
+writes, so no reconcile waits for a write or fails with it. A repeated statement is counted in
+memory and written at most every few seconds.
 
 Events an hour old are removed again, as an API server does by lease; only the assembly's own.
 
@@ -79,7 +79,7 @@ class EventRecorder:
         self.record(about, XrEvent("Warning", reason, message))
 
     def record(self, about: Manifest, event: XrEvent) -> None:
-        """Say it; returns at once."""
+        """Queue the event; returns at once."""
         self._queue.put((_reference(about), event))
 
     def _write_all(self) -> None:

@@ -1,5 +1,5 @@
 """
-Function objects: say which of them this process can run.
+Function objects: report which of them this process can run.
 
 No package is ever pulled. A Function is Healthy when the embedded platform has a runner for what
 its package is (the last part of the path, whatever registry and release), or one of the

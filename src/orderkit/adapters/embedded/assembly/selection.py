@@ -3,7 +3,7 @@ Which Composition, and which revision of it, an XR gets.
 
 Enforced by the XRD, else named by the XR, else the XRD's default, else matched by the XR's
 selector. Where several match, Crossplane picks one at random; so do we, and a warning event
-tells. What is found is returned as a choice; writing it into the XR is the caller's part.
+reports it. The choice is returned; the caller writes it into the XR.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SELECT_REASON = "SelectComposition"
 
 
 class CompositionSelectionError(OrderkitError):
-    """No usable Composition; `reason` is that of the event that tells so."""
+    """No usable Composition; `reason` is the reason of its event."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class CompositionSelectionError(OrderkitError):
 
 @dataclass(slots=True)
 class Choice:
-    """What to write into the XR's machinery fields, and what to tell."""
+    """The machinery fields to write into the XR, and warnings for events."""
 
     machinery: dict[str, Any] = field(default_factory=dict)
     events: list[XrEvent] = field(default_factory=list)
@@ -57,7 +57,7 @@ class CompositionSelector:
 
     def choose(self, xr: Manifest, choice: Choice) -> None:
         """
-        Fill `choice`; what was found before a failure stays in it.
+        Fill `choice`; after a failure it keeps the values set so far.
 
         Raises:
             SelectionError: Nothing fits, or what was chosen does not exist.

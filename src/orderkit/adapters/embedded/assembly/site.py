@@ -1,4 +1,4 @@
-"""What all reconcilers of the assembly share: the cluster, the functions, a recorder, a clock."""
+"""Shared by all reconcilers of the assembly: the cluster, the functions, a recorder, a clock."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Tracker:
     def track(
         self, xr: ObjectKey, composed: Iterable[ObjectKey], required: Iterable[Selector]
     ) -> None:
-        """Replace what is known of an XR."""
+        """Replace the dependencies of an XR."""
         with self._lock:
             self._known[xr] = _Dependencies(frozenset(composed), tuple(required))
 

@@ -1,9 +1,9 @@
 """
-A small software catalog: registered locations, read again and again.
+A small software catalog: entities of registered locations, re-read periodically.
 
-Level-based: a thread re-reads every location at an interval, and one repository's at once when
-told of a push, so the entities follow the files whatever was missed. A file that cannot be
-read keeps the last good entities, as Backstage does. Locations on one forge only.
+Level-based: a thread re-reads all locations at an interval, and those of a repository immediately
+after a push, so a missed push only delays an update. If a file cannot be read, its last good
+entities stay, as in Backstage. Locations are on one forge only.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from orderkit.ports.catalog import Location
 from orderkit.ports.forge import Forge
 
 INTERVAL_S = 30.0
-"""Between two readings of everything; pushes are read at once."""
+"""Interval between two reads of all locations; pushes are read at once."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogRegistration:
-    """What registering a target gives. `known` is True if it was registered before."""
+    """The location and the entities of a target, and whether it was registered before."""
 
     location: Location
     entities: tuple[Manifest, ...]
-    known: bool
+    already_registered: bool
 
 
 class EmbeddedCatalog:
@@ -51,7 +51,7 @@ class EmbeddedCatalog:
         self._wake = threading.Condition()
         self._pushed: set[RepoId] = set()
         self._closing = False
-        self._thread = threading.Thread(target=self._follow, name="catalog", daemon=True)
+        self._thread = threading.Thread(target=self._keep_reading, name="catalog", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -63,29 +63,29 @@ class EmbeddedCatalog:
         self._store.close()
 
     def notify(self, repo: RepoId) -> None:
-        """Read the repository's locations soon: somebody pushed. Returns at once."""
+        """Queue the locations of a pushed repository for reading. Returns at once."""
         with self._wake:
             self._pushed.add(repo)
             self._wake.notify_all()
 
-    def look(self, target: str) -> CatalogRegistration:
+    def preview(self, target: str) -> CatalogRegistration:
         """
         Read a target as if it were registered, and store nothing.
 
         Raises:
-            InvalidInputError: No file of the forge, or no good entity in it.
+            InvalidInputError: The target is not a file of the forge, or has no valid entity.
         """
         entities = tuple(read_entities(self._forge, target))
-        known = [location for location in self._store.locations() if location.target == target]
-        location = known[0] if known else Location("", target)
-        return CatalogRegistration(location, entities, bool(known))
+        registered = [location for location in self._store.locations() if location.target == target]
+        location = registered[0] if registered else Location("", target)
+        return CatalogRegistration(location, entities, bool(registered))
 
     def register(self, target: str) -> CatalogRegistration:
         """
         Store a location and its entities. Idempotent. The first location of an entity keeps it.
 
         Raises:
-            InvalidInputError: No file of the forge, or no good entity in it.
+            InvalidInputError: The target is not a file of the forge, or no valid entity in it.
         """
         entities = tuple(read_entities(self._forge, target))
         location, new = self._store.add_location(target)
@@ -113,10 +113,10 @@ class EmbeddedCatalog:
     def entity(self, ref: str) -> Manifest | None:
         return self._store.entity(ref)
 
-    def refresh(self, wanted: Callable[[Location], bool] = lambda _: True) -> None:
-        """Read locations now. What cannot be read keeps its last good entities."""
+    def refresh(self, selects: Callable[[Location], bool] = lambda _: True) -> None:
+        """Read locations now. A location that cannot be read keeps its last good entities."""
         for location in self._store.locations():
-            if self._closing or not wanted(location):
+            if self._closing or not selects(location):
                 continue
             try:
                 entities = read_entities(self._forge, location.target)
@@ -126,18 +126,18 @@ class EmbeddedCatalog:
             self._put(location, entities)
 
     def refresh_entity(self, ref: str) -> None:
-        """Read the location of one entity again, soon."""
-        found = self.entity(ref)
-        if found is not None:
-            target = found["metadata"]["annotations"]["backstage.io/managed-by-location"]
+        """Queue the location of an entity for reading."""
+        entity = self.entity(ref)
+        if entity is not None:
+            target = entity["metadata"]["annotations"]["backstage.io/managed-by-location"]
             self.notify(source_of(target[len("url:") :], base_url=self._forge.base_url).repo)
 
-    def _follow(self) -> None:
+    def _keep_reading(self) -> None:
         """Read everything now and at each interval, and pushed repositories in between."""
         pushed: set[RepoId] | None = None
         while not self._closing:
             try:
-                self.refresh(lambda location, wanted=pushed: self._is_in(location, wanted))  # type: ignore[misc]  # mypy has no type for a bound default
+                self.refresh(lambda location, repos=pushed: self._is_in(location, repos))  # type: ignore[misc]  # mypy has no type for a bound default
             except Exception:
                 logger.exception("catalog: reading the locations failed")
             with self._wake:

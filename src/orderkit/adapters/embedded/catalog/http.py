@@ -1,5 +1,5 @@
 """
-Backstage's catalog API over the embedded catalog, as far as Orderkit and its users need it.
+The part of Backstage's catalog API that Orderkit and its users need, on the embedded catalog.
 
     GET  /.backstage/health/v1/readiness            open
     POST /api/catalog/locations[?dryRun=true]       201; 400 unreadable; 409 known
@@ -59,8 +59,8 @@ def catalog_app(catalog: EmbeddedCatalog, *, token: str) -> Starlette:
 
     def guarded(handler: Handler) -> Handler:
         async def answer(request: Request) -> Response:
-            sent = request.headers.get("authorization", "")
-            if not secrets.compare_digest(sent.encode(), f"Bearer {token}".encode()):
+            authorization = request.headers.get("authorization", "")
+            if not secrets.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
                 return _error(401, "AuthenticationError", "Missing or wrong credentials")
             try:
                 return await handler(request)
@@ -107,61 +107,67 @@ class _Api:
         if type_ != "url" or not isinstance(target, str):
             raise InvalidInputError("type", type_, "is not 'url', or target is no text")
         if request.query_params.get("dryRun") == "true":
-            seen = await run_in_threadpool(self._catalog.look, target)
-            location = {"id": seen.location.id or "dry-run", "type": "url", "target": target}
-            found = {"location": location, "exists": seen.known, "entities": list(seen.entities)}
-            return JSONResponse(found, status_code=201)
-        done = await run_in_threadpool(self._catalog.register, target)
-        if done.known:
+            preview = await run_in_threadpool(self._catalog.preview, target)
+            location = {"id": preview.location.id or "dry-run", "type": "url", "target": target}
+            shape = {
+                "location": location,
+                "exists": preview.already_registered,
+                "entities": list(preview.entities),
+            }
+            return JSONResponse(shape, status_code=201)
+        registration = await run_in_threadpool(self._catalog.register, target)
+        if registration.already_registered:
             return _error(409, "ConflictError", f"Location url:{target} already exists")
         return JSONResponse(
-            {"location": _location(done.location), "entities": list(done.entities)},
+            {"location": _location(registration.location), "entities": list(registration.entities)},
             status_code=201,
         )
 
     async def list_locations(self, _request: Request) -> Response:
-        found = await run_in_threadpool(self._catalog.locations)
-        return JSONResponse([{"data": _location(location)} for location in found])
+        locations = await run_in_threadpool(self._catalog.locations)
+        return JSONResponse([{"data": _location(location)} for location in locations])
 
     async def get_location(self, request: Request) -> Response:
-        found = await run_in_threadpool(self._catalog.locations)
-        for location in found:
+        locations = await run_in_threadpool(self._catalog.locations)
+        for location in locations:
             if location.id == request.path_params["id"]:
                 return JSONResponse(_location(location))
         return _error(404, "NotFoundError", "No such location")
 
     async def delete_location(self, request: Request) -> Response:
-        done = await run_in_threadpool(self._catalog.unregister, request.path_params["id"])
-        return Response(status_code=204) if done else _error(404, "NotFoundError", "No location")
+        removed = await run_in_threadpool(self._catalog.unregister, request.path_params["id"])
+        return Response(status_code=204) if removed else _error(404, "NotFoundError", "No location")
 
     async def list_entities(self, request: Request) -> Response:
-        found = await run_in_threadpool(self._matching, request.query_params.getlist("filter"))
+        entities = await run_in_threadpool(self._matching, request.query_params.getlist("filter"))
         start = _whole(request, "offset", 0)
-        limit = _whole(request, "limit", len(found))
-        return JSONResponse(found[start : start + limit])
+        limit = _whole(request, "limit", len(entities))
+        return JSONResponse(entities[start : start + limit])
 
     async def query_entities(self, request: Request) -> Response:
         filters, start = request.query_params.getlist("filter"), _whole(request, "offset", 0)
         if "cursor" in request.query_params:
             filters, start = _read_cursor(request.query_params["cursor"])
-        found = await run_in_threadpool(self._matching, filters)
+        entities = await run_in_threadpool(self._matching, filters)
         end = start + _whole(request, "limit", _PAGE)
         page: dict[str, Any] = {}
-        if end < len(found):
+        if end < len(entities):
             page["nextCursor"] = _cursor(filters, end)
-        return JSONResponse({"items": found[start:end], "totalItems": len(found), "pageInfo": page})
+        return JSONResponse(
+            {"items": entities[start:end], "totalItems": len(entities), "pageInfo": page}
+        )
 
     async def get_entity(self, request: Request) -> Response:
         path = request.path_params
         ref = f"{path['kind']}:{path['namespace']}/{path['name']}"
-        found = await run_in_threadpool(self._catalog.entity, ref)
-        if found is None:
+        entity = await run_in_threadpool(self._catalog.entity, ref)
+        if entity is None:
             return _error(404, "NotFoundError", f"No entity named '{ref}'")
-        return JSONResponse(found)
+        return JSONResponse(entity)
 
     async def delete_entity(self, request: Request) -> Response:
-        done = await run_in_threadpool(self._catalog.remove_entity, request.path_params["uid"])
-        return Response(status_code=204) if done else _error(404, "NotFoundError", "No entity")
+        removed = await run_in_threadpool(self._catalog.remove_entity, request.path_params["uid"])
+        return Response(status_code=204) if removed else _error(404, "NotFoundError", "No entity")
 
     async def refresh(self, request: Request) -> Response:
         ref = (await _body(request)).get("entityRef")
@@ -181,11 +187,11 @@ class _Api:
 
 def _conditions(text: str) -> dict[str, set[str | None]]:
     """Read one filter: several values of one key are alternatives."""
-    found: dict[str, set[str | None]] = {}
-    for part in text.split(","):
-        key, equals, value = part.strip().partition("=")
-        found.setdefault(key.lower(), set()).add(value.lower() if equals else None)
-    return found
+    conditions: dict[str, set[str | None]] = {}
+    for term in text.split(","):
+        key, equals, value = term.strip().partition("=")
+        conditions.setdefault(key.lower(), set()).add(value.lower() if equals else None)
+    return conditions
 
 
 def _matches(entity: Manifest, alternatives: list[dict[str, set[str | None]]]) -> bool:
@@ -194,8 +200,8 @@ def _matches(entity: Manifest, alternatives: list[dict[str, set[str | None]]]) -
         terms.setdefault(key.lower(), set()).add(value.lower())
     return any(
         all(
-            key in terms and (None in wanted or terms[key] & wanted)
-            for key, wanted in conditions.items()
+            key in terms and (None in values or terms[key] & values)
+            for key, values in conditions.items()
         )
         for conditions in alternatives
     )
@@ -245,12 +251,12 @@ async def _body(request: Request) -> dict[str, Any]:
         if len(data) > _BODY_MAX_BYTES:
             raise InvalidInputError("body", len(data), "bytes are too many")
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("body", "", "is no JSON") from error
-    if not isinstance(found, dict):
-        raise InvalidInputError("body", found, "is no map")
-    return found
+    if not isinstance(document, dict):
+        raise InvalidInputError("body", document, "is no map")
+    return document
 
 
 def _error(status: int, name: str, message: str) -> Response:

@@ -1,11 +1,11 @@
 """
 Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
 
-Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces, and
-that the fields are there which a kind must have. The files that a ``Location`` there names relative
-to itself are read too, one level deep and without patterns; one that is missing or broken spoils
-the whole location.
-Anybody may have pushed the file, so it is read with the limits of ``core.yaml.manifests``.
+Makes the first checks of Backstage's catalog: the envelope, known kinds, names and namespaces, and
+that the fields are there which a kind must have. The files that a ``Location`` names relative
+to relative path are read too, one level deep and without patterns; a missing or broken spoils
+the whole location. The file is untrusted, so it is read with the limits
+of ``core.yaml.manifests``.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ def source_of(target: str, *, base_url: str) -> CatalogSource:
     Read a location's target.
 
     Raises:
-        InvalidInputError: It is no file page on the forge at `base_url`.
+        InvalidInputError: It is not a file page of the forge at `base_url`.
     """
-    rest = target.removeprefix(base_url)
-    found = _TARGET.match(rest) if rest != target else None
-    if found is None:
+    path = target.removeprefix(base_url)
+    match = _TARGET.match(path) if path != target else None
+    if match is None:
         raise InvalidInputError(
             "target",
             target,
             "is no file on this platform's forge",
             hint=f"the form is {base_url}/<owner>/<repo>/src/branch/<branch>/catalog-info.yaml",
         )
-    repo = RepoId(unquote(found["owner"]), unquote(found["repo"]))
-    return CatalogSource(repo, unquote(found["ref"]), PurePosixPath(unquote(found["path"])))
+    repo = RepoId(unquote(match["owner"]), unquote(match["repo"]))
+    return CatalogSource(repo, unquote(match["ref"]), PurePosixPath(unquote(match["path"])))
 
 
 def read_entities(forge: Forge, target: str) -> list[Manifest]:
     """
-    Return the entities a location gives now.
+    Return the current entities of a location.
 
     Raises:
-        InvalidInputError: The file is missing or holds no good entity.
+        InvalidInputError: The file is missing or has no valid entity.
         UnreachableError: The forge does not answer. RemoteError, AccessError: it refuses.
     """
     entities = _read(forge, target, origin=target)
@@ -90,11 +90,11 @@ def read_entities(forge: Forge, target: str) -> list[Manifest]:
 
 def _read(forge: Forge, target: str, *, origin: str) -> list[Manifest]:
     source = source_of(target, base_url=forge.base_url)
-    found = forge.read(source.repo, source.path, source.ref)
-    if found is None:
+    revision = forge.read(source.repo, source.path, source.ref)
+    if revision is None:
         raise InvalidInputError("target", target, "is not there, or hidden from the catalog")
     try:
-        manifests = parse_manifests(source.path.name, found.data)
+        manifests = parse_manifests(source.path.name, revision.data)
     except ManifestError as error:
         raise InvalidInputError("target", target, f"is no entity: {error}") from error
     if not manifests:
@@ -103,10 +103,10 @@ def _read(forge: Forge, target: str, *, origin: str) -> list[Manifest]:
 
 
 def _children(location: Manifest, target: str) -> Iterator[str]:
-    """Yield what a Location names, as addresses beside its own file and never above it."""
+    """Yield the targets of a Location as URLs below its own folder, never outside it."""
     folder = target.rpartition("/")[0]
-    named = [dig(location, "spec", "target"), *(dig(location, "spec", "targets") or ())]
-    for name in named:
+    targets = [dig(location, "spec", "target"), *(dig(location, "spec", "targets") or ())]
+    for name in targets:
         if isinstance(name, str) and name.startswith("./"):
             path = posixpath.normpath(name)
             if not path.startswith("../"):
@@ -134,7 +134,7 @@ def _entity(manifest: Manifest, target: str, origin: str) -> Manifest:
 
 
 def _metadata(manifest: Manifest, namespace: str, target: str, origin: str) -> Manifest:
-    """Add what the catalog itself writes. The uid comes from the store."""
+    """Add the metadata that the catalog itself sets, except the uid, which the store sets."""
     digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
     return {
         **metadata(manifest),

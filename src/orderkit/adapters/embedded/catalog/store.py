@@ -85,21 +85,21 @@ class CatalogStore:
     def remove_location(self, id_: str) -> bool:
         """Remove a location and its entities. False if there was none."""
         with self._lock:
-            done = self._db.execute("DELETE FROM locations WHERE id = ?", (id_,)).rowcount
-        return done == 1
+            deleted_rows = self._db.execute("DELETE FROM locations WHERE id = ?", (id_,)).rowcount
+        return deleted_rows == 1
 
     def put_entities(self, location: Location, entities: Sequence[Manifest]) -> list[str]:
         """
         Make these the location's entities, all at once; return the refused references.
 
-        An entity that another location gave first stays the other's. One whose location was
-        removed meanwhile is not stored.
+        An entity that another location registered first is refused. If the location was removed
+        in the meantime, nothing is stored.
         """
         refs = [entity_ref(entity) for entity in entities]
         with self._lock, self._db:
             self._db.execute("BEGIN IMMEDIATE")
-            known = self._db.execute("SELECT 1 FROM locations WHERE id = ?", (location.id,))
-            if known.fetchone() is None:
+            location_row = self._db.execute("SELECT 1 FROM locations WHERE id = ?", (location.id,))
+            if location_row.fetchone() is None:
                 return []
             marks = ", ".join("?" * len(refs))
             self._db.execute(
@@ -109,16 +109,16 @@ class CatalogStore:
             return [
                 ref
                 for ref, entity in zip(refs, entities, strict=True)
-                if not self._put(ref, location.id, entity)
+                if not self._put_entity(ref, location.id, entity)
             ]
 
-    def _put(self, ref: str, location_id: str, entity: Manifest) -> bool:
-        found = self._db.execute(
+    def _put_entity(self, ref: str, location_id: str, entity: Manifest) -> bool:
+        row = self._db.execute(
             "SELECT location, uid FROM entities WHERE ref = ?", (ref,)
         ).fetchone()
-        if found is not None and found[0] != location_id:
+        if row is not None and row[0] != location_id:
             return False
-        uid = found[1] if found else str(uuid.uuid4())
+        uid = row[1] if row else str(uuid.uuid4())
         stored = {**entity, "metadata": {**entity["metadata"], "uid": uid}}
         self._db.execute(
             "INSERT INTO entities (ref, uid, location, data) VALUES (?, ?, ?, ?) "
@@ -135,10 +135,10 @@ class CatalogStore:
         return json.loads(rows[0][0]) if rows else None
 
     def remove_entity(self, uid: str) -> bool:
-        """Remove one entity. It comes back if its location still gives it."""
+        """Remove one entity. It returns at the next read if its location still has it."""
         with self._lock:
-            done = self._db.execute("DELETE FROM entities WHERE uid = ?", (uid,)).rowcount
-        return done == 1
+            deleted_rows = self._db.execute("DELETE FROM entities WHERE uid = ?", (uid,)).rowcount
+        return deleted_rows == 1
 
     def _all(self, query: str, *arguments: str) -> list[tuple[str, ...]]:
         with self._lock:

@@ -3,9 +3,9 @@ The one place where a write can be refused for a reason beyond its schema.
 
 An `Admission` is called for every create, update and delete, dry runs included, after defaulting
 and validation and before anything is stored. `Policies` is the one a cluster has by default: it
-enforces the ValidatingAdmissionPolicies that the cluster holds, at once (a real server needs a
-moment). Everybody is one administrator here (``request.userInfo``). What cannot be evaluated
-exactly (``core.schema.admission``) counts as the policy's ``failurePolicy`` says, and is told.
+enforces the ValidatingAdmissionPolicies of the cluster at once (a real server needs a moment). All
+requests come from one administrator (``request.userInfo``). An expression that cannot be evaluated
+exactly (``core.schema.admission``) is handled by the policy's ``failurePolicy``, with a message.
 
 Not here: webhooks, MutatingAdmissionPolicies, the ``authorizer``.
 """
@@ -27,7 +27,7 @@ GROUPS = ("system:masters", "system:authenticated")
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """What is about to happen. The manifests are shared: admission must not change them."""
+    """A write before it happens. The manifests are shared: admission must not change them."""
 
     operation: Operation
     kind: Kind
@@ -40,7 +40,7 @@ class AdmissionRequest:
 
     @property
     def meta(self) -> dict[str, object]:
-        """The metadata of what is written or deleted."""
+        """The metadata of the object that is written or deleted."""
         return metadata(self.new or self.old or {})
 
 
@@ -72,7 +72,7 @@ class Policies:
             for p in stored_policies
             if metadata(p)["name"] in names
         }
-        ruling = judge(policies, bindings, self._review(request), self._look)
+        ruling = judge(policies, bindings, self._review(request), self._list_objects)
         if ruling.denials:
             subject = RefusalSubject(
                 request.kind.kind, request.kind.group, request.plural, str(request.meta.get("name"))
@@ -108,5 +108,5 @@ class Policies:
             namespace_object=self._store.get(store_key) if namespace else None,
         )
 
-    def _look(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:
+    def _list_objects(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:
         return list(self._store.scan(kind.group, kind.kind, namespace))

@@ -2,9 +2,9 @@
 The kinds every cluster serves, with as much schema as server-side apply and strict decoding need.
 
 RBAC objects, NetworkPolicies and ValidatingAdmissionPolicies are stored and served, not enforced.
-Of the kinds that run something Job, Deployment, Service and Ingress are served, and nobody runs
-them (``adapters.embedded.workloads`` says what a cluster's controllers would); Pod is not. The
-insides of their specs are not checked.
+Job, Deployment, Service and Ingress are served but nothing runs them
+(``adapters.embedded.workloads`` writes the status that controllers would). Pod is not served. The
+content of their specs is not checked.
 """
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ BUILT_IN = _DEPLOYED + _CORE + _ACCESS + _EXTENSIONS + _RUNNING
 
 
 class NameRule(Enum):
-    """What ``metadata.name`` has to look like."""
+    """The pattern that ``metadata.name`` must match."""
 
     SUBDOMAIN = auto()
     LABEL = auto()

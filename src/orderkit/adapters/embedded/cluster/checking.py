@@ -1,7 +1,8 @@
 """
 The rules of ``metadata`` that hold for every kind, in kube-apiserver's words. Pure.
 
-Names, labels, annotations, finalizers and owner references; and what an update may not change.
+Names, labels, annotations, finalizers and owner references;
+and the fields that an update may not change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 The embedded cluster as the Cluster port: for reconcilers in this process, and under the HTTP API.
 
-Reads come from memory; returned manifests are copies. Field validation is strict: a field that no
-schema knows is refused, as ``adapters.kube`` asks of a real server.
+Reads come from memory; returned manifests are copies. Field validation is strict: unknown fields
+are refused, as ``adapters.kube`` requests it from a real server.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EmbeddedCluster:
         Args:
             path: The SQLite file; its folder is made.
             admission: Called before every write; None: the policies it holds are enforced.
-            history: How many changes at least can be watched from.
+            history: Number of changes that a watch can at least go back.
 
         Raises:
             RefusedError: The file was written by a newer Orderkit.
@@ -146,12 +146,12 @@ class EmbeddedCluster:
         """
         Yield changes after the resourceVersion `since`, in order, until `timeout_s` passes.
 
-        A last BOOKMARK tells how far the watch has seen. Ends early when the cluster is closed.
+        A final BOOKMARK carries the last version read. Ends early when the cluster is closed.
 
         Raises:
             ExpiredError: `since` is too old: list again.
             NoSuchKindError: The kind is not served.
-            InvalidObjectError: `since` is no resourceVersion.
+            InvalidObjectError: `since` is not a resourceVersion.
         """
         served = self.registry.get(kind)
         if not since.isdigit():
@@ -199,11 +199,11 @@ class EmbeddedCluster:
         self, manifest: Manifest, *, owner: str, force: bool = True, status: bool = False
     ) -> Manifest:
         """
-        Server-side apply: make exactly the given fields ours. Idempotent.
+        Server-side apply: `owner` owns exactly the fields of the manifest. Idempotent.
 
         Raises:
             ApplyConflictError: Another manager owns a field and `force` is False.
-            InvalidObjectError: The server refused it. WrongTypeError: not even the type fits.
+            InvalidObjectError: The server refused it. WrongTypeError: a value has the wrong type.
             NoSuchNamespaceError: Its namespace does not exist.
             NotFoundError: `status` and the object does not exist.
             NoSuchKindError: The kind is not served.
@@ -215,7 +215,7 @@ class EmbeddedCluster:
 
     def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
         """
-        Update an object (or its status) as a whole. ``metadata.resourceVersion`` is honoured.
+        Replace an object (or its status). The manifest's resourceVersion is checked, if set.
 
         Raises:
             ConflictError: The object changed since that resourceVersion.
@@ -236,7 +236,7 @@ class EmbeddedCluster:
         JSON merge patch (RFC 7386): null removes a field, lists are replaced.
 
         Raises:
-            ConflictError: The patch carries another resourceVersion.
+            ConflictError: The patch contains a resourceVersion that is not the current one.
             NotFoundError: It does not exist.
             InvalidObjectError: The server refused it.
             NoSuchKindError: The kind is not served.

@@ -1,14 +1,14 @@
 """
-The controllers an API server needs beside it: garbage, namespaces, definitions, old Events.
+The controllers beside an API server: garbage collection, namespaces, definitions, old Events.
 
-Level-based: every change puts a place on the list of things to look at, and so does everything
-that exists at start; looking at a place twice does no harm. One thread, woken by the store.
+Level-based: every change queues a place, and so does every object that exists at start. Handling a
+place twice is harmless. One thread, woken by the store.
 
 * An object all of whose owners are gone is deleted; owners being deleted in the foreground
   wait for the dependents that block them; orphaning cuts the references.
 * A namespace being deleted is emptied, then released from its ``kubernetes`` finalizer.
 * A definition being deleted loses its objects first.
-* Events older than an hour go, as on a real cluster.
+* Events older than an hour are deleted, as on a real cluster.
 
 An owner whose kind is not served, or a namespaced owner of a cluster-scoped object, is never
 taken for gone.
@@ -37,7 +37,7 @@ from orderkit.core.objects.kube_objects import CRD, EVENT, Kind, Manifest, dig, 
 from orderkit.ports.cluster import Propagation
 
 OWNER = "kube-controller-manager"
-"""Field manager of everything done here."""
+"""Field manager of the writes of this module."""
 EVENT_LIFE = timedelta(hours=1)
 _EVENT_SWEEP_S = 60.0
 
@@ -80,7 +80,7 @@ class Collector:
                     next_sweep = time.monotonic() + _EVENT_SWEEP_S
 
     def _concerned(self, change: JournalEntry) -> Iterable[StorageKey]:
-        """Say which places a change may have made something to do for."""
+        """Return the places that a change may require work for."""
         fields = metadata(change.manifest)
         if change.type != "DELETED":
             yield change.store_key
@@ -104,7 +104,7 @@ class Collector:
             try:
                 self._look_at(store_key)
             except (NotFoundError, ConflictError):
-                continue  # it changed under us; that change brings us back
+                continue  # it changed after our read; that change queues the place again
             except Exception:
                 if self._store.closed:
                     return
@@ -268,7 +268,7 @@ class Collector:
 
 
 def _definitions_last(store_key: StorageKey) -> bool:
-    """Order places so that a definition goes only after its objects' dependents were seen."""
+    """Order places so that a definition is deleted after its objects' dependents are handled."""
     return (store_key.group, store_key.kind) == (CRD.group, CRD.kind)
 
 

@@ -1,5 +1,5 @@
 """
-CustomResourceDefinitions: are they sound, and which kinds do they serve.
+CustomResourceDefinitions: validate them, and list the kinds that they serve.
 
 A definition is Established in the same write that stores it. Served versions are converted by
 changing ``apiVersion`` only (strategy None). Not here: ``selectableFields`` are kept, not

@@ -1,8 +1,8 @@
 """
-Plain JSON documents: copy, encode, decode, and the two stamps the server sets.
+Plain JSON documents: copy, encode, decode, and the timestamp and uid that the server sets.
 
-Faster than ``copy.deepcopy`` by an order of magnitude because it knows that there are only
-dicts, lists and scalars.
+The copy is ten times faster than ``copy.deepcopy``, because documents contain only dicts, lists
+and scalars.
 """
 
 from __future__ import annotations
@@ -59,5 +59,5 @@ def now() -> str:
 
 
 def new_uid() -> str:
-    """Return a uid nothing has had before."""
+    """Return a new unique id."""
     return str(uuid.uuid4())

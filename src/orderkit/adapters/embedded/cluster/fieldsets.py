@@ -1,5 +1,5 @@
 """
-Sets of field paths, in the very form ``managedFields`` stores them (FieldsV1).
+Sets of field paths, in the form that ``managedFields`` stores (FieldsV1).
 
 A set is a nested dict: ``{"f:spec": {"f:stage": {}}}``. A node is a member if it is empty or
 holds ``"."``. Steps are ``f:<name>``, ``k:<keys as JSON>`` (list-map item) and ``v:<JSON>``

@@ -1,9 +1,9 @@
 """
-Hand each change to everybody who watches its kind.
+Deliver each change to all watchers of its kind.
 
-A watcher has a queue of its own and is woken by a condition (threads) or by a callback
-(the HTTP side's event loop); nothing polls. A watcher that does not keep up is closed with
-410 rather than let grow. The store publishes with its write lock held, so order is exact.
+A watcher has its own queue and is woken by a condition (threads) or a callback (the event loop of
+the HTTP side); nothing polls. A watcher that falls behind is closed with 410, so that its queue
+cannot grow without limit. The store publishes while it holds its write lock, so order is exact.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from orderkit.adapters.embedded.cluster.journal import JournalEntry
 
 BACKLOG_LIMIT = 20_000
-"""Changes a slow watcher may fall behind."""
+"""Number of changes that a watcher may be behind before it is closed."""
 
 
 class Watcher:
@@ -32,7 +32,7 @@ class Watcher:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing will come any more."""
+        """Whether no more changes will arrive."""
         return self._closed
 
     @property

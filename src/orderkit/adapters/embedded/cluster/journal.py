@@ -1,10 +1,10 @@
 """
 The cluster on disk: current objects, a bounded history of changes, one version counter.
 
-SQLite in WAL mode with ``synchronous=NORMAL``: one transaction per change, so whatever was
-acknowledged survives ``kill -9`` of the process. A power failure or kernel crash may lose the
-newest changes, never consistency. The file is locked while open: a second process is refused.
-Only ``store`` uses this, with its lock held.
+SQLite in WAL mode with ``synchronous=NORMAL``: one transaction per change, so every
+acknowledged change survives ``kill -9``. A power failure or kernel crash may lose the newest
+changes but leaves the file consistent. The file is locked while open: a second process is refused.
+Called only by ``store``, which holds its lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orderkit.core.objects.kube_objects import Manifest
 FORMAT = 1
 """Layout of the file, in ``PRAGMA user_version``. A newer one is refused."""
 HISTORY = 20_000
-"""How many changes can at least be watched from; older positions are answered 410."""
+"""Number of changes that a watch can at least go back; older positions get 410."""
 _TRIM_EVERY = 1_000
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -42,7 +42,7 @@ INSERT INTO trimmed VALUES (0);
 
 
 class StorageKey(NamedTuple):
-    """Where an object is stored: the same in every version its kind is served in."""
+    """Where an object is stored: the same for all served versions of its kind."""
 
     group: str
     kind: str
@@ -103,7 +103,7 @@ class Journal:
         return int(newest or self.trimmed())
 
     def trimmed(self) -> int:
-        """Return the version up to which the history is gone."""
+        """Return the version up to which the history was discarded."""
         return int(self._db.execute("SELECT version FROM trimmed").fetchone()[0])
 
     def objects(self) -> Iterator[tuple[StorageKey, Manifest]]:

@@ -1,8 +1,8 @@
 """
 What each kind of write may change, and what the server itself decides. Pure.
 
-A create is stamped, an update keeps what it may not touch, a deletion marks; here are these steps
-as functions from manifests to manifests. Called by ``writes``, the collector and the HTTP side.
+A create sets metadata, an update keeps protected fields, a deletion sets marks: each step is a
+function from manifests to manifests. Called by ``writes``, the collector and the HTTP side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Strictness = Literal["Strict", "Warn", "Ignore"]
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Who writes and how."""
+    """The field manager of a write, and its options."""
 
     owner: str
     subresource: Literal["", "status", "finalize"] = ""
@@ -37,7 +37,7 @@ class Write:
     strictness: Strictness = "Ignore"
     """What happens to unknown fields besides being dropped."""
     warnings: list[str] = field(default_factory=list)
-    """Filled with what the client should be told."""
+    """Receives warnings for the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def shaped(served: ServedKind, manifest: Manifest) -> Manifest:
 
 
 def without_nulls(config: Any) -> Any:
-    """Return an applied document without nulls: to set nothing is to leave the field out."""
+    """Return an applied document without nulls: a null means that the field is not applied."""
     if isinstance(config, dict):
         return {k: without_nulls(v) for k, v in config.items() if v is not None}
     return config
@@ -106,7 +106,7 @@ def skeleton(served: ServedKind, store_key: StorageKey) -> Manifest:
 
 
 def only_subresource(served: ServedKind, config: Manifest, write: Write) -> Manifest:
-    """Return the part of an applied document that this endpoint looks at."""
+    """Return the part of an applied document that this endpoint uses."""
     if not write.subresource:
         dropped = {"status"} if served.has_status else set()
         return {k: v for k, v in config.items() if k not in dropped}
@@ -120,7 +120,7 @@ def only_subresource(served: ServedKind, config: Manifest, write: Write) -> Mani
 
 
 def stamp(served: ServedKind, new: Manifest) -> dict[str, Any]:
-    """Set what the server alone decides about a new object."""
+    """Set the fields of a new object that only the server decides."""
     fields = meta(new)
     for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         fields.pop(name, None)
@@ -147,7 +147,7 @@ _KEPT_META = (
 
 
 def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) -> Manifest:
-    """Return `new` with what this write may not change taken from `old`."""
+    """Return `new` with the fields that this write may not change taken from `old`."""
     if write.subresource == "status":
         owned = metadata(new).get("managedFields", metadata(old).get("managedFields"))
         protected_object = {**clone(old), "apiVersion": new["apiVersion"]}
@@ -176,7 +176,7 @@ def desired(served: ServedKind, manifest: Manifest) -> Manifest:
 
 
 def bool_differs(first: Any, second: Any) -> bool:
-    """Say whether equal-looking documents differ in a boolean against a number."""
+    """Say whether documents that Python calls equal differ in a boolean against a number."""
     if isinstance(first, dict) and isinstance(second, dict):
         return any(bool_differs(first[k], second[k]) for k in first)
     if isinstance(first, list) and isinstance(second, list):

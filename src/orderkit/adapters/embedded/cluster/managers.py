@@ -1,9 +1,10 @@
 """
-Who owns which field: ``metadata.managedFields``, server-side apply and its conflicts.
+Field ownership: ``metadata.managedFields``, server-side apply and its conflicts.
 
-`record_update` notes what a create, replace or patch touched; `apply` merges what a manager
-wants into the live object, takes away what that manager gave up, and refuses to overwrite
-fields of others unless forced. Pure; called by ``writes`` with the write lock held.
+`record_update` records the fields that a create, replace or patch changed. `apply` merges a
+manager's configuration into the live object, removes fields that the manager no longer sets, and
+refuses to overwrite fields of others unless forced. Pure; called by ``writes`` with the write lock
+held.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Manager:
 
 
 class ManagerEntry(NamedTuple):
-    """What a manager owns, in which API version it said so, and when."""
+    """The fields of a manager, the API version of its request, and the time."""
 
     fields: FieldSet
     api_version: str

@@ -1,5 +1,5 @@
 """
-What the embedded API server answers when it does not do what was asked.
+The errors of the embedded API server.
 
 Each class is a port error (so flows and reconcilers handle it as they would a real API
 server's) and carries what a Kubernetes ``Status`` needs: code, reason, subject, causes. The
@@ -27,7 +27,7 @@ from orderkit.ports.cluster import (
 
 @dataclass(frozen=True, slots=True)
 class RefusalSubject:
-    """What a refusal is about: ``plural.group`` and a name, as the texts want them."""
+    """The subject of a refusal: ``plural.group`` and a name, as used in the messages."""
 
     kind: str
     group: str
@@ -67,7 +67,7 @@ class ApiRefusal(OrderkitError):
         super().__init__(message)
         self.subject, self.causes = subject, tuple(causes)
         self.warnings: tuple[str, ...] = ()
-        """What else the client should know; sent as ``Warning`` headers."""
+        """Warnings for the client, sent as ``Warning`` headers."""
 
 
 class BadRequest(ApiRefusal, InvalidObjectError):
@@ -79,7 +79,7 @@ class Forbidden(ApiRefusal, AccessError):
 
 
 class TerminatingNamespace(Forbidden):
-    """The namespace is being deleted; nothing new may enter it."""
+    """The namespace is being deleted; nothing can be created in it."""
 
     retryable = True
 

@@ -26,12 +26,12 @@ class KindRegistry:
         self._rebuild()
 
     def define(self, definition: Manifest) -> None:
-        """Serve what a definition says from now on."""
+        """Start to serve the kinds of a definition."""
         self._definitions[metadata(definition)["name"]] = served_kinds(definition)
         self._rebuild()
 
     def forget(self, name: str) -> None:
-        """Serve a definition's kinds no longer."""
+        """Stop serving the kinds of a definition."""
         self._definitions.pop(name, None)
         self._rebuild()
 
@@ -66,7 +66,7 @@ class KindRegistry:
         return self._by_resource.get((group, version, plural))
 
     def any_version(self, group: str, kind: str) -> ServedKind | None:
-        """Return the kind in whichever version is served, the storage version first."""
+        """Return the kind in a served version, preferably the storage version."""
         return next((s for s in self.all() if (s.kind.group, s.kind.kind) == (group, kind)), None)
 
     def all(self) -> Iterable[ServedKind]:

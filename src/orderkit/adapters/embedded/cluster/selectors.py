@@ -2,7 +2,7 @@
 Label and field selectors as text: ``a=b,c!=d,e in (f,g),h notin (i),j,!k``.
 
 Field selectors know ``metadata.name`` and ``metadata.namespace`` everywhere, and for Events
-``involvedObject.*``, ``type`` and ``reason``, which is what kubectl asks for. Pure.
+``involvedObject.*``, ``type`` and ``reason``, the ones that kubectl uses. Pure.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 All objects in memory, backed by the journal: one lock, one version counter, three indexes.
 
 A change is written to disk first, then to memory, then published to watchers, all under
-`lock`. Manifests in here are shared and never changed in place: whoever writes brings a new
-one, whoever hands one out copies it. Used by ``writes``, ``collector`` and the facade.
+`lock`. Stored manifests are shared and never changed in place: writers pass a new manifest, and
+callers copy before they return one. Used by ``writes``, ``collector`` and the facade.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ObjectStore:
 
     def __init__(self, path: Path, *, history: int = HISTORY) -> None:
         self.lock = threading.RLock()
-        """Held over every read-decide-write; re-entrant."""
+        """Hold it over every read-decide-write sequence; re-entrant."""
         self._journal = Journal(path, history=history)
         self._hub = Hub()
         self._tables: dict[tuple[str, str], _Table] = {}
@@ -77,7 +77,7 @@ class ObjectStore:
         ]
 
     def places(self) -> list[StorageKey]:
-        """Return where everything is."""
+        """Return the places of all objects."""
         with self.lock:
             return list(self._by_uid.values())
 
@@ -85,7 +85,7 @@ class ObjectStore:
         return self._by_uid.get(uid)
 
     def dependents(self, uid: str) -> list[StorageKey]:
-        """Return the objects that name `uid` as an owner."""
+        """Return the objects with `uid` as an owner."""
         with self.lock:
             return sorted(self._by_owner.get(uid, ()))
 
@@ -120,7 +120,7 @@ class ObjectStore:
 
     def reshape(self, group: str, kind: str, shape: Callable[[Manifest], Manifest]) -> None:
         """
-        Show the objects of a kind as `shape` makes them from now on, without writing them.
+        Convert the objects of a kind in memory with `shape`, without writing them to disk.
 
         `shape` may not touch the metadata. What is on disk stays until the next write.
         """

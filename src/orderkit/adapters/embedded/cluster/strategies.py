@@ -1,5 +1,5 @@
 """
-What the server does to objects of particular built-in kinds when they are written.
+Rules of the server for writes of particular built-in kinds.
 
 `prepare` fills in and protects fields, `faults` are the rules no schema can say. Both see the
 object as it will be and as it was (None for a create). Pure; called by ``writes``.
@@ -33,7 +33,7 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 def prepare(kind: Kind, new: Manifest, old: Manifest | None, *, finalize: bool = False) -> Manifest:
     """
-    Return the object with what the server itself decides.
+    Return the object with the fields that the server itself decides.
 
     Args:
         finalize: The write comes from the namespace's own clean-up.
@@ -70,7 +70,7 @@ def _secret(new: Manifest) -> Manifest:
 
 
 def faults(kind: Kind, new: Manifest, old: Manifest | None) -> list[Cause]:
-    """Return what is wrong beyond the schema; call only when the schema holds."""
+    """Return errors that the schema cannot express; the object must be valid by the schema."""
     if kind == CRD:
         return [*definitions.faults(new), *_definition_changes(new, old)]
     if kind == POLICY:

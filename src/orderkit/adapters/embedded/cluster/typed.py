@@ -1,9 +1,9 @@
 """
-Documents seen through their schema: which parts are fields of their own, which are atomic.
+Documents by their schema: which parts are separate fields, and which are atomic.
 
-Server-side apply needs four questions answered, all here: which fields does a value set
-(`fields_of`), what did a change touch (`compare`), what is the union of two documents (`merge`),
-and what is left when fields are given up (`prune`). The rules are those of
+Server-side apply needs four functions: the fields that a value sets (`fields_of`), the fields that
+a change touched (`compare`), the union of two documents (`merge`), and the document without fields
+that were given up (`prune`). The rules are those of
 structured-merge-diff: maps are granular unless ``x-kubernetes-map-type: atomic``; lists are
 atomic unless ``x-kubernetes-list-type`` is ``map`` or ``set``; where the schema is silent, maps
 are granular and lists atomic.
@@ -181,7 +181,7 @@ def prune(value: Any, given_up: FieldSet, kept: FieldSet, schema: Schema | None)
     """
     Remove the fields in `given_up` that are not in `kept`.
 
-    Unowned content below a removed field goes with it; what somebody owns below it stays.
+    Unowned content below a removed field goes with it; owned content below it stays.
     """
     return _rebuilt(value, schema, lambda child: _prune_child(child, given_up, kept))
 

@@ -1,8 +1,8 @@
 """
-How an object gets into the store: the path every write takes, whoever asks.
+The path of every write into the store.
 
-Shape (prune, default), judge (schema, metadata, kind's own rules, admission), note the field
-owners, decide whether anything changed, store. Each method is one critical section under the
+The steps: prune and default; validate (schema, metadata, rules of the kind, admission); record the
+field owners; store the object if it changed. Each method is one critical section under the
 store's lock, so read-decide-write is atomic and optimistic concurrency is exact.
 
 Called by the facade (Python) and by the HTTP side. Returned manifests are the store's own:
@@ -110,7 +110,7 @@ class Writes:
         self, served: ServedKind, manifest: Manifest, write: Write, *, force: bool
     ) -> Manifest:
         """
-        Apply server-side: create, or make exactly these fields the owner's.
+        Server-side apply: create the object, or make exactly these fields the owner's.
 
         Raises:
             ApplyConflict: Another manager owns a field, and `force` is False.

@@ -145,10 +145,10 @@ class Comparer:
                 ApplicationCondition("ComparisonError", f"Failed to load target state: {error}")
             )
             targets = None
-        targets_by_id = self._placed(app, context.namespace, targets, conditions)
+        targets_by_id = self._targets_by_id(app, context.namespace, targets, conditions)
         permitted = filter(context.project.permits, candidates)
         resources = [
-            *self._wanted(app, targets_by_id, context, conditions),
+            *self._compared_targets(app, targets_by_id, context, conditions),
             *self._extra(app, targets_by_id, permitted, is_loaded=targets is not None),
         ]
         resources.sort(key=lambda resource: identity(resource.key))
@@ -166,7 +166,7 @@ class Comparer:
         except NoSuchKindError:
             return None
 
-    def _placed(
+    def _targets_by_id(
         self,
         app: str,
         destination: str,
@@ -200,7 +200,7 @@ class Comparer:
         except NoSuchKindError:
             return None
 
-    def _wanted(
+    def _compared_targets(
         self,
         app: str,
         targets_by_id: dict[Identity, Manifest],

@@ -2,9 +2,9 @@
 The health of an Application: the worst of its objects, with Argo CD's exceptions.
 
 An object marked ``ignore-healthcheck``, the Application itself and children whose health is
-Missing or Unknown do not count. A wanted object that is not there makes it Missing if its kind has
-a health check; an object that is being deleted is Progressing whatever its kind. As in Argo CD 3
-the verdict has no message: which object spoils it, and why, is asked of the objects.
+Missing or Unknown do not count. A target that does not exist makes it Missing if its kind has a
+health check; an object that is being deleted is Progressing, whatever its kind. As in Argo CD 3
+the result has no message: the objects themselves say which of them is unhealthy, and why.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IsComposite = Callable[[Kind], bool]
 
 
 def live_health(live: Manifest, is_composite: IsComposite) -> Health | None:
-    """Judge one live object; None when its kind has no check and it is not going."""
+    """Return the health of a live object; None if it stays and its kind has no check."""
     if is_deleting(live):
         return _LEAVING
     return _checked(live, is_composite)

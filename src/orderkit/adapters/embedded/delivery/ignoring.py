@@ -1,9 +1,9 @@
 """
-Fields that an Application does not care about: ``spec.ignoreDifferences``.
+Fields that an Application ignores in comparisons: ``spec.ignoreDifferences``.
 
-Done: JSON pointers, per group and kind (with wildcards), name and namespace. A field so named is
-no difference; a sync writes it nevertheless, unless ``RespectIgnoreDifferences=true``. jq
-expressions and field managers are refused, not overlooked.
+Supported are JSON pointers, per group and kind (with wildcards), name and namespace. An ignored
+field never counts as a difference, but a sync still writes it, unless
+``RespectIgnoreDifferences=true``. jq expressions and field managers are refused.
 
 Called by ``spec``, which reads the rules, and by ``compare``, which applies them.
 """
@@ -49,7 +49,7 @@ def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[IgnoreRule, ...]:
     Read ``ignoreDifferences``.
 
     Raises:
-        InvalidInputError: An entry asks for what is not done here.
+        InvalidInputError: An entry uses an unsupported option.
     """
     return tuple(map(_rule, entries))
 
@@ -58,7 +58,7 @@ def as_it_is(
     target: Manifest, live: Manifest, rules: Iterable[IgnoreRule], key: ObjectKey
 ) -> Manifest:
     """
-    Return what is wanted of an object, with the ignored fields as they are now.
+    Return the target with the ignored fields as they are in the live object.
 
     A copy if rules concern the object, else `target` itself.
     """
@@ -67,7 +67,7 @@ def as_it_is(
         return target
     respected = copy.deepcopy(target)
     for pointer in pointers:
-        _put(respected, pointer, _found(live, pointer))
+        _set_field(respected, pointer, _live_value(live, pointer))
     return respected
 
 
@@ -108,11 +108,11 @@ def _is_index(step: str, items: list[Any]) -> bool:
     return step.isdecimal() and int(step) < len(items)
 
 
-def _found(live: Manifest, pointer: Pointer) -> Any:
+def _live_value(live: Manifest, pointer: Pointer) -> Any:
     return list(_steps(live, pointer))[-1] if pointer else _ABSENT
 
 
-def _put(manifest: Manifest, pointer: Pointer, value: Any) -> None:
+def _set_field(manifest: Manifest, pointer: Pointer, value: Any) -> None:
     """Set the field, or remove it where the object has none; without its parent do nothing."""
     *before, last = pointer or ("",)
     parent = list(_steps(manifest, tuple(before)))[-1] if before else manifest

@@ -1,9 +1,9 @@
 """
-Which Applications an event concerns: a cache of links, rebuilt from nothing at each start.
+Which Applications an event concerns: a cache of links, rebuilt at each start.
 
 Links come from comparisons (an Application lists an object), from tracking annotations seen on
-objects, and from sources (an Application follows a branch). Losing them costs time, never
-correctness: every Application is compared at the start.
+objects, and from sources (an Application follows a branch). A lost link costs time but not
+correctness: every Application is compared at start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A branch somebody follows and what it was when last compared."""
+    """A followed branch, and its commit at the last comparison."""
 
     repo_url: str
     revision: str
@@ -55,7 +55,7 @@ class Index:
     _followed: dict[str, tuple[Followed, str, Follower]] = field(default_factory=dict)
 
     def seen(self, manifest: Manifest) -> frozenset[str]:
-        """Note an object that changed or vanished; return the Applications it concerns."""
+        """Record an object that changed or was deleted; return the Applications it concerns."""
         key = ObjectKey.of(manifest)
         owner = tracker(manifest)
         with self._lock:
@@ -69,7 +69,7 @@ class Index:
             return tuple(self._tracked.get(app, {}).values())
 
     def compared(self, app: str, keys: Iterable[ObjectKey], looked_at: Iterable[ObjectKey]) -> None:
-        """Note which objects an Application lists now; forget those it looked for and lacks."""
+        """Record the objects that an Application lists now; forget candidates it does not list."""
         now = {identity(key) for key in keys}
         with self._lock:
             self._unlist(app, self._listed_ids.get(app, frozenset()) - now)
@@ -97,12 +97,12 @@ class Index:
             return sorted({app for apps in apps_by_object for app in apps})
 
     def follows(self, app: str, followed: Followed, resolved: str, scope: tuple[str, ...]) -> None:
-        """Note the branch an Application follows, what it resolved to, what it cares for."""
+        """Record the branch that an Application follows, its commit, and relevant folders."""
         with self._lock:
             self._followed[app] = (followed, resolved, Follower(app, scope))
 
     def moved(self, app: str, resolved: str) -> None:
-        """Note that a branch moved in a way that does not concern an Application."""
+        """Record that a branch moved without a change that concerns the Application."""
         with self._lock:
             if app in self._followed:
                 followed, _, follower = self._followed[app]

@@ -1,5 +1,5 @@
 """
-The life of a sync operation: when one begins, what a failure means, what is remembered.
+The life of a sync operation: its start, its retries, and its history.
 
 Pure decisions on the Application's own fields (``operation``, ``status.operationState``), with
 Argo CD's rules: automated sync acts when OutOfSync; one attempt with its retries per commit, then
@@ -42,7 +42,7 @@ _HEAL_CALM_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What automated sync does now: begin an operation, explain itself, look again later."""
+    """The decision of automated sync: an operation to begin, a reason, a time for the next look."""
 
     operation: dict[str, Any] | None = None
     condition: ApplicationCondition | None = None

@@ -61,7 +61,7 @@ class Project:
         return ""
 
     def permits(self, key: ObjectKey) -> bool:
-        """Say whether an object that is there is this project's to see and delete."""
+        """Say whether the project permits to see and delete an existing object."""
         return not self.refusal(key.kind, key.namespace or None)
 
     def permits_kind(self, kind: Kind, *, is_namespaced: bool) -> bool:
@@ -124,7 +124,7 @@ def check_project(spec: AppSpec, project: Manifest | None) -> Project:
     Return what an Application's project permits, proved to permit the Application itself.
 
     Raises:
-        InvalidSpecError: It does not exist, or permits not this source or destination.
+        InvalidSpecError: It does not exist, or does not permit the source or destination.
     """
     if project is None:
         raise InvalidSpecError(
@@ -185,7 +185,7 @@ def _matches(pattern: str, value: str, *, separator: str = "") -> bool:
     try:
         return compile_glob(pattern, separator).fullmatch(value) is not None
     except InvalidInputError:
-        return False  # Argo CD takes a pattern that is none for one that matches nothing
+        return False  # Argo CD treats an invalid pattern as one that matches nothing
 
 
 def _normal(url: str) -> str:

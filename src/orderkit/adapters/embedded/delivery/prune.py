@@ -1,5 +1,5 @@
 """
-Remove what an Application delivered: one object during a sync, all of them at its end.
+Delete objects of an Application: one during a sync, or all when the Application is deleted.
 
 Deletion is foreground unless told otherwise, guarded by the object's uid, and backwards through
 the waves. Objects marked ``Prune=false`` (sync) or ``Delete=false`` (end), CRDs (end) and Helm's
@@ -47,10 +47,10 @@ def prune_object(
     cluster: Cluster, live: Manifest, *, is_allowed: bool, options: frozenset[str]
 ) -> PruneResult:
     """
-    Delete one extra object, or say why not. Idempotent: one that is being deleted stays so.
+    Delete one extra object, or say why not. Idempotent.
 
     Args:
-        is_allowed: The operation prunes at all.
+        is_allowed: Whether the operation prunes.
     """
     if not is_allowed:
         return PruneResult("PruneSkipped", "ignored (requires pruning)")

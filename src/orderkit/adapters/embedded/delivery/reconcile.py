@@ -1,9 +1,9 @@
 """
-Bring one Application to what it wants: compare, decide, operate, report.
+Reconcile one Application: compare, decide, sync, report.
 
 Level-based: each pass reads the Application, Git and the cluster, takes what steps it can,
 and writes one status (two when an operation begins, so that a restart resumes it). A write
-carries the resourceVersion that was read; when somebody else was faster, the pass is repeated.
+carries the resourceVersion that was read; after a conflict the pass is repeated.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _LOOK_AGAIN_S = 2.0
 
 @dataclass(slots=True)
 class _Pass:
-    """One look at one Application."""
+    """One pass over one Application."""
 
     app: Manifest
     spec: AppSpec
@@ -107,7 +107,7 @@ class Reconciler:
         self._syncer = Syncer(cluster, self._comparer, is_composite)
 
     def reconcile(self, key: ObjectKey) -> float | None:
-        """Do what can be done for one Application now; say when to look again."""
+        """Do one pass for an Application; return when to look again."""
         if key.namespace != ARGOCD_NAMESPACE:
             return None
         app = self._cluster.get(key)
@@ -262,7 +262,7 @@ class Reconciler:
         name = str(metadata(app)["name"])
         project = self._project(dig(app, "spec", "project") or "default")
         if project is None:
-            return None  # as Argo CD: nothing says what may be deleted; the project wakes us
+            return None  # as in Argo CD: nothing is deleted without a project
         keys = {identity(key): key for key in (*listed(app), *self._index.tracked(name))}
         keys.pop(identity(ObjectKey.of(app)), None)
         permits = read_project(project).permits
@@ -303,7 +303,7 @@ class Reconciler:
         return live
 
     def _write(self, app: Manifest, status: Status, now: datetime, **changes: Any) -> Manifest:
-        """Write what differs from the Application as it was read; nothing differs: no write."""
+        """Write the differences from the Application as it was read; without one, write nothing."""
         is_refresh = REFRESH in annotations_of(app)
         patch = {key: value for key, value in changes.items() if app.get(key) != value}
         status_patch = merge_patch(status_of(app), status)

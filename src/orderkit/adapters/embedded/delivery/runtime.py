@@ -1,7 +1,7 @@
 """
-Delivery as a running thing: watches, pushes, and a look at every followed branch now and then.
+Run delivery: watches, pushes, and a periodic look at every followed branch.
 
-It maps what happens to the Applications it concerns; what to do then is ``reconcile``'s matter.
+Maps each event to the Applications that it concerns; ``reconcile`` does the work.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class EmbeddedDelivery:
             self._index,
             clock or SystemClock(),
             is_composite=self._is_composite,
-            follow=self._follow,
+            follow=self._watch_kind,
         )
         self._cluster = cluster
         self._controller = Controller("delivery", cluster, reconciler.reconcile, workers=workers)
@@ -82,9 +82,9 @@ class EmbeddedDelivery:
 
     def notify(self, pushed: str | RepoId) -> None:
         """Look at once at the Applications that follow a repository (what a webhook does)."""
-        self._look(pushed)
+        self._reconcile_moved(pushed)
 
-    def _follow(self, kind: Kind) -> None:
+    def _watch_kind(self, kind: Kind) -> None:
         self._controller.watch(kind, self._concerned)
 
     def _concerned(self, manifest: Manifest) -> Iterable[ObjectKey]:
@@ -109,7 +109,7 @@ class EmbeddedDelivery:
         yield from map(application_key, self._index.listing(*_defined_kind(xrd)))
 
     def _is_composite(self, kind: Kind) -> bool:
-        """Ask the cluster about kinds not known to be composite: a wave may depend on it."""
+        """Ask the cluster about kinds not known to be composite: a wave may depend on one."""
         kind_id = (kind.group, kind.kind)
         if kind_id not in self._composites and "." in kind.group and not _is_built_in(kind):
             with suppress(NoSuchKindError):
@@ -118,9 +118,9 @@ class EmbeddedDelivery:
 
     def _poll(self) -> None:
         while not self._stopping.wait(self._poll_s):
-            self._look(None)
+            self._reconcile_moved(None)
 
-    def _look(self, pushed: str | RepoId | None) -> None:
+    def _reconcile_moved(self, pushed: str | RepoId | None) -> None:
         """Reconcile the Applications that a moved branch concerns."""
         for (followed, resolved), followers in self._index.branches(pushed).items():
             try:

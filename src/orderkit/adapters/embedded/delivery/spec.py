@@ -2,7 +2,7 @@
 An Application's spec, read once into values with Argo CD's defaults.
 
 What the stand-in cannot deliver (Helm, Kustomize, several sources ...) is refused here with an
-InvalidSpecError, never ignored. What its AppProject says of it stands in ``projects``.
+InvalidSpecError, never ignored. ``projects`` checks it against its AppProject.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def read_retry(retry: Mapping[str, Any] | None, *, default_limit: int = 0) -> Re
     Read a retry strategy; absent means `default_limit` tries with Argo CD's delays.
 
     Raises:
-        InvalidSpecError: A duration is none.
+        InvalidSpecError: A duration is malformed.
     """
     if retry is None:
         return Retry(limit=default_limit)

@@ -1,8 +1,8 @@
 """
-Run one step of a sync operation: apply and prune wave by wave until something has to be waited for.
+Run one step of a sync operation: apply and prune wave by wave until a wave must wait.
 
-Level-based: what was done before is in the operation's results, everything else is looked at
-afresh, so a step may be repeated after a crash. Applies are always server-side with force (a real
+Level-based: earlier work is in the operation's results, everything else is read again, so a step
+may be repeated after a crash. Applies are always server-side with force (a real
 Argo CD does so only with ``ServerSideApply=true``) and carry the tracking annotation. A wave
 waits for the health of the one before only when there is more than one, Progressing without
 limit, and Degraded fails the operation; the last wave is not waited for.
@@ -12,7 +12,7 @@ while its wave is waited for is applied again.
 
 Objects that the comparison just found in sync are not applied again: it would change nothing.
 
-Not done: dry runs, hooks, Replace, Force.
+Not supported: dry runs, hooks, Replace, Force.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _PHASES: dict[Code, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """A step of the sync with its object and what became of it so far."""
+    """A task of the sync: its object, and the result so far."""
 
     step: SyncStep
     resource: ComparedResource
@@ -120,7 +120,7 @@ class Syncer:
         self._cluster, self._comparer, self._is_composite = cluster, comparer, is_composite
 
     def step(self, work: SyncOperation) -> SyncOutcome:
-        """Bring the operation as far as it gets now. Idempotent; never waits for health."""
+        """Advance the operation as far as possible now. Idempotent; does not block on health."""
         refused = _refusal(work)
         if refused is not None:
             return refused
@@ -184,7 +184,7 @@ class Syncer:
             return prune_object(self._cluster, live, is_allowed=work.prune, options=work.options)
         respected = task.resource.respected if RESPECT in work.options else None
         if task.resource.status == "Synced" and (respected or not task.resource.respected):
-            return PruneResult("Synced", f"{_said(task.key)} unchanged")
+            return PruneResult("Synced", f"{_object_text(task.key)} unchanged")
         return self._apply(respected or task.resource.target or {})
 
     def _apply(self, target: Manifest) -> PruneResult:
@@ -198,7 +198,7 @@ class Syncer:
         key = ObjectKey.of(manifest)
         if (key.kind.group, key.kind.kind) == (CRD.group, CRD.kind):
             self._await_served(manifest)
-        return PruneResult("Synced", f"{_said(key)} serverside-applied")
+        return PruneResult("Synced", f"{_object_text(key)} serverside-applied")
 
     def _await_served(self, crd: Manifest) -> None:
         """Wait until a new kind is served, as Argo CD does, so that its objects can follow."""
@@ -220,9 +220,9 @@ class Syncer:
             return replace(task, result=None, phase="")
         verdict = live_health(live, self._is_composite)
         if verdict is None or verdict.status is HealthStatus.HEALTHY:
-            return replace(task, phase="Succeeded", result=_noted(task.result, verdict))
+            return replace(task, phase="Succeeded", result=_with_message(task.result, verdict))
         if verdict.status is HealthStatus.DEGRADED:
-            return replace(task, phase="Failed", result=_noted(task.result, verdict))
+            return replace(task, phase="Failed", result=_with_message(task.result, verdict))
         return task
 
     def _is_leaving(self, task: SyncTask) -> bool:
@@ -272,7 +272,7 @@ class Syncer:
         }
 
 
-def _said(key: ObjectKey) -> str:
+def _object_text(key: ObjectKey) -> str:
     """Name an object as kubectl does."""
     return f"{str(key.kind).lower()}/{key.name}"
 
@@ -348,7 +348,7 @@ def _with_finished(
     return [result for result in before if _result_identity(result) not in present] + now
 
 
-def _noted(result: PruneResult, verdict: Health | None) -> PruneResult:
+def _with_message(result: PruneResult, verdict: Health | None) -> PruneResult:
     return replace(result, message=verdict.message) if verdict and verdict.message else result
 
 
@@ -376,7 +376,9 @@ def _waiting(phase: str, tasks: Sequence[SyncTask]) -> str:
 def _failed(text: str, failed: Sequence[SyncTask], tasks: Sequence[SyncTask]) -> SyncOutcome:
     results = [task.result for task in failed if task.result]
     reasons = sorted({result.message for result in results if result.code == "SyncFailed"})
-    reason = f", reason: {','.join(reasons)}" if reasons else ""  # a bad health is no reason
+    reason = (
+        f", reason: {','.join(reasons)}" if reasons else ""
+    )  # an unhealthy object gives no reason
     return _outcome("Failed", f"{text}{reason}", tasks)
 
 

@@ -1,5 +1,5 @@
 """
-What an Application should deliver: the manifests of its folder at one commit.
+The targets of an Application: the manifests of its folder at one commit.
 
 A commit never changes, so what was read from it is kept (a bounded number of folders). One
 bad file fails the whole folder, as in Argo CD, and the message names it.

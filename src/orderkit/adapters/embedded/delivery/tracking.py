@@ -1,5 +1,5 @@
 """
-Who delivered an object: Argo CD's tracking annotation.
+Argo CD's tracking annotation: which Application delivered an object.
 
 The value is ``<app>:<group>/<kind>:<namespace>/<name>`` and is written at every apply. It counts
 only on the object it names, because controllers copy annotations to objects they make.

@@ -1,12 +1,12 @@
 """
-Users, organisations, tokens, and who somebody is who brings credentials.
+Users, organisations and tokens; authenticate credentials.
 
 Passwords are hashed with scrypt; tokens are 160 random bits (or given by the platform), so
 a plain SHA-256 of them is enough and fast. A verified password is remembered for the life
 of the process under a keyed digest, because git asks with it three times per push.
 
-Called by the HTTP API and by ``EmbeddedForge`` at start-up. It decides who somebody is, never
-what is allowed (``api.access``).
+Called by the HTTP API and by ``EmbeddedForge`` at start-up. It only authenticates; ``api.access``
+authorises.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ class Accounts:
         self._lock = threading.Lock()
 
     def find(self, name: str) -> Account | None:
-        """Return the account with this name, whatever its case, or None."""
+        """Return the account with this name, ignoring case, or None."""
         row = self._store.row("SELECT * FROM accounts WHERE lower_name = ?", name.lower())
         return load(Account, row) if row else None
 
     def find_user(self, name: str) -> Account | None:
-        """Return the user with this name, whatever its case, or None."""
+        """Return the user with this name, ignoring case, or None."""
         account = self.find(name)
         return None if account is None or account.is_org else account
 
@@ -202,7 +202,7 @@ class Accounts:
         return [load(Token, row, scopes=tuple(str(row["scopes"]).split(","))) for row in rows]
 
     def delete_token(self, user: Account, token_id: int) -> bool:
-        """Remove a token. True if it was there."""
+        """Remove a token. True if it existed."""
         sql = "DELETE FROM tokens WHERE account_id = ? AND id = ?"
         return self._store.change(sql, user.id, token_id) > 0
 
@@ -226,7 +226,7 @@ class Accounts:
         if row is None:
             return None
         scopes = frozenset(str(row["scopes"]).split(","))
-        if not scopes <= SCOPES:  # a limit of an earlier release that is not kept any more
+        if not scopes <= SCOPES:  # a scope of an earlier release that no longer exists
             return None
         return Actor(self.by_id(row["account_id"]), scopes, by_token=True)
 
@@ -239,8 +239,8 @@ class Accounts:
         stored = str(row["password"])
         digest = hmac.digest(self._verified_key, f"{stored}\0{password}".encode(), "sha256")
         with self._lock:
-            known = digest in self._verified
-        if not known and not verify_password(password, stored):
+            verified = digest in self._verified
+        if not verified and not verify_password(password, stored):
             return None
         with self._lock:
             self._verified.add(digest)

@@ -1,10 +1,10 @@
 """
-The pause in which a forge does not yet know whether a pull request can be merged.
+The delay before the forge reports whether a pull request can be merged.
 
 Gitea checks in the background after every push to head or base, after a creation and after
 a failed merge, for up to two seconds; until then a pull request is not mergeable and a
-merge is told to come back. Here the answer is computed at once, but kept back for a fixed
-time, so that clients meet the same states. A restart forgets what was being checked.
+merge request gets "try again later". Here the result is computed at once but withheld for a fixed
+time, so that clients see the same states. A restart forgets the running checks.
 
 Called by ``pulls``; tests hold and release it.
 """
@@ -32,7 +32,7 @@ class Checks:
         self._held = 0
 
     def start(self, pull_id: int) -> None:
-        """Begin to check anew."""
+        """Restart the check."""
         with self._lock:
             self._until[pull_id] = self._clock() + self.delay_s
 
@@ -47,7 +47,7 @@ class Checks:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let no check end inside the block."""
+        """Keep all checks running inside the block."""
         with self._lock:
             self._held += 1
         try:

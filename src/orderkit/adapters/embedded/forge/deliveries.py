@@ -1,10 +1,10 @@
 """
-Deliver webhooks in the background: one attempt each, and never on the way of a write.
+Deliver webhooks in the background: one attempt each, outside of the write that causes them.
 
 Requests wait in a bounded queue and are sent by a few threads, which start with the first
 one. A request that finds the queue full, gets no answer in time or is still waiting when the
-process ends is lost, with a line in the log: whoever is notified has to look by itself too.
-(Gitea sends what waited when it starts again, and does not repeat a failed attempt either.)
+process ends is lost, with a line in the log, so receivers must poll too. (Gitea sends its queue
+after a restart, and does not repeat a failed attempt either.)
 Only loopback addresses are called, redirects are not followed, proxies are not used.
 
 Called by ``api.webhookevents`` with finished requests.
@@ -44,7 +44,7 @@ _EVENT_OF_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One request on its way to a webhook."""
+    """One request to a webhook."""
 
     url: str
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class Delivery:
 
 
 def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
-    """Return the request that tells a webhook of an event, signed if the webhook has a secret."""
+    """Return the request for an event, signed if the webhook has a secret."""
     body, secret = payload.encode(), hook.settings.secret.encode()
     signature = hmac.new(secret, body, hashlib.sha256).hexdigest() if secret else ""
     headers = {
@@ -95,10 +95,10 @@ class Deliveries:
         try:
             self._waiting.put_nowait(delivery)
         except queue.Full:
-            log.warning("webhook to %s dropped: %d are waiting", _shown(delivery), QUEUE_MAX)
+            log.warning("webhook to %s dropped: %d are waiting", _safe_address(delivery), QUEUE_MAX)
 
     def close(self) -> None:
-        """Drop what waits and end the threads, without waiting for a slow listener. Idempotent."""
+        """Drop the queue and end the threads without waiting for a slow listener. Idempotent."""
         self._closed = True
         try:
             while True:
@@ -130,12 +130,14 @@ class Deliveries:
                 try:
                     _send(session, delivery)
                 except Exception as error:  # noqa: BLE001  one bad webhook must not stop the others
-                    log.warning("webhook to %s failed: %s", _shown(delivery), shorten(str(error)))
+                    log.warning(
+                        "webhook to %s failed: %s", _safe_address(delivery), shorten(str(error))
+                    )
 
 
 def _send(session: requests.Session, delivery: Delivery) -> None:
     if not allowed(delivery.url):
-        log.warning("webhook to %s refused: only loopback is allowed", _shown(delivery))
+        log.warning("webhook to %s refused: only loopback is allowed", _safe_address(delivery))
         return
     with session.post(
         delivery.url,
@@ -146,10 +148,10 @@ def _send(session: requests.Session, delivery: Delivery) -> None:
         stream=True,
     ) as answer:
         if not answer.ok:
-            log.warning("webhook to %s answered %d", _shown(delivery), answer.status_code)
+            log.warning("webhook to %s answered %d", _safe_address(delivery), answer.status_code)
 
 
-def _shown(delivery: Delivery) -> str:
-    """Return where it goes without what may be secret: credentials and query."""
+def _safe_address(delivery: Delivery) -> str:
+    """Return the address without credentials and query, which may be secret."""
     parts = urlsplit(delivery.url)
     return f"{parts.hostname}{parts.path}"

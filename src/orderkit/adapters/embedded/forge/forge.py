@@ -1,7 +1,7 @@
 """
 The embedded forge as one object: its state folder, its stores, its app.
 
-This is the only module that knows all parts; it gives each what it needs.
+The only module that knows all parts and connects them.
 
 Called by ``orderkit up``, which binds a port, tells the forge its address and serves its
 app, and by tests.
@@ -65,7 +65,7 @@ class EmbeddedForge:
     """
     A forge that lives in one folder, for one process at a time.
 
-    Opening it repairs what a killed forge left. `app` is served by the caller; until
+    Opening it repairs the state that a killed forge left. The caller serves `app`; until
     `set_base_url` is called, links in answers begin with ``http://127.0.0.1``.
     """
 
@@ -213,7 +213,7 @@ class EmbeddedForge:
         Call `listener` after every change of a branch, by API or by git push.
 
         It runs in the thread that serves the request, after the branch moved and before the
-        answer; it should only note that there is work. Its exceptions are logged.
+        answer, so it should only queue work. Its exceptions are logged.
         """
         self._updates.listeners.append(listener)
 

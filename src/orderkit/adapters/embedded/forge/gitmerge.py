@@ -1,5 +1,5 @@
 """
-Bring one branch into another, in memory: try it, and write the commit of a merge.
+Merge one branch into another in memory: try it, and write the merge commit.
 
 Nothing here moves a reference: the commits that are written are harmless until a branch
 points to them. It knows nothing of pull requests, users and HTTP.
@@ -55,7 +55,7 @@ class MergeCommit:
 
 @dataclass(frozen=True, slots=True)
 class DiffSize:
-    """How much a range of commits changes."""
+    """The size of the changes in a range of commits."""
 
     files: int = 0
     additions: int = 0
@@ -78,8 +78,8 @@ def _trial(path: str, base: str, head: str) -> TrialMerge:
     index = git.merge_commits(_commit(git, base), _commit(git, head))
     if index.conflicts:
         return TrialMerge("conflict", merge_base)
-    same = index.write_tree(git) == _commit(git, base).tree_id
-    return TrialMerge("empty" if same else "mergeable", merge_base)
+    unchanged = index.write_tree(git) == _commit(git, base).tree_id
+    return TrialMerge("empty" if unchanged else "mergeable", merge_base)
 
 
 def diff_size(path: Path, old: str, new: str) -> DiffSize:
@@ -94,15 +94,15 @@ def _diff_size(path: str, old: str, new: str) -> DiffSize:
 
 
 def commits_between(git: pygit2.Repository, base: str, head: str) -> list[pygit2.Commit]:
-    """Return the commits of `head` that `base` has not, newest first."""
+    """Return the commits of `head` that are not in `base`, newest first."""
     walker = git.walk(head, SortMode.TOPOLOGICAL | SortMode.TIME)
     walker.hide(base)
     return list(walker)
 
 
-def merge_base_of(git: pygit2.Repository, one: str, other: str) -> str:
-    """Return the commit from which two histories went apart; empty if they never met."""
-    merge_base = cast("pygit2.Oid | None", git.merge_base(one, other))  # the stubs forget None
+def merge_base_of(git: pygit2.Repository, ours: str, theirs: str) -> str:
+    """Return the merge base of two histories; empty if they are unrelated."""
+    merge_base = cast("pygit2.Oid | None", git.merge_base(ours, theirs))  # the type stubs lack None
     return str(merge_base) if merge_base is not None else ""
 
 

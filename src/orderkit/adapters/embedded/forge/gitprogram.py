@@ -1,5 +1,5 @@
 """
-Run the real ``git``, in an environment in which nothing of the user or the machine is read.
+Run the real ``git`` without any configuration of the user or the machine.
 
 Its processes inherit the lock on the forge's folder, so that no second forge opens it while
 one of them writes.
@@ -30,14 +30,14 @@ class GitProgram:
         self, *arguments: str, config: Mapping[str, str], environment: Mapping[str, str], **how: Any
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git to its end; `how` goes to ``subprocess.run``."""
-        done: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603  fixed program, options and paths of our own
+        result: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603  fixed program, options and paths of our own
             [self.path, *arguments],
             env={**_environment(config), **environment},
             check=False,
             pass_fds=(self.lock_fd,),
             **how,
         )
-        return done
+        return result
 
     def start(
         self, *arguments: str, config: Mapping[str, str], environment: Mapping[str, str], stdin: int
@@ -58,7 +58,7 @@ def find_git() -> str:
     Return the path of the git program.
 
     Raises:
-        OrderkitError: There is none.
+        OrderkitError: git is not installed.
     """
     path = shutil.which("git")
     if path is None:

@@ -92,10 +92,15 @@ def heads(path: Path) -> dict[str, str]:
 
 
 def targets(path: Path, refs: Iterable[str]) -> dict[str, str]:
-    """Return what each reference points to; empty for one that is not there."""
+    """Return the target of each reference; empty for one that does not exist."""
     repo = open_repository(path)
-    found = {ref: repo.references.get(ref) for ref in refs if pygit2.reference_is_valid_name(ref)}
-    return {ref: str(each.target) if each is not None else "" for ref, each in found.items()}
+    references = {
+        ref: repo.references.get(ref) for ref in refs if pygit2.reference_is_valid_name(ref)
+    }
+    return {
+        ref: str(reference.target) if reference is not None else ""
+        for ref, reference in references.items()
+    }
 
 
 def branch_commit(repo: pygit2.Repository, branch: str) -> pygit2.Commit | None:
@@ -108,9 +113,9 @@ def resolve(repo: pygit2.Repository, ref: str) -> pygit2.Commit | None:
     name = ref.removeprefix(HEADS).removeprefix(TAGS)
     if is_branch_name(name):
         for prefix in (HEADS, TAGS):
-            found = _reference_commit(repo, prefix + name)
-            if found is not None:
-                return found
+            commit = _reference_commit(repo, prefix + name)
+            if commit is not None:
+                return commit
     if FULL_ID.match(ref):
         return commit_by_id(repo, ref)
     return None
@@ -120,8 +125,8 @@ def commit_by_id(repo: pygit2.Repository, commit_id: str) -> pygit2.Commit | Non
     """Return a commit by its full id, or None."""
     if not FULL_ID.match(commit_id):
         return None
-    found: object = repo.get(commit_id)
-    return found if isinstance(found, pygit2.Commit) else None
+    item: object = repo.get(commit_id)
+    return item if isinstance(item, pygit2.Commit) else None
 
 
 def _reference_commit(repo: pygit2.Repository, name: str) -> pygit2.Commit | None:
@@ -131,14 +136,14 @@ def _reference_commit(repo: pygit2.Repository, name: str) -> pygit2.Commit | Non
 
 
 def entry_at(tree: pygit2.Tree, path: str) -> Entry | None:
-    """Return what is at a path of a tree, or None. The empty path is the tree itself."""
+    """Return the entry at a path of a tree, or None. The empty path is the tree itself."""
     if not path:
         return Entry("", int(FileMode.TREE), str(tree.id))
     try:
-        found = tree[path]
+        entry = tree[path]
     except (KeyError, ValueError):
         return None
-    return Entry(path, int(found.filemode), str(found.id))
+    return Entry(path, int(entry.filemode), str(entry.id))
 
 
 def children(repo: pygit2.Repository, tree_id: str, folder: str) -> list[Entry]:
@@ -154,7 +159,7 @@ def walk_items(
     tree: pygit2.Tree, prefix: str = "", *, recursive: bool
 ) -> Iterator[tuple[str, pygit2.Object]]:
     """
-    Yield what is in a tree with the prefix of its path, folders before what is in them.
+    Yield the items of a tree with their path prefix, folders before their content.
 
     For counting thousands of them, of which a page is shown; `entry_of` describes one.
     """
@@ -165,18 +170,18 @@ def walk_items(
 
 
 def entry_of(prefix: str, item: pygit2.Object) -> Entry:
-    """Return what an item of a tree is, at its whole path."""
+    """Return the entry of an item of a tree, with its full path."""
     return Entry(prefix + _name(item), int(item.filemode), str(item.id))
 
 
 def blob(repo: pygit2.Repository, blob_id: str) -> pygit2.Blob | None:
     """Return a blob by its full id, or None."""
-    found = repo.get(blob_id) if FULL_ID.match(blob_id) else None
-    return found if isinstance(found, pygit2.Blob) else None
+    item = repo.get(blob_id) if FULL_ID.match(blob_id) else None
+    return item if isinstance(item, pygit2.Blob) else None
 
 
 def size_bytes(repo: pygit2.Repository, blob_id: str) -> int:
-    """Return how large a blob is without reading it; 0 if it is missing."""
+    """Return the size of a blob without reading it; 0 if it is missing."""
     try:
         _type, size = repo.odb.read_header(pygit2.Oid(hex=blob_id))
     except KeyError:
@@ -194,12 +199,12 @@ def history(
 
 
 def touches(commit: pygit2.Commit, path: str) -> bool:
-    """Say whether a commit changed what is at a path."""
-    here = _id_at(commit, path)
+    """Say whether a commit changed a path."""
+    current = _id_at(commit, path)
     parents = commit.parents
     if not parents:
-        return here is not None
-    return all(_id_at(parent, path) != here for parent in parents)
+        return current is not None
+    return all(_id_at(parent, path) != current for parent in parents)
 
 
 def changes(commit: pygit2.Commit) -> pygit2.Diff:
@@ -226,10 +231,10 @@ def last_commits(
         commit, ids = work.pop()
         looked_at += 1
         for parent in commit.parents:
-            same = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
-            if same:
-                work.append((parent, same))
-                ids = {path: id_ for path, id_ in ids.items() if path not in same}
+            unchanged = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
+            if unchanged:
+                work.append((parent, unchanged))
+                ids = {path: id_ for path, id_ in ids.items() if path not in unchanged}
         last.update(dict.fromkeys(ids, commit))
     return last
 
@@ -244,14 +249,14 @@ def _name(item: pygit2.Object) -> str:
 
 
 def by_short_id(repo: pygit2.Repository, prefix: str) -> pygit2.Commit | None:
-    """Return the commit whose id begins so, if it is the only one, or None."""
+    """Return the only commit whose id has this prefix, or None."""
     if not SHORT_ID.match(prefix):
         return None
     try:
-        found: object = repo.get(repo.expand_id(prefix))
+        item: object = repo.get(repo.expand_id(prefix))
     except (KeyError, ValueError):
         return None
-    return found if isinstance(found, pygit2.Commit) else None
+    return item if isinstance(item, pygit2.Commit) else None
 
 
 def tag_commit(repo: pygit2.Repository, tag: str) -> pygit2.Commit | None:

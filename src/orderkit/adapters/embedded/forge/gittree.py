@@ -1,9 +1,9 @@
 """
-A tree in which some paths are changed: only the folders on their way are read and written.
+Change some paths of a tree; only the folders on these paths are read and written.
 
-A ledger has thousands of files and a commit touches one, so a commit costs what its paths are
-deep and their folders wide, not what the repository holds. Folders without files vanish, as
-git has them. It checks names, not whether a change is allowed.
+A ledger has thousands of files and a commit changes one, so the cost of a commit depends on the
+depth of its paths and the width of their folders, not on the size of the repository. Folders
+without files disappear, as in git. It checks names, not whether a change is allowed.
 
 Called by ``gitwrite``.
 """
@@ -25,7 +25,7 @@ class _File:
 
 
 class EditedTree:
-    """A tree as it will be; nothing is written before `write`."""
+    """A changed tree; nothing is written before `write`."""
 
     def __init__(self, repo: pygit2.Repository, tree: pygit2.Tree | None) -> None:
         self._repo, self._root = repo, _Folder(tree)
@@ -77,34 +77,34 @@ class _Folder:
     def has_file(self, name: str) -> bool:
         if name in self.changed:
             return isinstance(self.changed[name], _File)
-        found = self._before(name)
-        return found is not None and not isinstance(found, pygit2.Tree)
+        entry = self._before(name)
+        return entry is not None and not isinstance(entry, pygit2.Tree)
 
     def folder(self, name: str) -> _Folder | None:
         """Return the folder of that name for reading or changing, if there is one."""
         if name not in self.changed:
-            found = self._before(name)
-            if not isinstance(found, pygit2.Tree):
+            entry = self._before(name)
+            if not isinstance(entry, pygit2.Tree):
                 return None
-            self.changed[name] = _Folder(found)
+            self.changed[name] = _Folder(entry)
         now = self.changed[name]
         return now if isinstance(now, _Folder) else None
 
     def opened(self, name: str) -> _Folder:
         """Return the folder of that name; a new one if there is none."""
-        found = self.folder(name)
-        if found is None:
-            found = self.changed[name] = _Folder()
-        return found
+        folder = self.folder(name)
+        if folder is None:
+            folder = self.changed[name] = _Folder()
+        return folder
 
     def write(self, repo: pygit2.Repository) -> pygit2.Oid:
         if self.base is not None and not self.changed:
             return self.base.id
         builder = repo.TreeBuilder(self.base) if self.base is not None else repo.TreeBuilder()
         for name, now in self.changed.items():
-            written = now.write(repo) if isinstance(now, _Folder) else None
-            if written is not None and written != _EMPTY:
-                builder.insert(name, written, FileMode.TREE)
+            entry_id = now.write(repo) if isinstance(now, _Folder) else None
+            if entry_id is not None and entry_id != _EMPTY:
+                builder.insert(name, entry_id, FileMode.TREE)
             elif isinstance(now, _File):
                 builder.insert(name, now.id, now.mode)
             elif self._before(name) is not None:

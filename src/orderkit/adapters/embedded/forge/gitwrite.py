@@ -2,7 +2,7 @@
 Commit several files at once on a branch, as Gitea's contents API does.
 
 The commit is built on the head that was read; the branch moves by compare-and-swap, so a
-writer who loses a race changes nothing and is told (`RaceError`). All checks happen before
+writer who loses a race changes nothing and gets a `WriteError` (``race``). All checks happen before
 anything is written; object files without a reference are harmless. It knows nothing of
 HTTP and users.
 
@@ -85,7 +85,7 @@ class CommitResult:
 
 def commit_files(path: Path, request: CommitRequest) -> CommitResult:
     """
-    Make one commit of all operations, or none.
+    Make one commit of all operations, or no commit.
 
     Identical content makes an empty commit, as in Gitea.
 
@@ -133,7 +133,7 @@ def create_branch(path: Path, name: str, commit_id: str) -> None:
 
 def delete_branch(path: Path, name: str, *, expected: str = "") -> bool:
     """
-    Remove a branch. True if it was there.
+    Remove a branch. True if it existed.
 
     Raises:
         WriteError: ``race``: it is being written, or does not point to `expected`.
@@ -181,7 +181,7 @@ def _move(
     """
     Compare and swap. The same event appears as several errors: all of them are a race.
 
-    A repository that was renamed or deleted meanwhile is one too: what was written went nowhere.
+    A repository that was renamed or deleted in the meantime is a race too.
     """
     name = gitread.HEADS + branch
     try:
@@ -239,7 +239,7 @@ class _TreeEditor:
             self._edited.remove(operation.path)
             return None
         self._check_folders(operation.path)
-        return self._put(operation, old)
+        return self._write_blob(operation, old)
 
     def write(self) -> pygit2.Oid:
         """Write the tree and return its id."""
@@ -265,7 +265,7 @@ class _TreeEditor:
                 continue
             raise WriteError("invalid", f"{problem} [path: {folder}]")
 
-    def _put(self, operation: FileOperation, old: gitread.Entry | None) -> gitread.Entry:
+    def _write_blob(self, operation: FileOperation, old: gitread.Entry | None) -> gitread.Entry:
         executable = old is not None and old.mode == FileMode.BLOB_EXECUTABLE
         mode = FileMode.BLOB_EXECUTABLE if executable else FileMode.BLOB
         blob = self._repo.create_blob(operation.content)

@@ -1,7 +1,7 @@
 """
-Decide what a rule lets somebody do: push, delete, write, merge.
+Decide what a branch rule permits an actor: push, delete, write, merge.
 
-Pure: rules and facts in, Gitea's words of refusal out, empty if nothing is refused.
+Pure functions from rules and facts to Gitea's refusal message, empty if the action is permitted.
 
 Called by ``api.branchrules`` and ``api.pushcheck``.
 """
@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.forge.protections import Rule
 
 @dataclass(frozen=True, slots=True)
 class Doer:
-    """Who acts on a repository."""
+    """The actor on a repository."""
 
     id: int
     name: str
@@ -31,7 +31,7 @@ def may_push(rule: Rule, doer: Doer) -> bool:
         return False
     if not settings.enable_push_whitelist:
         return doer.writes
-    return _listed(doer, settings.push_whitelist_usernames, settings.push_whitelist_teams)
+    return _is_listed(doer, settings.push_whitelist_usernames, settings.push_whitelist_teams)
 
 
 def may_merge(rule: Rule, doer: Doer) -> bool:
@@ -39,10 +39,10 @@ def may_merge(rule: Rule, doer: Doer) -> bool:
     settings = rule.settings
     if not settings.enable_merge_whitelist:
         return doer.writes
-    return _listed(doer, settings.merge_whitelist_usernames, settings.merge_whitelist_teams)
+    return _is_listed(doer, settings.merge_whitelist_usernames, settings.merge_whitelist_teams)
 
 
-def _listed(doer: Doer, users: Sequence[int], teams: Sequence[int]) -> bool:
+def _is_listed(doer: Doer, users: Sequence[int], teams: Sequence[int]) -> bool:
     return doer.id in users or not doer.team_ids.isdisjoint(teams)
 
 

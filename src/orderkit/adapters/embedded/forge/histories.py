@@ -1,10 +1,10 @@
 """
 Which commits changed a path, newest first, without walking the same history again.
 
-A client that lost a race reads the history of a file back; a forge under load would spend
-its time walking. What was found for one head is kept: a later head only needs the commits
-between. Commits never change, so what is kept never goes stale; if the old head is not met on
-a line of single parents (a merge, a rewritten branch), everything is walked again.
+A client that lost a race reads the history of a file, and under load the forge would spend its time
+walking commits. So the result for a head is cached, and a later head only needs the commits in
+between. Commits never change, so the cache cannot be stale. If the old head is not on a line of
+single parents (a merge, a rewritten branch), the whole history is walked again.
 
 Called by ``api.gitdata``.
 """
@@ -42,25 +42,25 @@ def commits_of(
     """Return the ids of the commits that changed `path` (all, if empty), newest first."""
     key = (repository, path)
     with _guard:
-        known = _kept.get(key)
-    found = _since(start, path, known) if known else None
-    if found is None:
-        found = tuple(commit.id for commit in gitread.history(repo, start, path))
+        cached = _kept.get(key)
+    commits = _since(start, path, cached) if cached else None
+    if commits is None:
+        commits = tuple(commit.id for commit in gitread.history(repo, start, path))
     with _guard:
-        _kept[key] = _Known(start.id, found)
+        _kept[key] = _Known(start.id, commits)
         _kept.move_to_end(key)
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
-    return found
+    return commits
 
 
-def _since(start: pygit2.Commit, path: str, known: _Known) -> tuple[pygit2.Oid, ...] | None:
+def _since(start: pygit2.Commit, path: str, cached: _Known) -> tuple[pygit2.Oid, ...] | None:
     """Return the commits if a line of single parents leads from `start` to the known head."""
     fresh, commit = [], start
-    while commit.id != known.head:
+    while commit.id != cached.head:
         if len(commit.parent_ids) != 1:
             return None
         if not path or gitread.touches(commit, path):
             fresh.append(commit.id)
         commit = commit.parents[0]
-    return (*fresh, *known.commits)
+    return (*fresh, *cached.commits)

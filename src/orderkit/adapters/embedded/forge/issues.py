@@ -36,7 +36,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class NewIssue:
-    """What a caller brings for an issue or pull request."""
+    """The fields of a new issue or pull request."""
 
     poster_id: int
     title: str
@@ -120,7 +120,7 @@ class Issues:
         closed: bool | None = None,
     ) -> Issue:
         """
-        Change what is given. A new body raises the version.
+        Change the given fields. A new body raises the version.
 
         Raises:
             NotFoundError: It was deleted meanwhile.
@@ -138,7 +138,7 @@ class Issues:
         return self.by_id(issue.id)
 
     def touch(self, issue_id: int) -> None:
-        """Note that something about the issue changed now."""
+        """Set the time of the issue's last change to now."""
         self._store.update("issues", issue_id, updated=timestamp())
 
     # Comments

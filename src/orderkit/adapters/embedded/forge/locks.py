@@ -1,9 +1,9 @@
 """
-One forge per folder, and no lock of a dead one left behind.
+Ensure one forge per folder, and remove the locks that a dead one left.
 
 The forge holds an advisory lock on ``forge.lock`` while it lives; the git processes it
-starts inherit it. Whoever gets the lock therefore knows that nobody else writes here, and
-may remove what writers killed in the middle left: git's ``*.lock`` files, which would
+starts inherit it. So the holder of the lock knows that no other process writes here, and may
+remove the files that killed writers left: git's ``*.lock`` files, which would
 block every later writer, and half-written objects, which only take space.
 
 Called by ``EmbeddedForge`` at start.
@@ -48,7 +48,7 @@ class FolderLock:
             time.sleep(_PAUSE_S)
 
     def release(self) -> None:
-        """Let the next forge in. Idempotent."""
+        """Release the lock. Idempotent."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

@@ -1,5 +1,5 @@
 """
-What kind of bytes a file holds, as far as a browser may be told.
+The media type of a file that a browser may be told.
 
 Called by the raw answers of API and pages, and by the page of a file. Never says HTML: what
 a repository holds is not run.
@@ -25,9 +25,9 @@ def media_type(data: bytes) -> str:
 
 def image_type(data: bytes) -> str:
     """Return the media type of a raster image that browsers show, or empty."""
-    for magic, found in _IMAGES.items():
+    for magic, media_type in _IMAGES.items():
         if data.startswith(magic):
-            return found
+            return media_type
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else ""
 
 

@@ -1,5 +1,5 @@
 """
-Rules that protect branches: what each says, which one counts for a branch, where they are kept.
+Branch protection rules: their settings, their storage, and which rule applies to a branch.
 
 The oldest rule that matches a branch counts. What follows for a push or merge is decided by
 ``guards``.
@@ -65,11 +65,11 @@ class Rule:
 
     @property
     def plain(self) -> bool:
-        """Whether the name is no glob."""
+        """Whether the name is a plain name, not a glob."""
         return not _SPECIAL.search(self.name)
 
     def matches(self, branch: str) -> bool:
-        """Say whether the rule is about a branch; plain names do not mind the case."""
+        """Say whether the rule matches a branch; plain names ignore case."""
         if self.plain:
             return self.name.lower() == branch.lower()
         try:

@@ -4,7 +4,7 @@ What git says of a pull request: its commits now, and whether they can be merged
 ``refs/pull/<number>/head`` keeps the last head of a pull request when its branch is gone.
 Nothing here is stored elsewhere, so nothing can disagree with the repository.
 
-Called by ``pulls``, ``pulls``, ``api.merging``, the endpoints and the pages.
+Called by ``pulls``, ``api.merging``, the endpoints and the pages.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def state(path: Path, pull: Pull, checks: Checks) -> State:
 
 
 def merge_base(path: Path, pull: Pull) -> str:
-    """Return the commit from which head and base went apart; empty if it was never known."""
+    """Return the merge base of head and base; empty if it was never known."""
     now = tips(path, pull)
     if pull.merged or not now.head or not now.base:
         return pull.merge_base
@@ -111,7 +111,7 @@ def merge_base(path: Path, pull: Pull) -> str:
 
 
 def remember_head(path: Path, pull: Pull) -> None:
-    """Let the pull request's own reference follow its branch."""
+    """Update the pull request's own reference to its branch."""
     head = gitread.branch_commit(gitread.open_repository(path), pull.head)
     if head is not None:
         keep_head(path, pull, str(head.id))

@@ -1,10 +1,10 @@
 """
 Pull requests as the store keeps them: an issue with a head and a base branch.
 
-What git can say is asked of git each time (``pullgit``). Pull requests follow branches that move
-or vanish. A merge is noted before the base branch moves, and finished after: a process killed in
-between leaves a note that the branch itself judges. The base contains the commit, so the pull
-request is merged; it does not, so the merge never happened.
+Facts of git are read from git each time (``pullgit``). Pull requests follow branches that move or
+disappear. A merge is recorded before the base branch moves, and finished afterwards. If the process
+is killed in between, the base branch decides: if it contains the recorded commit, the pull request
+is merged; if not, the merge never happened.
 
 Called by ``api.merging``, ``api.branchupdates``, the endpoints and ``EmbeddedForge``. It does not
 ask who may do what.
@@ -164,14 +164,14 @@ class Pulls:
 
         Returns those that were closed.
         """
-        gone = self._open_with(repo.id, "head", branch)
-        for pull in gone:
+        closing = self._open_with(repo.id, "head", branch)
+        for pull in closing:
             self.set_closed(repo, pull, closed=True)
         for pull in self._open_with(repo.id, "base", branch):
             other = self.open_between(repo.id, head=pull.head, base=repo.default_branch)
             if other is None and pull.head != repo.default_branch != branch:
                 self.retarget(repo, pull, repo.default_branch)
-        return [self.by_id(pull.id) for pull in gone]
+        return [self.by_id(pull.id) for pull in closing]
 
     def catch_up(self, repo: Repository) -> None:
         """Do for open pull requests what a killed process could not do after a branch moved."""

@@ -2,7 +2,7 @@
 Repositories: a row and a bare folder that appear, are renamed and disappear together.
 
 A row is ``creating`` before its folder is made and ``ready`` after; it is ``deleting``
-before the folder goes and removed after. A new name is noted in the row before the folder is
+before its folder is deleted and removed after. A new name is stored in the row before the folder is
 renamed. Only ``ready`` rows are shown. So a process killed between any two steps leaves a state
 whose end is known: `repair` (at start) and the next `create` finish it. A folder without a row
 is never deleted: it is moved aside. An old name leads to the repository until another one takes it.
@@ -78,7 +78,7 @@ class Repositories:
         """Held while repositories appear, disappear or get another name."""
 
     def find(self, owner: str, name: str) -> Repository | None:
-        """Return a repository by owner and name, whatever their case, or None."""
+        """Return a repository by owner and name, ignoring case, or None."""
         row = self._store.row(
             f"{_SELECT} WHERE a.lower_name = ? AND r.lower_name = ? AND r.state = 'ready'",
             owner.lower(),
@@ -122,7 +122,7 @@ class Repositories:
         default_branch: str | None = None,
     ) -> Repository:
         """
-        Change what is given.
+        Change the given fields.
 
         Raises:
             NotFoundError: The repository was deleted meanwhile.
@@ -141,7 +141,7 @@ class Repositories:
         return self._existing(repo.repo.owner, repo.repo.name)
 
     def delete(self, repo: Repository) -> None:
-        """Remove row and folder. A kill in between is finished by `repair`."""
+        """Remove row and folder. `repair` finishes it after a kill in between."""
         with self._lifecycle:
             self._store.update("repositories", repo.id, state="deleting")
             self._erase(repo.id, repo.path)

@@ -42,10 +42,10 @@ class Statuses:
 
     def add(self, repo_id: int, sha: str, texts: Mapping[str, str], *, creator_id: int) -> Status:
         """Add a status; none is ever replaced. Gitea takes any text as state, an empty one too."""
-        known = {key: texts.get(key, "").strip() for key in TEXTS}
+        fields = {key: texts.get(key, "").strip() for key in TEXTS}
         ids = {"repo_id": repo_id, "sha": sha, "creator_id": creator_id}
         with self._store.transaction():
-            self._store.insert("statuses", **ids, **known, created=timestamp())
+            self._store.insert("statuses", **ids, **fields, created=timestamp())
             return self.of_commit(repo_id, sha)[-1]
 
     def of_commit(self, repo_id: int, sha: str) -> list[Status]:
@@ -62,10 +62,10 @@ class Statuses:
 
 def combined(states: Iterable[str]) -> str:
     """Return the common state: one bad state is a failure, one open state is pending."""
-    known = list(states)
-    if any(state in _BAD for state in known):
+    state_list = list(states)
+    if any(state in _BAD for state in state_list):
         return "failure"
-    return "success" if known and all(state in _GOOD for state in known) else "pending"
+    return "success" if state_list and all(state in _GOOD for state in state_list) else "pending"
 
 
 def required(latest: Sequence[Status], contexts: Sequence[str]) -> str:

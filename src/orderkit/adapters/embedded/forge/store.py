@@ -38,21 +38,21 @@ def timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def load(kind: type[_Value], row: sqlite3.Row, **others: Any) -> _Value:
+def load(kind: type[_Value], row: sqlite3.Row, **extra: Any) -> _Value:
     """
     Make a value from the columns that have the names of its fields; 0 and 1 become booleans.
 
     Args:
         kind: The class of the value.
         row: The row.
-        others: Fields that are no columns.
+        extra: Fields that are no columns.
     """
     columns = {
         name: bool(row[name]) if is_flag else row[name]
         for name, is_flag in _columns(kind)
-        if name not in others
+        if name not in extra
     }
-    return kind(**columns, **others)
+    return kind(**columns, **extra)
 
 
 @cache
@@ -97,8 +97,8 @@ class Store:
 
     def row(self, sql: str, *values: object) -> sqlite3.Row | None:
         """Run one statement and return its first row, or None."""
-        found = self.rows(sql, *values)
-        return found[0] if found else None
+        rows = self.rows(sql, *values)
+        return rows[0] if rows else None
 
     def insert(self, table: str, **values: object) -> int:
         """

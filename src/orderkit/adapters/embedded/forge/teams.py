@@ -82,7 +82,7 @@ class Teams:
                 self._store.insert("teams", org_id=org_id, **_values(settings)), org_id, settings
             )
         except sqlite3.IntegrityError as error:
-            raise _taken(org_id, settings.name) from error
+            raise _name_taken(org_id, settings.name) from error
 
     def create_owners(self, org_id: int, owner_id: int) -> Team:
         """Add the team of owners with its first member. Call in the organisation's transaction."""
@@ -101,7 +101,7 @@ class Teams:
         try:
             self._store.update("teams", team.id, **_values(settings))
         except sqlite3.IntegrityError as error:
-            raise _taken(team.org_id, settings.name) from error
+            raise _name_taken(team.org_id, settings.name) from error
         return dataclasses.replace(team, settings=settings)
 
     def find(self, team_id: int) -> Team | None:
@@ -225,9 +225,9 @@ class Teams:
 
 def known_units(levels: Mapping[str, str]) -> dict[str, str]:
     """Return the units that exist with their levels; an unknown level counts as ``none``."""
-    known = ("none", "read", "write")
+    valid = ("none", "read", "write")
     return {
-        unit: level if level in known else "none" for unit, level in levels.items() if unit in UNITS
+        unit: level if level in valid else "none" for unit, level in levels.items() if unit in UNITS
     }
 
 
@@ -236,7 +236,7 @@ def highest(levels: Iterable[str]) -> str:
     return max(levels, key=LEVELS.index, default="none")
 
 
-def _taken(org_id: int, name: str) -> ConflictError:
+def _name_taken(org_id: int, name: str) -> ConflictError:
     return ConflictError(f"team already exists [org_id: {org_id}, name: {name.lower()}]")
 
 

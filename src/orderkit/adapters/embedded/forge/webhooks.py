@@ -64,8 +64,10 @@ class Webhooks:
     def create(self, owner: WebhookOwner, settings: WebhookSettings) -> Webhook:
         """Add a webhook, also beside one of the same address."""
         now, ids = timestamp(), {"repo_id": owner.repo_id, "owner_id": owner.owner_id}
-        known = {column: value or None for column, value in ids.items()}
-        new_id = self._store.insert("hooks", created=now, updated=now, **known, **_values(settings))
+        columns = {column: value or None for column, value in ids.items()}
+        new_id = self._store.insert(
+            "hooks", created=now, updated=now, **columns, **_values(settings)
+        )
         return Webhook(new_id, owner.repo_id, owner.owner_id, settings, now, now)
 
     def of_owner(self, owner: WebhookOwner) -> list[Webhook]:
@@ -98,11 +100,11 @@ class Webhooks:
 
 def events_named(names: Iterable[str]) -> frozenset[str]:
     """Return the events that a list of names switches on; unknown ones are ignored."""
-    named = frozenset(names) or frozenset({"push"})
-    events = named & frozenset(_SINGLE)
+    requested = frozenset(names) or frozenset({"push"})
+    events = requested & frozenset(_SINGLE)
     for group, parts in _GROUPS.items():
-        events |= frozenset({group, *parts}) if group in named else named & frozenset(parts)
-        events |= {group} if f"{group}_only" in named else frozenset()
+        events |= frozenset({group, *parts}) if group in requested else requested & frozenset(parts)
+        events |= {group} if f"{group}_only" in requested else frozenset()
     return events
 
 

@@ -71,29 +71,29 @@ def external_crd() -> Manifest:
 class CloudTwin(Twin):
     """The controllers of the managed kinds of one provider."""
 
-    def __init__(self, site: ReconcilerContext, wanted: CloudSettings) -> None:
+    def __init__(self, site: ReconcilerContext, settings: CloudSettings) -> None:
         super().__init__(site)
-        self._delay_s = wanted.delay_s
-        self._look_after({f"cloud/{kind}": kind for kind in wanted.kinds}, workers=1)
+        self._delay_s = settings.delay_s
+        self._look_after({f"cloud/{kind}": kind for kind in settings.kinds}, workers=1)
 
-    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
+    def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         name = annotations_of(managed).get(EXTERNAL_NAME)
         if not name:
-            own = {EXTERNAL_NAME: metadata(managed)["name"]}
-            self._site.patch_metadata(managed, {"annotations": own})
+            annotation = {EXTERNAL_NAME: metadata(managed)["name"]}
+            self._site.patch_metadata(managed, {"annotations": annotation})
             return VisitOutcome(CREATING, again_s=0.0)
         existing = self._site.cluster.get(record_key(managed, name))
-        if existing is None and not allowed.create:
+        if existing is None and not policies.create:
             return VisitOutcome(UNAVAILABLE)
         created = str(dig(existing or {}, "spec", "createdAt", default="")) or self._now()
-        if existing is None or allowed.update:
+        if existing is None or policies.update:
             self._site.cluster.apply(_record(managed, name, created), owner=OWNER)
         left_s = self._delay_s - self._age_s(created)
         if left_s > 0:
             return VisitOutcome(CREATING, again_s=left_s)
         self._write_secret(managed, name)
-        known = {**dig(managed, "spec", "forProvider", default={}), "id": name}
-        return VisitOutcome(AVAILABLE, status={"atProvider": known})
+        at_provider = {**dig(managed, "spec", "forProvider", default={}), "id": name}
+        return VisitOutcome(AVAILABLE, status={"atProvider": at_provider})
 
     def _now(self) -> str:
         return self._site.clock.now().isoformat()
@@ -101,9 +101,9 @@ class CloudTwin(Twin):
     def _age_s(self, created: str) -> float:
         return (self._site.clock.now() - datetime.fromisoformat(created)).total_seconds()
 
-    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
         name = annotations_of(managed).get(EXTERNAL_NAME)
-        if not name or not allowed.delete:
+        if not name or not policies.delete:
             return True
         return not self._site.cluster.delete(record_key(managed, name))
 
@@ -111,7 +111,7 @@ class CloudTwin(Twin):
         reference = dig(managed, "spec", "writeConnectionSecretToRef", default=None)
         if not reference:
             return
-        said = base64.b64encode(f"of the embedded platform, for {name}".encode()).decode()
+        encoded_text = base64.b64encode(f"of the embedded platform, for {name}".encode()).decode()
         meta = metadata(managed)
         owner = {
             "apiVersion": managed["apiVersion"],
@@ -130,7 +130,7 @@ class CloudTwin(Twin):
                 "ownerReferences": [owner],
             },
             "type": "connection.crossplane.io/v1alpha1",
-            "data": dict.fromkeys(_SECRET_KEYS, said),
+            "data": dict.fromkeys(_SECRET_KEYS, encoded_text),
         }
         self._site.cluster.apply(secret, owner=OWNER)
 

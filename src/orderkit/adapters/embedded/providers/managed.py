@@ -64,13 +64,15 @@ class Allowed:
         Raises:
             ManagedError: A policy that does not exist, or none without Observe.
         """
-        given = dig(managed, "spec", "managementPolicies", default=None)
-        named = set(given) if isinstance(given, list) else {"*"}
-        if "*" in named:
-            named = set(_POLICIES)
-        if not named <= _POLICIES or (named and "Observe" not in named):
-            raise ManagedError(f"invalid managementPolicies: {', '.join(sorted(map(str, named)))}")
-        return cls(*(policy in named for policy in ("Observe", "Create", "Update", "Delete")))
+        listed_policies = dig(managed, "spec", "managementPolicies", default=None)
+        policies = set(listed_policies) if isinstance(listed_policies, list) else {"*"}
+        if "*" in policies:
+            policies = set(_POLICIES)
+        if not policies <= _POLICIES or (policies and "Observe" not in policies):
+            raise ManagedError(
+                f"invalid managementPolicies: {', '.join(sorted(map(str, policies)))}"
+            )
+        return cls(*(policy in policies for policy in ("Observe", "Create", "Update", "Delete")))
 
 
 Visit = Callable[[Manifest, Allowed], VisitOutcome]
@@ -127,33 +129,33 @@ class Twin:
     def stop(self) -> None:
         side_by_side([controller.stop for controller in self._controllers])
 
-    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
+    def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         raise NotImplementedError
 
-    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
         raise NotImplementedError
 
 
 def _round(site: ReconcilerContext, managed: Manifest, visit: Visit, leave: Leave) -> float | None:
-    allowed = Allowed.of(managed)
-    if annotations_of(managed).get(PAUSED) == "true" or not allowed.observe:
+    policies = Allowed.of(managed)
+    if annotations_of(managed).get(PAUSED) == "true" or not policies.observe:
         site.write_status(managed, _PAUSED)
         return None
     if is_deleting(managed):
-        return _farewell(site, managed, allowed, leave)
+        return _delete_round(site, managed, policies, leave)
     _check_config(site, managed)
     managed = site.keep_finalizer(managed, FINALIZER)
-    outcome = visit(managed, allowed)
+    outcome = visit(managed, policies)
     current = site.cluster.get(ObjectKey.of(managed))
     if current is not None:
         site.write_status(current, RECONCILE_SUCCESS, outcome.ready, status=outcome.status)
     return outcome.again_s
 
 
-def _farewell(
-    site: ReconcilerContext, managed: Manifest, allowed: Allowed, leave: Leave
+def _delete_round(
+    site: ReconcilerContext, managed: Manifest, policies: Allowed, leave: Leave
 ) -> float | None:
-    if not leave(managed, allowed):
+    if not leave(managed, policies):
         site.write_status(managed, DELETING, RECONCILE_SUCCESS)
         return 0.1
     site.drop_finalizer(managed, FINALIZER)
@@ -169,13 +171,13 @@ def _check_config(site: ReconcilerContext, managed: Manifest) -> None:
         "ClusterProviderConfig" if is_modern(kind) else "ProviderConfig"
     )
     for version in ("v1beta1", "v1alpha1"):
-        found = Kind(config_group(kind), version, config)
-        if site.cluster.serves(found):
+        config_kind = Kind(config_group(kind), version, config)
+        if site.cluster.serves(config_kind):
             home = dig(managed, "metadata", "namespace", default="")
-            place = home if site.cluster.is_namespaced(found) else ""
-            if site.cluster.get(ObjectKey(found, name, place)) is not None:
+            namespace = home if site.cluster.is_namespaced(config_kind) else ""
+            if site.cluster.get(ObjectKey(config_kind, name, namespace)) is not None:
                 return
-            raise ManagedError(f'{_NO_CONFIG}{config}.{found.group} "{name}" not found')
+            raise ManagedError(f'{_NO_CONFIG}{config}.{config_kind.group} "{name}" not found')
     raise ManagedError(
         f'{_NO_CONFIG}no matches for kind "{config}" in group "{config_group(kind)}"'
     )

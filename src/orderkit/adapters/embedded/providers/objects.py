@@ -46,46 +46,46 @@ class ObjectTwin(Twin):
         """Target: the Objects that are about it."""
         self._look_after({f"object/{kind.group}": kind for kind in (LEGACY, MODERN)})
 
-    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
+    def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         _refuse_what_is_not_done(managed)
-        wanted = target_of(managed)
-        self._follow(managed, wanted)
-        seen = self._site.cluster.get(ObjectKey.of(wanted))
-        if (seen is None and allowed.create) or (seen is not None and allowed.update):
-            seen = self._applied(managed, wanted, new=seen is None)
-        if seen is None:
+        target = target_of(managed)
+        self._follow(managed, target)
+        live = self._site.cluster.get(ObjectKey.of(target))
+        if (live is None and policies.create) or (live is not None and policies.update):
+            live = self._applied(managed, target, new=live is None)
+        if live is None:
             return VisitOutcome(UNAVAILABLE, status={"atProvider": {}})
-        return VisitOutcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
+        return VisitOutcome(_readiness(managed, live), status={"atProvider": {"manifest": live}})
 
-    def _applied(self, managed: Manifest, wanted: Manifest, *, new: bool) -> Manifest:
+    def _applied(self, managed: Manifest, target: Manifest, *, new: bool) -> Manifest:
         owner = f"provider-kubernetes/{metadata(managed)['name']}"
         try:
-            return self._site.cluster.apply(wanted, owner=owner)
+            return self._site.cluster.apply(target, owner=owner)
         except OrderkitError as error:
             verb = "create" if new else "update"
             raise ManagedError(f"{verb} failed: cannot apply object: {error}") from error
 
-    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
         target = ObjectKey.of(target_of(managed))
-        known = self._site.cluster.serves(target.kind)
-        if not (allowed.delete and known) or self._site.cluster.get(target) is None:
+        is_served = self._site.cluster.serves(target.kind)
+        if not (policies.delete and is_served) or self._site.cluster.get(target) is None:
             self._forget(ObjectKey.of(managed))
             return True
         self._site.cluster.delete(target, propagation=_propagation(managed))
         return False
 
-    def _follow(self, managed: Manifest, wanted: Manifest) -> None:
+    def _follow(self, managed: Manifest, manifest: Manifest) -> None:
         """Watch the target, so that its changes trigger a reconcile."""
-        own, target = ObjectKey.of(managed), ObjectKey.of(wanted)
+        object_key, target = ObjectKey.of(managed), ObjectKey.of(manifest)
         with self._lock:
-            self._targets.setdefault(target, set()).add(own)
+            self._targets.setdefault(target, set()).add(object_key)
         for running in self._controllers:
             running.watch(target.kind, self._about)
 
-    def _forget(self, own: ObjectKey) -> None:
+    def _forget(self, object_key: ObjectKey) -> None:
         with self._lock:
             for owners in self._targets.values():
-                owners.discard(own)
+                owners.discard(object_key)
 
     def _about(self, target: Manifest) -> Iterable[ObjectKey]:
         with self._lock:
@@ -99,23 +99,23 @@ def target_of(managed: Manifest) -> Manifest:
     Raises:
         ManagedError: The manifest is no object.
     """
-    found = copy.deepcopy(dig(managed, "spec", "forProvider", "manifest", default={}))
-    found.setdefault("metadata", {}).setdefault("name", metadata(managed)["name"])
+    target = copy.deepcopy(dig(managed, "spec", "forProvider", "manifest", default={}))
+    target.setdefault("metadata", {}).setdefault("name", metadata(managed)["name"])
     try:
-        ObjectKey.of(found)
+        ObjectKey.of(target)
     except (ValueError, AttributeError) as error:
         raise ManagedError(f"cannot read the manifest: {error}") from error
-    manifest: Manifest = found
+    manifest: Manifest = target
     return manifest
 
 
-def _readiness(managed: Manifest, seen: Manifest) -> Condition:
+def _readiness(managed: Manifest, live: Manifest) -> Condition:
     policy = dig(managed, "spec", "readiness", "policy", default="SuccessfulCreate")
     if policy == "DeriveFromObject":
-        ready = (condition(seen, "Ready") or {}).get("status") == "True"
+        ready = (condition(live, "Ready") or {}).get("status") == "True"
     elif policy == "AllTrue":
-        found = dig(seen, "status", "conditions", default=None) or []
-        ready = bool(found) and all(entry.get("status") == "True" for entry in found)
+        conditions = dig(live, "status", "conditions", default=None) or []
+        ready = bool(conditions) and all(entry.get("status") == "True" for entry in conditions)
     else:
         ready = True
     return AVAILABLE if ready else UNAVAILABLE
@@ -130,6 +130,6 @@ def _refuse_what_is_not_done(managed: Manifest) -> None:
 
 
 def _propagation(managed: Manifest) -> Propagation:
-    wanted = dig(managed, "spec", "forProvider", "deletionPropagationPolicy", default="")
+    policy = dig(managed, "spec", "forProvider", "deletionPropagationPolicy", default="")
     ways: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
-    return next((way for way in ways if way == wanted), "Background")
+    return next((way for way in ways if way == policy), "Background")

@@ -88,7 +88,7 @@ class Providers:
             self._end(key)
             return None
         try:
-            crds, make = _wanted(provider)
+            crds, make = _crds_and_twin(provider)
         except UnknownTwinError as error:
             self._end(key)
             self._site.write_status(provider, _INSTALLED, _unhealthy(str(error)))
@@ -127,7 +127,7 @@ def _served(crd: Manifest) -> Kind:
     return Kind(spec["group"], spec["versions"][0]["name"], spec["names"]["kind"])
 
 
-def _wanted(provider: Manifest) -> tuple[list[Manifest], Make]:
+def _crds_and_twin(provider: Manifest) -> tuple[list[Manifest], Make]:
     twin_name = annotations_of(provider).get(TWIN)
     if twin_name == "objects":
         crds = [object_crd(kind) for kind in (objects.LEGACY, objects.MODERN)]

@@ -79,7 +79,7 @@ def extra_resources(request: StationRequest) -> StationResponse:
     if not request.required:
         return response
     try:
-        resources = dict(_chosen(spec, sources, request))
+        resources = dict(_resources_by_key(spec, sources, request))
     except ResourceSelectionError as error:
         response.fatal(f"verifying and sorting extra resources: {error}")
         return response
@@ -107,7 +107,7 @@ def _requirements(sources: list[Source], xr: Manifest) -> Iterator[tuple[str, Se
                 yield key, Selector(*api_and_kind, labels=labels, namespace=home)
 
 
-def _chosen(
+def _resources_by_key(
     spec: Source, sources: list[Source], request: StationRequest
 ) -> Iterator[tuple[str, list[Manifest]]]:
     optional = (spec.get("policy") or {}).get("resolution") == "Optional"

@@ -94,13 +94,13 @@ class _Run:
         ready = Ready.FALSE if self._skipped else Ready.UNSPECIFIED
         desired = self._response.desired
         desired.composite = Resource(self._objects.desired_xr, ready, self._details)
-        desired.resources = {name: self._kept(name) for name in self._desired}
+        desired.resources = {name: self._without_connection(name) for name in self._desired}
         self._response.context = {
             **self._response.context,
             environment.KEY: self._objects.environment,
         }
 
-    def _kept(self, name: str) -> Resource:
+    def _without_connection(self, name: str) -> Resource:
         """Return a desired resource as it goes out: without connection details."""
         return Resource(self._desired[name].resource, self._desired[name].ready)
 

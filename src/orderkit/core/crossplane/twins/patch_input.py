@@ -160,7 +160,7 @@ def _under(path: str, faults: Iterable[str]) -> Iterator[str]:
     return (f"{path}.{fault}" for fault in faults)
 
 
-def _each(
+def _list_problems(
     name: str, entries: Iterable[Part] | None, judge: Callable[[Part], Iterator[str]]
 ) -> Iterator[str]:
     for number, entry in enumerate(entries or ()):
@@ -173,7 +173,7 @@ def _resources(data: Part) -> Iterator[str]:
     environment = (data.get("environment") or {}).get("patches") or ()
     if not (data.get("resources") or environment):
         yield _required("resources", "resources or environment patches are required")
-    yield from _each("resources", data.get("resources"), _template)
+    yield from _list_problems("resources", data.get("resources"), _template)
     for number, patch in enumerate(environment):
         if type_of(patch) not in _OF_ENVIRONMENT:
             field = f"environment.patches[{number}][type]"
@@ -194,9 +194,11 @@ def _patch_set(data: Part) -> Iterator[str]:
 def _template(data: Part) -> Iterator[str]:
     if not data.get("name"):
         yield _required("name", "name is required")
-    yield from _each("patches", data.get("patches"), _patch)
-    yield from _each("connectionDetails", data.get("connectionDetails"), _connection_detail)
-    yield from _each("readinessChecks", data.get("readinessChecks"), _readiness_check)
+    yield from _list_problems("patches", data.get("patches"), _patch)
+    yield from _list_problems(
+        "connectionDetails", data.get("connectionDetails"), _connection_detail
+    )
+    yield from _list_problems("readinessChecks", data.get("readinessChecks"), _readiness_check)
 
 
 def _patch(patch: Part) -> Iterator[str]:
@@ -212,7 +214,7 @@ def _patch(patch: Part) -> Iterator[str]:
         yield _invalid("type", kind, "unknown patch type")
     elif not patch.get("fromFieldPath"):
         yield _required("fromFieldPath", f"fromFieldPath must be set for patch type {kind}")
-    yield from _each("transforms", patch.get("transforms"), _transform)
+    yield from _list_problems("transforms", patch.get("transforms"), _transform)
     yield from _policy(patch.get("policy") or {})
 
 
@@ -295,7 +297,7 @@ def _match(settings: Part) -> Iterator[str]:
     if not settings.get("patterns"):
         message = "at least one pattern must be specified if a match transform is specified"
         yield _required("patterns", message)
-    yield from _each("patterns", settings.get("patterns"), _pattern)
+    yield from _list_problems("patterns", settings.get("patterns"), _pattern)
 
 
 def _pattern(pattern: Part) -> Iterator[str]:

@@ -113,7 +113,7 @@ def patched(patch: Patch, source: Data, target: Data) -> Data:
     """
     combining = patch_input.type_of(patch) in patch_input.COMBINING
     try:
-        value = _combined(patch, source) if combining else _taken(patch, source)
+        value = _combined(patch, source) if combining else _source_value(patch, source)
         _write(patch, target, value, single=combining)
     except field_paths.NoSuchFieldError:
         raise
@@ -131,7 +131,7 @@ def target_of(patch: Patch) -> str:
     return str(patch.get("fromFieldPath") or "") if path is None else str(path)
 
 
-def _taken(patch: Patch, source: Data) -> Any:
+def _source_value(patch: Patch, source: Data) -> Any:
     value = transformed(
         patch.get("transforms") or (), field_paths.get(source, str(patch.get("fromFieldPath")))
     )

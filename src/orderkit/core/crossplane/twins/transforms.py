@@ -54,13 +54,13 @@ def transformed(transforms: Sequence[Transform], value: Any) -> Any:
     """
     for number, transform in enumerate(transforms):
         try:
-            value = _one(transform, value)
+            value = _transformed(transform, value)
         except TransformError as error:
             raise TransformError(f"transform at index {number} returned error: {error}") from error
     return value
 
 
-def _one(transform: Transform, value: Any) -> Any:
+def _transformed(transform: Transform, value: Any) -> Any:
     kind = str(transform.get("type"))
     settings = transform.get(kind)
     if kind not in _KINDS:

@@ -77,7 +77,7 @@ def judge_rules(
         if change:
             raise _no_such_change(kit, change)
         return ChangeVerdict(())
-    candidates = [_named(kit, change)] if change else list(kit.changes)
+    candidates = [_change_by_name(kit, change)] if change else list(kit.changes)
     allowing = [_judge(kit, candidates, difference, change) for difference in differing]
     return ChangeVerdict(tuple(dict.fromkeys(allowing)))
 
@@ -165,7 +165,7 @@ def _refuse_identity(kit: Kit, difference: FieldDifference) -> None:
         )
 
 
-def _named(kit: Kit, name: str) -> KitChange:
+def _change_by_name(kit: Kit, name: str) -> KitChange:
     for change in kit.changes:
         if change.name == name:
             return change

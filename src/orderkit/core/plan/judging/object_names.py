@@ -72,13 +72,15 @@ def _name(obj: OutcomeObject) -> Iterator[Fault]:
     field = obj.field("metadata.name")
     if len(name) > length_max:
         message = f"{obj.kind.kind} {name}: {len(name)} characters, at most {length_max} ({why})"
-        yield _named(obj, field, message, "shorten the order's name, or truncate this one", name)
+        yield _name_fault(
+            obj, field, message, "shorten the order's name, or truncate this one", name
+        )
     elif not pattern.match(name):
         message = f"{obj.kind.kind} {name}: must be {'an' if why[0] == 'R' else ''} {why}"
-        yield _named(obj, field, " ".join(message.split()), _WAYS_OUT[pattern], name)
+        yield _name_fault(obj, field, " ".join(message.split()), _WAYS_OUT[pattern], name)
 
 
-def _named(obj: OutcomeObject, field: str, message: str, hint: str, value: Any) -> Fault:
+def _name_fault(obj: OutcomeObject, field: str, message: str, hint: str, value: Any) -> Fault:
     return Fault(obj.path, message, field, hint, code=OutcomeRule.NAME, value=shown(value))
 
 
@@ -92,11 +94,11 @@ def _metadata(obj: OutcomeObject) -> Iterator[Fault]:
         name = path.removeprefix("meta.")
         message = f'unknown field "metadata.{name}"'
         hint = nearest(name, METADATA["properties"])
-        yield _named(obj, obj.field(f"metadata.{name}"), message, hint, meta.get(name))
+        yield _name_fault(obj, obj.field(f"metadata.{name}"), message, hint, meta.get(name))
     for problem in structural.problems(METADATA, structural.default(METADATA, meta)):
         field = obj.field(f"metadata.{problem.path}")
         hint = "quote it: labels and annotations are strings" if "string" in problem.message else ""
-        yield _named(obj, field, problem.message, hint, None)
+        yield _name_fault(obj, field, problem.message, hint, None)
 
 
 def _is_plain(meta: Mapping[str, Any]) -> bool:
@@ -120,7 +122,7 @@ def _labels(obj: OutcomeObject) -> Iterator[Fault]:
             field = obj.field(f"metadata.{map_name}.{key}")
             if not _is_key(key):
                 message = f"{key!r} is not a valid key of {map_name}"
-                yield _named(
+                yield _name_fault(
                     obj, field, message, "[domain/]name, the name at most 63 characters", key
                 )
             elif map_name == "labels" and isinstance(value, str) and not _is_value(value):
@@ -128,13 +130,13 @@ def _labels(obj: OutcomeObject) -> Iterator[Fault]:
                     f"{value!r} is not a valid label value: letters, digits, '-', '_', '.', at "
                     "most 63"
                 )
-                yield _named(obj, field, message, "use an annotation", value)
+                yield _name_fault(obj, field, message, "use an annotation", value)
     notes = meta.get("annotations")
     pairs = notes.items() if isinstance(notes, dict) else ()
     size_bytes = sum(len(str(key)) + len(str(value).encode()) for key, value in pairs)
     if size_bytes > _ANNOTATIONS_MAX_BYTES:
         message = f"annotations of {size_bytes} bytes, at most {_ANNOTATIONS_MAX_BYTES}"
-        yield _named(obj, obj.field("metadata.annotations"), message, "use a ConfigMap", None)
+        yield _name_fault(obj, obj.field("metadata.annotations"), message, "use a ConfigMap", None)
 
 
 def _is_key(key: object) -> bool:
@@ -161,7 +163,7 @@ def judge_collisions(before: Assembly, after: Assembly, facts: JudgingFacts) -> 
             )
             yield _clash(obj, OutcomeRule.COLLISION, message)
         elif not obj.prefix:
-            yield from _taken(obj, before, facts)
+            yield from _key_clashes(obj, before, facts)
 
 
 def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
@@ -179,7 +181,7 @@ def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
     return (provider_config, obj.kind.group, obj.kind.kind, home, name)
 
 
-def _taken(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
+def _key_clashes(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     key = ObjectKey.of(obj.manifest)
     if key in facts.other_orders:
         message = f"{key_text(obj.manifest)} is also composed by order {facts.other_orders[key]}"

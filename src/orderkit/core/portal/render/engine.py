@@ -190,9 +190,9 @@ def compile_template(
     """
     if len(source) > KEPT_MAX:
         return Renderable(source, delimiters, capture=capture)
-    return _kept(source, delimiters, capture)
+    return _cached_renderable(source, delimiters, capture)
 
 
 @functools.lru_cache(maxsize=2048)
-def _kept(source: str, delimiters: Delimiters, capture: bool) -> Renderable:  # noqa: FBT001 - a key of the cache
+def _cached_renderable(source: str, delimiters: Delimiters, capture: bool) -> Renderable:  # noqa: FBT001 - a key of the cache
     return Renderable(source, delimiters, capture=capture)

@@ -159,13 +159,13 @@ def text(value: Value) -> str:
 
 def _container_text(value: Value) -> str:
     if isinstance(value, list):
-        return ",".join("" if _nothing(item) else text(item) for item in value)
+        return ",".join("" if _is_nullish(item) else text(item) for item in value)
     if isinstance(value, Mapping):
         return "[object Object]"
     raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "text")
 
 
-def _nothing(value: Value) -> bool:
+def _is_nullish(value: Value) -> bool:
     return value is None or isinstance(value, Undefined)
 
 
@@ -244,8 +244,8 @@ def strictly_equal(left: Value, right: Value) -> bool:
 
 def loosely_equal(left: Value, right: Value) -> bool:
     """Return ``left == right`` with JavaScript's conversions."""
-    if _nothing(left) or _nothing(right):
-        return _nothing(left) and _nothing(right)
+    if _is_nullish(left) or _is_nullish(right):
+        return _is_nullish(left) and _is_nullish(right)
     if isinstance(left, list | dict | Safe) and isinstance(right, list | dict | Safe):
         return left is right
     if isinstance(left, str) and isinstance(right, str):
@@ -436,7 +436,7 @@ def _json(value: Value, pad: str, newline: str) -> str:
         return number_text(value) if math.isfinite(float(value)) else "null"
     inner = newline + pad
     if isinstance(value, list):
-        parts = ["null" if _nothing(item) else _json(item, pad, inner) for item in value]
+        parts = ["null" if _is_nullish(item) else _json(item, pad, inner) for item in value]
         return _enclose("[", parts, "]", pad, newline)
     if isinstance(value, dict):
         colon = ": " if pad else ":"

@@ -219,7 +219,7 @@ def _join(value: list[Value], glue: Value = UNDEFINED) -> str:
     return limited(joined(value, "," if isinstance(glue, Undefined) else js.text(glue)), "join")
 
 
-def _part(value: list[Value], begin: Value = UNDEFINED, end: Value = UNDEFINED) -> list[Value]:
+def _slice(value: list[Value], begin: Value = UNDEFINED, end: Value = UNDEFINED) -> list[Value]:
     size = len(value)
     return value[_place(begin, size, 0) : _place(end, size, size)]
 
@@ -312,7 +312,7 @@ LIST_METHODS: Mapping[str, Method] = {
     "push": Method(push, 0, _MANY, changes=True),
     "reverse": Method(_reverse, changes=True),
     "shift": Method(_shift, changes=True),
-    "slice": Method(_part, 0, 2),
+    "slice": Method(_slice, 0, 2),
     "sort": Method(_sort, changes=True),
     "splice": Method(_splice, 0, _MANY, changes=True),
     "unshift": Method(_unshift, 0, _MANY, changes=True),

@@ -162,7 +162,7 @@ class TemplateParser:
         value.lineno = number
         return nodes.Output([value], lineno=number)
 
-    def _done(self, tag: Tag, value: nodes.Expr) -> nodes.Node:
+    def _statement_node(self, tag: Tag, value: nodes.Expr) -> nodes.Node:
         return nodes.ExprStmt(value, lineno=self._statement(tag))
 
     def _tag(self, tag: Tag) -> nodes.Node:
@@ -330,7 +330,7 @@ class TemplateParser:
         if reader.take("="):
             value = reader.expression()
             reader.end()
-            return self._done(tag, call("assign", self._frame, value, *keys))
+            return self._statement_node(tag, call("assign", self._frame, value, *keys))
         reader.end()
         if tag.source.endswith("-%}"):
             raise self._refused(tag, unsupported.SET_DASH, "")
@@ -338,7 +338,7 @@ class TemplateParser:
         body = self._separate(
             "endset", tag, macros="inside a set block", blocks="inside a set block"
         )
-        return self._done(tag, call("assign_text", frame, body, *keys))
+        return self._statement_node(tag, call("assign_text", frame, body, *keys))
 
     def _separate(self, end: str, tag: Tag, **restrictions: str) -> nodes.Expr:
         """Read a body that is run on its own; return its number as a node."""
@@ -370,7 +370,7 @@ class TemplateParser:
             preamble, "endmacro", tag, macros=context, blocks=context, sets=""
         )
         node = call("macro", self._frame, constant(name), body, _texts(names), _texts(defaults))
-        return self._done(tag, node)
+        return self._statement_node(tag, node)
 
     def _parameters(
         self, tag: Tag, reader: ExpressionParser

@@ -140,7 +140,7 @@ def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
 def _rule_faults(
     entry: Mapping[str, Any], verdict: RuleVerdict, context: Context, *, uses_old: bool
 ) -> list[RuleFault]:
-    lead = f"Invalid value: {_shown(entry)}"
+    lead = f"Invalid value: {_rule_text(entry)}"
     if verdict.fault:
         message = f"{lead}: compilation failed: {verdict.fault}"
         return [RuleFault("rule", message), *_idle_option(entry)]
@@ -175,7 +175,7 @@ def _message_faults(
     if not expression:
         return []
     verdict = context.judge.judge(expression, old="optional" if optional else "plain")
-    lead = f"Invalid value: {_shown(entry)}"
+    lead = f"Invalid value: {_rule_text(entry)}"
     if verdict.fault:
         message = f"{lead}: messageExpression compilation failed: {verdict.fault}"
         return [RuleFault("messageExpression", message)]
@@ -267,7 +267,7 @@ def _quoted(text: object) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _shown(entry: Mapping[str, Any]) -> str:
+def _rule_text(entry: Mapping[str, Any]) -> str:
     """Write the rule as the server's messages show it."""
     fields = {
         "Rule": entry.get("rule") or "",

@@ -44,10 +44,13 @@ class Declarations:
         if shape.kind == "object":
             return {"type_name": f"{PACKAGE}.{self._message(shape)}"}
         if shape.kind == "map" and shape.items is not None:
-            return {"type_name": "map", "params": [_named("string"), self.declare(shape.items)]}
+            return {
+                "type_name": "map",
+                "params": [_type_reference("string"), self.declare(shape.items)],
+            }
         if shape.items is not None:
             return {"type_name": "list", "params": [self.declare(shape.items)]}
-        return _named(shape.kind)
+        return _type_reference(shape.kind)
 
     def pool(self) -> Any:
         """Return the descriptor pool with all that was declared."""
@@ -109,7 +112,7 @@ class Declarations:
             added.type_name = f".google.protobuf.{_WELL_KNOWN[shape.kind]}"
 
 
-def _named(name: str) -> dict[str, Any]:
+def _type_reference(name: str) -> dict[str, Any]:
     return {"type_name": name}
 
 

@@ -201,8 +201,8 @@ def _schema(definition: _Definition, version: dict[str, Any], index: int) -> Sch
         "type": "string",
         "maxLength": NAME_MAX if name_max is None else min(name_max, NAME_MAX),
     }
-    spec = _part(author, "spec", KEPT_IN_SPEC, definition.spec_fields)
-    status = _part(author, "status", KEPT_IN_STATUS, definition.status_fields)
+    spec = _merged_object(author, "spec", KEPT_IN_SPEC, definition.spec_fields)
+    status = _merged_object(author, "status", KEPT_IN_STATUS, definition.status_fields)
     return {
         "type": "object",
         **{key: author[key] for key in KEPT_AT_TOP if key in author},
@@ -234,7 +234,7 @@ def _author_schema(definition: _Definition, version: dict[str, Any], index: int)
         raise BrokenXrdError(f"{lead}{error}", hint=error.hint, steps=error.steps) from error
 
 
-def _part(author: Schema, name: str, kept: tuple[str, ...], ours: Schema) -> Schema:
+def _merged_object(author: Schema, name: str, kept: tuple[str, ...], ours: Schema) -> Schema:
     theirs = dig(author, "properties", name, default={})
     kept_schema = {key: theirs[key] for key in kept if key in theirs}
     properties = {**(kept_schema.get("properties") or {}), **copied(ours)}

@@ -32,8 +32,8 @@ def spec_schema(api_version: str) -> Schema:
         claimNames=_names() if legacy else _OPEN,
         connectionSecretKeys=_list(_TEXT),
         defaultCompositeDeletePolicy=_delete_policy(legacy=legacy),
-        defaultCompositionRef=_named(),
-        enforcedCompositionRef=_ruled(_named(), _IMMUTABLE),
+        defaultCompositionRef=_name_reference(),
+        enforcedCompositionRef=_ruled(_name_reference(), _IMMUTABLE),
         defaultCompositionRevisionSelector=_selector(),
         defaultCompositionUpdatePolicy=_enum("Automatic", "Manual", default="Automatic"),
         metadata=_object(labels=_LABELS, annotations=_LABELS),
@@ -61,7 +61,7 @@ def _ruled(schema: Schema, *rules: dict[str, str]) -> Schema:
     return {**schema, RULES: [*schema.get(RULES, ()), *rules]}
 
 
-def _named() -> Schema:
+def _name_reference() -> Schema:
     return _object(["name"], name=_TEXT)
 
 

@@ -260,10 +260,10 @@ def _candidates(
     for team in [None] if _text(probe_values, kit.team_parameter) else teams:
         values = copy.deepcopy({**example, **probe_values})
         if team is not None:
-            _put(values, kit.team_parameter, f"{prefix}{team}")
+            _set_value(values, kit.team_parameter, f"{prefix}{team}")
         for name in kit.name_parameters:
             if name != kit.team_parameter and not _text(probe_values, name):
-                _put(values, name, NAME)
+                _set_value(values, name, NAME)
         yield values
 
 
@@ -271,7 +271,7 @@ def _text(values: Mapping[str, Any], path: str) -> str:
     return str(dig(values, *path.split("."), default="") or "")
 
 
-def _put(values: dict[str, Any], path: str, value: str) -> None:
+def _set_value(values: dict[str, Any], path: str, value: str) -> None:
     *above, last = path.split(".")
     for step in above:
         values = values.setdefault(step, {})
@@ -310,11 +310,11 @@ def _edits(kit: Kit, spec: Any) -> Iterator[FieldEdit]:
         if path in fixed or path in kit.hidden:
             continue
         schema, value = schema_at(kit.spec_schema, path), dig(spec, *path.split("."))
-        for other in _others(schema, value):
+        for other in _other_values(schema, value):
             yield FieldEdit(path, "set", other)
 
 
-def _others(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
+def _other_values(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
     if schema.get("enum"):
         yield from (entry for entry in schema["enum"] if entry != value)
     elif schema.get("type") == "boolean":

@@ -1,8 +1,8 @@
 """
 The scaffolder actions Orderkit runs itself, by id. One module per family.
 
-Inputs and outputs are Backstage's; where an action of Backstage or CNOE *creates*, ours makes
-*sure*, so that an interrupted task is finished by running it again.
+Inputs and outputs are the same as in Backstage. Where an action of Backstage or CNOE *creates*,
+ours *ensures*, so that running an interrupted task again finishes it.
 """
 
 from orderkit.flows.template.actions.action_context import TemplateAction

@@ -2,8 +2,8 @@
 What a scaffolder action works with: the task's workspace, and the platform's services.
 
 Actions are functions of an `ActionContext` and checked inputs; they return outputs. They
-change the workspace, a tree in memory, and reach the world only through `Services`; a task
-without a platform has none, and an action that needs them says so.
+change the workspace, a tree in memory, and reach other systems only through `Services`. A task
+without a platform has no `Services`; an action that needs them then fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PublishRequest:
-    """What ``publish:gitea`` asks for: these files in that repository."""
+    """The request of ``publish:gitea``: these files in that repository."""
 
     repo: RepoId
     files: Files
@@ -44,7 +44,7 @@ class PublishRequest:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Where a published repository is. `contents_url` ends in ``/src/branch/<branch>/``."""
+    """The addresses of a published repository. `contents_url` ends in ``/src/branch/<branch>/``."""
 
     clone_url: str
     contents_url: str
@@ -52,7 +52,7 @@ class Published:
 
 
 class Publish(Protocol):
-    """Make sure a repository holds the files; safe to call again. Raises what its maker says."""
+    """Make sure a repository holds the files. Idempotent; the implementation defines its errors."""
 
     def __call__(self, request: PublishRequest, /) -> Published: ...
 
@@ -71,31 +71,31 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who runs the task: a catalog reference, and the entity if the catalog knows it."""
+    """The user who runs the task: a catalog reference, and the entity if the catalog has it."""
 
     ref: str
     entity: Mapping[str, Any] | None = None
     proof: str = ""
-    """What proves it; empty: a claim."""
+    """The proof of the reference; empty: it is a claim."""
 
 
 class TemplateFolder(Protocol):
-    """The folder of template.yaml. Paths are relative to it and never climb."""
+    """The folder of template.yaml. Paths are relative to it and never leave it."""
 
     @property
     def trusted(self) -> bool:
-        """Whether somebody vouches for it: others' skeletons are rendered in a confined child."""
+        """Whether it is trusted; untrusted skeletons are rendered in a confined child."""
         ...
 
     def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
-        """Return every file below a folder by its path relative to that; empty if none."""
+        """Return every file below a folder by its relative path; empty if there are none."""
         ...
 
     def read(self, path: PurePosixPath) -> SkeletonFile | None: ...
 
 
 class MemoryFolder:
-    """A template's folder that is in memory: of the platform's own pack."""
+    """A template's folder in memory, from the platform's own pack."""
 
     trusted = True
 
@@ -118,7 +118,7 @@ class MemoryFolder:
 
 @dataclass(slots=True)
 class ActionContext:
-    """One task's state as its steps see it."""
+    """The state of a task that its steps can read and change."""
 
     template: TemplateFolder
     template_ref: str
@@ -128,7 +128,7 @@ class ActionContext:
     task_id: str
     log: Callable[[str], None]
     confined: ConfinedRenderer
-    """Renders what nobody vouches for."""
+    """Renders untrusted skeletons."""
     dry_run: bool = False
     workspace: dict[PurePosixPath, SkeletonFile] = field(default_factory=dict)
 
@@ -149,7 +149,7 @@ class ActionContext:
 
     def put(self, path: PurePosixPath, file: SkeletonFile) -> None:
         """
-        Put a file into the workspace, replacing one of that name.
+        Put a file into the workspace; it replaces a file of the same name.
 
         Raises:
             RefusedError: A folder has that name, or one of its folders is a file.
@@ -174,9 +174,9 @@ class TemplateAction:
     """
     An action: its id, the JSON Schemas of its inputs and outputs, and what it does.
 
-    `dry_run` says that it touches nothing but the workspace, so that a dry run runs it too;
-    the outputs of others become examples of their schema. `remote` says that it needs a
-    platform whatever its inputs.
+    `dry_run`: the action changes only the workspace, so a dry run runs it too; for other actions
+    a dry run uses example outputs made from the schema. `remote`: the action needs a platform for
+    all inputs.
     """
 
     id: str
@@ -193,7 +193,7 @@ def is_executable(file: SkeletonFile) -> bool:
 
 
 def inputs_schema(required: tuple[str, ...], **properties: Schema) -> Schema:
-    """Return a closed schema: an input that nobody reads is a mistake."""
+    """Return a closed schema, because an input that nobody reads is a mistake."""
     return {
         "type": "object",
         "additionalProperties": False,

@@ -1,9 +1,9 @@
 """
 ``http:backstage:request``: one HTTP request through the portal.
 
-As Roadie's action, with one difference: when the service refuses, the error shows its status
-and its own short message, not just "Unable to complete request". ``idempotencyKey`` and
-``useBackstageToken`` concern the portal's task recovery and tokens and change nothing here.
+Like Roadie's action, with one difference: if the service refuses, the error contains the status
+and the service's short message, not only "Unable to complete request". ``idempotencyKey`` and
+``useBackstageToken`` configure the portal's task recovery and tokens, and have no effect here.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _failure(method: str, path: str, code: int, body: Any) -> RequestFailedError
 
 
 def _words(body: Any) -> tuple[str, str]:
-    """Find a person's message, and a hint, in a service's error body."""
+    """Find the readable message, and a hint, in a service's error body."""
     if isinstance(body, dict):
         error = body.get("error")
         inner = error if isinstance(error, dict) else body

@@ -1,8 +1,8 @@
 """
 ``catalog:register``, ``catalog:fetch`` and ``catalog:write``.
 
-A ``catalogInfoPath`` with a leading slash is refused: on Gitea Backstage then loses the
-branch and fails (measured). Its default, ``/catalog-info.yaml``, has one, so name the path.
+A ``catalogInfoPath`` with a leading slash is refused, because Backstage then loses the branch of a
+Gitea URL and fails (measured). The default, ``/catalog-info.yaml``, has one, so set the path.
 ``catalog:write`` adds the annotation that names the template, as Backstage does.
 """
 

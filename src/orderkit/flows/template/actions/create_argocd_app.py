@@ -1,8 +1,8 @@
 """
 ``cnoe:create-argocd-app``: an Application, as the CNOE reference implementation makes it.
 
-It writes no ledger entry, so templates of ours do not use it; other packs may. Applied, not
-posted: a second run with the same inputs changes nothing. The defaults are that action's own:
+It writes no ledger entry, so our templates do not use it; other packs may. The Application is
+applied, not posted, so a second run with the same inputs changes nothing. The defaults are CNOE's:
 no target revision, prune, self-heal and allowEmpty, ten retries, ``CreateNamespace=false``.
 """
 

@@ -1,4 +1,4 @@
-"""``debug:log`` and ``debug:wait``: say something, list the workspace, wait a moment."""
+"""``debug:log`` and ``debug:wait``: log a message, list the workspace, wait."""
 
 from __future__ import annotations
 

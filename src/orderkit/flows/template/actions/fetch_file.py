@@ -1,9 +1,9 @@
 """
 ``fetch:template:file`` and ``fetch:plain:file``: bring one file into the workspace.
 
-As in Backstage the path is not rendered and nothing is tested for being binary, and the mode
-is lost: an executable source is refused, so that nobody loses it unknowingly. Text that is no
-UTF-8, which Backstage would destroy while rendering, is refused too.
+As in Backstage, the path is not rendered, binary files are not detected, and the mode is lost: an
+executable source is refused, so that the loss is noticed. Text that is not UTF-8, which Backstage
+would corrupt while rendering, is refused too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _rendered(data: bytes, inputs: Inputs, confined: ConfinedRenderer | None) ->
 def _confined(
     confined: ConfinedRenderer, data: bytes, values: Mapping[str, Any], options: TreeOptions
 ) -> bytes:
-    """Render a stranger's file in a child with limits."""
+    """Render an untrusted file in a child with limits."""
     (outcome,) = confined({PurePosixPath("file"): SkeletonFile(data)}, values, options)
     if outcome.error is not None:
         raise outcome.error

@@ -1,8 +1,8 @@
 """
-``fetch:template`` and ``fetch:plain``: bring a folder into the workspace, rendered or as it is.
+``fetch:template`` and ``fetch:plain``: copy a folder into the workspace, rendered or unchanged.
 
-Modes survive. ``token`` is ignored, as Backstage's Gitea reader does. What comes from elsewhere
-than the platform's own pack is rendered in a child with limits (`ConfinedRenderer`).
+File modes are kept. ``token`` is ignored, as in Backstage's Gitea reader. Files from outside the
+platform's own pack are rendered in a child with limits (`ConfinedRenderer`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _rendered(
     values: Mapping[str, Any],
     options: TreeOptions,
 ) -> Mapping[PurePosixPath, SkeletonFile]:
-    """Render in this process what is vouched for, everything else in a child with limits."""
+    """Render trusted files in this process, all others in a child with limits."""
     if source.folder.trusted:
         return render_tree(source.tree(), values, options)
     files: dict[PurePosixPath, SkeletonFile] = {}
@@ -102,7 +102,7 @@ def _place(
     *,
     overwrite: bool,
 ) -> None:
-    """Put files below ``targetPath``; what an earlier step wrote wins unless `overwrite`."""
+    """Put files below ``targetPath``; files of earlier steps are kept unless `overwrite`."""
     folder = target_path(inputs.get("targetPath", "."))
     for path, file in files.items():
         target = folder / path
@@ -117,7 +117,7 @@ def target_path(target: str) -> PurePosixPath:
     Return a path of the workspace.
 
     Raises:
-        RefusedError: It leaves the workspace, or no system could hold it.
+        RefusedError: It leaves the workspace, or is no valid file path.
     """
     return check_path(target.removeprefix("./").rstrip("/") or ".", origin="targetPath")
 

@@ -76,7 +76,7 @@ class ForgeFolder:
 
 @dataclass(frozen=True, slots=True)
 class FetchedPath:
-    """What a URL names: a path in a folder."""
+    """The source that a path or URL names: a path in a folder."""
 
     url: str
     folder: TemplateFolder
@@ -87,7 +87,7 @@ class FetchedPath:
         Return the files below it by paths relative to it, with their modes.
 
         Raises:
-            InvalidInputError: There is no such folder.
+            InvalidInputError: The folder does not exist.
         """
         files = self.folder.tree(self.path)
         if not files:
@@ -101,7 +101,7 @@ class FetchedPath:
         Return the one file with its mode.
 
         Raises:
-            InvalidInputError: There is no such file.
+            InvalidInputError: The file does not exist.
         """
         file = self.folder.read(self.path)
         if file is None:
@@ -111,7 +111,7 @@ class FetchedPath:
 
 def source_of(context: ActionContext, url: str) -> FetchedPath:
     """
-    Say what a URL names.
+    Resolve a path or URL to its source.
 
     Raises:
         InvalidInputError: It leaves the template's folder, or is not on the platform's forge.

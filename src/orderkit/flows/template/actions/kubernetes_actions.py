@@ -1,10 +1,10 @@
 """
 ``cnoe:kubernetes:apply`` and ``cnoe:utils:sanitize``, with the inputs of CNOE's actions.
 
-Server-side apply with our own field manager and without force: the same step twice is one
-object, and a field that somebody else owns is a conflict. Where CNOE's action silently does
-nothing (no ``clusterName``) this fails. One platform has one cluster, so the name is not
-looked up. An object without a fixed name is refused: every run would make another one.
+Uses server-side apply with our own field manager and without force: repeating a step makes no
+second object, and a field with another owner is a conflict. Without ``clusterName`` CNOE's action
+silently does nothing; this one fails. A platform has one cluster, so the name is not looked up. An
+object without a fixed name is refused, because every run would create another one.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _sanitize(context: ActionContext, inputs: Inputs) -> Outputs:
 
 
 def _cleaned(value: Any) -> Any:
-    """Drop null, empty maps and empty lists, also those that become empty by it."""
+    """Drop null, empty maps and empty lists, including those that this makes empty."""
     if isinstance(value, dict):
         cleaned = {key: _cleaned(item) for key, item in value.items()}
         return {key: item for key, item in cleaned.items() if item not in (None, {}, [])}

@@ -1,10 +1,10 @@
 """
 ``publish:gitea``: the workspace becomes a repository on the platform's forge.
 
-Backstage's action dies on its second run; here `Services.publish` makes sure that the
-repository holds the files. ``gitAuthorName``, ``gitAuthorEmail`` and ``signCommit`` are
-accepted and not used: the author is the platform's account, the requester a trailer. The
-forge's API makes every new file a plain one, so executable files are refused, not lost.
+Backstage's action fails on its second run; here `Services.publish` ensures that the repository
+holds the files. ``gitAuthorName``, ``gitAuthorEmail`` and ``signCommit`` are
+accepted and ignored: the author is the platform's account, and the requester is a trailer. The
+forge's API cannot set the executable mode of a new file, so executable files are refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-``fs:rename``, ``fs:delete`` and ``fs:readdir``: small changes to the workspace, and a look.
+``fs:rename``, ``fs:delete`` and ``fs:readdir``: change or list the workspace.
 
-The workspace is in memory and has no empty folders. ``fs:readdir`` lists in the order of
-names, and its ``fullPath`` starts at ``/workspace``: where the portal's workspace lies
-differs from task to task, so templates cannot rely on it.
+The workspace is in memory and has no empty folders. ``fs:readdir`` sorts by name, and its
+``fullPath`` starts at ``/workspace``: the portal uses another folder for every task, so templates
+cannot rely on it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _move(
     *,
     overwrite: bool,
 ) -> None:
-    """Move a file or folder; what stood there before is replaced as a whole, never merged."""
+    """Move a file or folder; an existing target is replaced as a whole, never merged."""
     if not context.holds(source):
         raise InvalidInputError(f"files[{at}].from", str(source), "is not in the workspace")
     if target.is_relative_to(source):

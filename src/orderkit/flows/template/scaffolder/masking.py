@@ -1,10 +1,10 @@
 """
 Keep a task's secrets out of its logs, events, outputs and errors.
 
-As Backstage does: besides the secrets themselves, every input that was made with one is
-masked as a whole, so ``Bearer ${{ secrets.token }}`` leaves ``***`` and not ``Bearer ***``.
-Encoded, escaped and cut forms of a secret are masked too. Secrets shorter than four
-characters are refused: masking them would eat ordinary words.
+As in Backstage, every input that contains a secret is masked as a whole, so
+``Bearer ${{ secrets.token }}`` becomes ``***`` and not ``Bearer ***``. Encoded, escaped and cut
+forms of a secret are masked too. Secrets shorter than four characters are refused, because masking
+them would mask ordinary words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DERIVED_SHORTEST = 8
 
 
 class Masker:
-    """What must not be shown in one task. Grows while steps are rendered."""
+    """The texts to hide in one task. Grows while steps are rendered."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._hidden: set[str] = set()
@@ -34,7 +34,7 @@ class Masker:
             self._add(secret, leak=True)
 
     def learn(self, rendered: Any, without: Any) -> None:
-        """Hide the texts of `rendered` that come out otherwise without secrets."""
+        """Hide the texts of `rendered` that differ when rendered without secrets."""
         if not self._hidden:
             return
         if isinstance(rendered, str):
@@ -50,7 +50,7 @@ class Masker:
                 self.learn(value, items[at] if at < len(items) else None)
 
     def text(self, text: str) -> str:
-        """Return `text` with everything hidden replaced; what overlaps becomes one mask."""
+        """Return `text` with all hidden texts masked; overlapping ones become one mask."""
         if self._pattern is None:
             return text
         pieces, end = [], 0
@@ -71,14 +71,14 @@ class Masker:
         return value
 
     def error(self, error: OrderkitError) -> OrderkitError:
-        """Mask an error in place, what its class remembers included; return it."""
+        """Mask an error in place, including the attributes of its class; return it."""
         error.args = tuple(self.value(argument) for argument in error.args)
         for name, value in list(vars(error).items()):
             setattr(error, name, self.value(value))
         return error
 
     def leak(self, value: Any, path: str) -> str | None:
-        """Return the path of the first text that holds a secret, or None."""
+        """Return the path of the first text that contains a secret, or None."""
         if isinstance(value, Mapping):
             leaks = (self.leak([key, item], f"{path}.{key}") for key, item in value.items())
             return next((self.text(leak_path) for leak_path in leaks if leak_path), None)
@@ -123,7 +123,7 @@ class Masker:
 
 
 def _forms(plain: str) -> set[str]:
-    """Return a text as it stands in messages: encoded, escaped, in one line."""
+    """Return a text as messages may contain it: encoded, escaped, in one line."""
     forms = registry.forms_of(plain) | {plain, " ".join(plain.split())}
     for form in list(forms):
         escaped = json.dumps(form, ensure_ascii=False)[1:-1]

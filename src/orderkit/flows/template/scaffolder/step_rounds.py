@@ -1,8 +1,8 @@
 """
-The rounds of one step: one, or one per item of ``each``; which of them run, with which inputs.
+The rounds of a step, one or one per item of ``each``: which of them run, with which inputs.
 
 All inputs are rendered and checked before the first round runs, as Backstage does. ``if`` is
-judged once for a plain step and per item for a step with ``each``.
+evaluated once for a plain step and per item for a step with ``each``.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _check(
 
 
 def _without_secrets(task: TemplateTask, source: Any, item: dict[str, Any]) -> Any:
-    """Render as if there were no secret; nothing at all if that fails."""
+    """Render without secrets; return nothing if that fails."""
     try:
         return render_data(source, task.secret_scope(visibility="none", **item), name="")
     except RenderError:
@@ -116,7 +116,7 @@ def _rendered(source: Any, scope: Mapping[str, Any], name: str) -> Any:
 
 
 def _runs(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> bool:
-    """Judge ``if``: an empty list is false; after a failure it must ask for the failure."""
+    """Evaluate ``if``: an empty list is false; after a failure it must test for the failure."""
     if step.condition is None:
         return task.failure is None
     condition, calls_status = _judged(task, step, item)

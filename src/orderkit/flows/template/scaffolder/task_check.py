@@ -1,8 +1,8 @@
 """
-What is judged before a step runs: actions, expressions, secrets, and each step's inputs.
+Checks before a step runs: actions, expressions, secrets, and each step's inputs.
 
-Backstage finds most of it only when the step is reached, or never: an expression that cannot
-be read is passed on as its own source text, and a step whose ``if`` cannot be read runs.
+Backstage finds most errors only when it reaches the step, or never: it passes on a broken
+expression as its source text, and runs a step whose ``if`` is broken.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def action_of(step: TemplateStep) -> TemplateAction:
     Return a step's action.
 
     Raises:
-        InvalidInputError: There is none of that name; the nearest and all known are named.
+        InvalidInputError: The action does not exist; the message names the nearest and lists all.
     """
     action = ACTIONS.get(step.action)
     if action is None:
@@ -69,7 +69,7 @@ def check_template(template: Template, *, platform: bool, dry_run: bool) -> None
 
 
 def _expressions(template: Template) -> Iterator[tuple[str, str, bool, str]]:
-    """Yield each templated text: its path, itself, may it use secrets, what Backstage does."""
+    """Yield each templated text: path, text, whether it may use secrets, what Backstage does."""
     for step in template.steps:
         step_path = f"steps.{step.id}"
         if isinstance(step.condition, str):
@@ -171,7 +171,7 @@ def check_inputs(
         return
     path = ".".join(["steps", step.id, "input", *map(str, problem.absolute_path)])
     masked = masker.value(problem.instance)
-    # The library's message shows the value itself, escaped and cut: only if nothing is hidden.
+    # The library's message contains the value, escaped and cut: use it only without secrets.
     message = problem.message if masked == problem.instance else problem.validator
     raise InvalidInputError(
         f"{path} (each.key {key})" if key else path,

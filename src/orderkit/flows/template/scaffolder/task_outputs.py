@@ -1,5 +1,5 @@
 """
-A task's output, and what stands in for outputs of steps that a dry run did not run.
+A task's output, and example outputs for steps that a dry run did not run.
 
 Called by ``task_run``.
 """
@@ -16,7 +16,7 @@ from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
 from orderkit.flows.template.scaffolder.task_values import TemplateTask
 
 EXAMPLES: Mapping[str, Any] = {"string": "<example>", "number": 0, "boolean": False}
-"""What Backstage's own dry run puts in the place of unknown outputs."""
+"""The placeholder of Backstage's dry run for unknown outputs."""
 
 
 def render_outputs(task: TemplateTask) -> dict[str, Any]:
@@ -24,14 +24,14 @@ def render_outputs(task: TemplateTask) -> dict[str, Any]:
     Render ``spec.output``; links and texts whose ``if`` is false are left out.
 
     Raises:
-        RenderError: An expression fails; the steps have run all the same.
-        RefusedError: A secret would stand in it.
+        RenderError: An expression fails; the steps have run already.
+        RefusedError: It would contain a secret.
     """
     scope = task.scope()
     output = dict(task.template.output)
     for key in ("links", "text"):
         if isinstance(output.get(key), list):
-            entries = [v for at, v in enumerate(output[key]) if _shown(v, scope, f"{key}[{at}]")]
+            entries = [v for at, v in enumerate(output[key]) if _is_shown(v, scope, f"{key}[{at}]")]
             output[key] = [_without_if(item) for item in entries]
     try:
         rendered: dict[str, Any] = render_data(output, scope, name="output")
@@ -46,7 +46,7 @@ def render_outputs(task: TemplateTask) -> dict[str, Any]:
     return rendered
 
 
-def _shown(item: Any, scope: Mapping[str, Any], name: str) -> bool:
+def _is_shown(item: Any, scope: Mapping[str, Any], name: str) -> bool:
     if not isinstance(item, dict) or "if" not in item:
         return True
     condition = render_data(item["if"], scope, name=f"output.{name}.if")

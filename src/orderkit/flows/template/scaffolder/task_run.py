@@ -53,20 +53,20 @@ def run(
     """
     Validate the parameters, run every step in order, render the output.
 
-    As idempotent as its actions: all of ours are *ensure*. Nothing is written before the
-    parameters, the secrets, the names of all actions and every expression are checked.
+    As idempotent as its actions; all of ours are. Parameters, secrets, action names and all
+    expressions are checked before anything is written.
 
     Args:
         files: The folder of template.yaml, by paths relative to it.
-        services: None runs without a platform: for templates that need none.
-        task_id: What ``context.task.id`` is; the same task run again has the same.
+        services: None runs without a platform, for templates that need none.
+        task_id: The value of ``context.task.id``; a repeated task keeps its id.
 
     Raises:
         InvalidInputError: A parameter, a secret, an action's name or its input is wrong.
         RenderError: A template in a step, or in the skeleton, is.
         UsageError: A step needs a platform, and there is none.
-        RefusedError: A secret would stand in the output.
-        OrderkitError: What an action raises. Steps with ``always()`` have run all the same.
+        RefusedError: The output would contain a secret.
+        OrderkitError: An action failed. Steps with ``always()`` have still run.
     """
     secrets = {**options.environment.secrets, **options.secrets}
     check_maskable(secrets)
@@ -104,7 +104,7 @@ def _refused(
 
 
 def _hosts(services: Services | None) -> list[str] | None:
-    """Return the hosts the portal has integrations for: the platform's forge, if there is one."""
+    """Return the hosts with a portal integration: the platform's forge, if there is one."""
     return None if services is None else [urlsplit(services.forge.base_url).netloc.lower()]
 
 
@@ -120,7 +120,7 @@ def _result(task: TemplateTask) -> TaskResult:
 
 
 def _with_entity(user: User, template: Template, services: Services | None) -> User:
-    """Ask the catalog for the user's entity, if the template may look at it."""
+    """Fetch the user's entity from the catalog if an expression of the template may read it."""
     if user.entity is not None or services is None:
         return user
     template_text = json.dumps(
@@ -166,7 +166,7 @@ def _outputs(
     *,
     planned: bool,
 ) -> dict[str, Any]:
-    """Run the rounds and return the step's outputs: of ``each``, lists with one per round."""
+    """Run the rounds and return the step's outputs; with ``each``, lists of one entry per round."""
     collected: dict[str, Any] = {}
     for step_round in step_rounds:
         outputs = (

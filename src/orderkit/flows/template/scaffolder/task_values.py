@@ -1,4 +1,4 @@
-"""The values of a task: what it is started with, its state, its events and its result."""
+"""The values of a task: its options, state, events and result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ State = Literal["done", "planned", "skipped", "failed"]
 @dataclass(frozen=True, slots=True)
 class StepEvent:
     """
-    What became of a step. `summary` is its name, and its last log line if it has one.
+    The outcome of a step. `summary` is its name, and its last log line if it has one.
 
     ``planned`` is a step that a dry run did not run. `inputs` are those of a dry run, one
     entry per round, secrets masked.
@@ -35,7 +35,7 @@ class StepEvent:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """``environment`` of templates: what the installation gives to every task."""
+    """``environment`` of templates: values of the installation for every task."""
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class TaskOptions:
     secrets: Mapping[str, str] = field(default_factory=dict)
     environment: Environment = field(default_factory=Environment)
     dry_run: bool = False
-    """Run only what touches nothing but the workspace; the rest gives example outputs."""
+    """Run only actions that change nothing but the workspace; others give example outputs."""
     confined: ConfinedRenderer | None = None
-    """Renders what nobody vouches for; None: what the platform's services bring."""
+    """Renders untrusted skeletons; None: the renderer of the platform's services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class TaskResult:
 
 @dataclass(slots=True)
 class TemplateTask:
-    """A running task. `failure` is the first error; later steps may still ask for it."""
+    """A running task. `failure` is the first error; later steps may test for it."""
 
     template: Template
     parameters: Mapping[str, Any]
@@ -92,11 +92,11 @@ class TemplateTask:
         }
 
     def secret_scope(self, *, visibility: Literal["plain", "masked", "none"], **extra: Any) -> Any:
-        """Return the names that ``input`` and ``each`` may use, secrets as asked."""
+        """Return the names that ``input`` and ``each`` may use, with secrets as requested."""
         scope = self.scope(**extra)
         template_secrets, installed = self.options.secrets, self.options.environment.secrets
-        scope["secrets"] = _shown(template_secrets, visibility)
-        scope["environment"]["secrets"] = _shown(installed, visibility)
+        scope["secrets"] = _visible_secrets(template_secrets, visibility)
+        scope["environment"]["secrets"] = _visible_secrets(installed, visibility)
         return scope
 
     @property
@@ -104,7 +104,7 @@ class TemplateTask:
         return bool(self.options.secrets or self.options.environment.secrets)
 
 
-def _shown(secrets: Mapping[str, str], how: str) -> dict[str, str]:
+def _visible_secrets(secrets: Mapping[str, str], how: str) -> dict[str, str]:
     if how == "none":
         return {}
     return dict(secrets) if how == "plain" else dict.fromkeys(secrets, MASK)

@@ -64,14 +64,14 @@ def _steps(text: str) -> Iterator[Step]:
 
 
 def _field(match: re.Match[str]) -> Step:
-    return _named(re.sub(r"\\(.)", r"\1", match[1]))
+    return _key_step(re.sub(r"\\(.)", r"\1", match[1]))
 
 
 def _quoted(match: re.Match[str]) -> Step:
-    return _named(match[1] if match[1] is not None else match[2])
+    return _key_step(match[1] if match[1] is not None else match[2])
 
 
-def _named(name: str) -> Step:
+def _key_step(name: str) -> Step:
     if name == "*":
         return _everything
     return lambda value: [value[name]] if isinstance(value, dict) and name in value else []

@@ -81,10 +81,10 @@ def _cell(column: Column, manifest: Manifest) -> Any:
     except JsonPathError:
         return None
     value = values[0] if values else None
-    return UNKNOWN_TIME if value is None and column.type == "date" else _shown(column, value)
+    return UNKNOWN_TIME if value is None and column.type == "date" else _formatted(column, value)
 
 
-def _shown(column: Column, value: Any) -> Any:
+def _formatted(column: Column, value: Any) -> Any:
     is_bool = isinstance(value, bool)
     match column.type:
         case "string":

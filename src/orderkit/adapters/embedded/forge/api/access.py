@@ -224,10 +224,10 @@ class Access:
         """
         return self._with_right(call, Right.ADMIN)
 
-    def _with_right(self, call: Call, needed: Right) -> Repository:
+    def _with_right(self, call: Call, required: Right) -> Repository:
         repo = self.repository(call, unit="")
-        if self.right_on(Actor(call.user), repo) < needed:
-            raise ApiError(403, _MISSING[needed])
+        if self.right_on(Actor(call.user), repo) < required:
+            raise ApiError(403, _MISSING[required])
         return repo
 
 

@@ -243,9 +243,9 @@ def window(call: Call) -> Window:
 
 def paged(call: Call, items: Sequence[_Item], shape: Callable[[_Item], object]) -> Response:
     """Return one page of a list, the total in a header."""
-    shown = window(call)
-    shapes = [shape(item) for item in items[shown.part]]
-    return json_answer(shapes, headers=shown.headers(call, len(items)))
+    page = window(call)
+    shapes = [shape(item) for item in items[page.part]]
+    return json_answer(shapes, headers=page.headers(call, len(items)))
 
 
 def error_answer(call: Call, refusal: ApiError) -> Response:

@@ -95,7 +95,7 @@ class ContentRoutes:
     def create(self, call: Call) -> Response:
         repo, body = self._editable(call), call.fields()
         operation = FileOperation("create", call.param("path"), _content(body))
-        return self._one(call.user, repo, body, operation, 201)
+        return self._commit_one(call.user, repo, body, operation, 201)
 
     @route("PUT", _FILE, "repository")
     def update(self, call: Call) -> Response:
@@ -103,14 +103,14 @@ class ContentRoutes:
         repo, body = self._editable(call), call.fields()
         sha, content = body.text("sha"), _content(body)
         operation = FileOperation("update" if sha else "create", call.param("path"), content, sha)
-        return self._one(call.user, repo, body, operation, 200 if sha else 201)
+        return self._commit_one(call.user, repo, body, operation, 200 if sha else 201)
 
     @route("DELETE", _FILE, "repository")
     def delete(self, call: Call) -> Response:
         repo, body = self._editable(call), call.fields()
         sha = body.required("sha", "SHA")
         operation = FileOperation("delete", call.param("path"), sha=sha)
-        return self._one(call.user, repo, body, operation, 200)
+        return self._commit_one(call.user, repo, body, operation, 200)
 
     @route("POST", f"{REPO}/contents", "repository")
     def change_many(self, call: Call) -> Response:
@@ -130,7 +130,7 @@ class ContentRoutes:
     def _editable(self, call: Call) -> Repository:
         return self.access.writable(call, refusal="is not allowed to edit")
 
-    def _one(
+    def _commit_one(
         self, user: Account, repo: Repository, body: Fields, operation: FileOperation, status: int
     ) -> Response:
         body.refuse_unsupported("from_path")
@@ -161,9 +161,9 @@ class ContentRoutes:
         self.updates.branch_moved(
             repo, branch, result.commit, by=user, before=result.before, silent=silent
         )
-        return self._written(repo, branch, result)
+        return self._commit_answer(repo, branch, result)
 
-    def _written(self, repo: Repository, branch: str, result: CommitResult) -> Json:
+    def _commit_answer(self, repo: Repository, branch: str, result: CommitResult) -> Json:
         git = gitread.open_repository(repo.path)
         commit = commit_at(git, result.commit)
         files = [
@@ -217,7 +217,7 @@ def _operation(value: object) -> FileOperation:
     if len(path) > PATH_MAX:
         raise ApiError(422, f"[Path]: MaxSize {PATH_MAX}")
     entry.refuse_unsupported("from_path")
-    operation = next((known for known in VERBS if known == name), None)
+    operation = next((verb for verb in VERBS if verb == name), None)
     if operation is None:
         raise ApiError(500, f"invalid file operation: {name} {path}")
     content = b"" if operation == "delete" else _content(entry)

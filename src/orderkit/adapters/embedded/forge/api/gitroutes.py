@@ -80,10 +80,10 @@ class GitRoutes:
         ids = histories.commits_of(repo.path, git, start, call.query("path").strip("/"))
         if not ids:
             raise ApiError(404, "FileCommitsCount")
-        shown = window(call)
-        commits = [git[id_].peel(pygit2.Commit) for id_ in ids[shown.part]]
-        shapes = [self.shapes.commit(repo, each) for each in commits]
-        return json_answer(shapes, headers=shown.headers(call, len(ids)))
+        page = window(call)
+        commits = [git[id_].peel(pygit2.Commit) for id_ in ids[page.part]]
+        shapes = [self.shapes.commit(repo, commit) for commit in commits]
+        return json_answer(shapes, headers=page.headers(call, len(ids)))
 
     @route("GET", f"{REPO}/git/refs/{{ref:path}}", "repository")
     @route("GET", f"{REPO}/git/refs", "repository")
@@ -149,16 +149,16 @@ def _reference(git: pygit2.Repository, name: str, api: str) -> Json:
     return {"ref": name, "url": f"{api}/{name}", "object": target_shape}
 
 
-def _pack(git: pygit2.Repository, commit: pygit2.Commit, prefix: str, out: IO[bytes]) -> None:
+def _pack(git: pygit2.Repository, commit: pygit2.Commit, prefix: str, stream: IO[bytes]) -> None:
     """Write the same bytes for the same commit: its time stands at every entry."""
     with (
-        gzip.GzipFile(fileobj=out, mode="wb", mtime=commit.commit_time, filename="") as zipped,
+        gzip.GzipFile(fileobj=stream, mode="wb", mtime=commit.commit_time, filename="") as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for folder, item in gitread.walk_items(commit.tree, recursive=True):
             entry = gitread.entry_of(folder, item)
             _add(git, tar, entry, f"{prefix}/{entry.path}", commit.commit_time)
-    out.seek(0)
+    stream.seek(0)
 
 
 def _add(

@@ -126,9 +126,9 @@ class OrganisationRoutes:
         if permission and not team.owns:
             changes |= {"permission": "admin" if permission == "admin" else "none"}
             changes |= {"all_repositories": body.optional("includes_all_repositories", bool)}
-        given = {key: value for key, value in changes.items() if value is not None}
+        set_fields = {key: value for key, value in changes.items() if value is not None}
         try:
-            changed = self.teams.change(team, replace(settings, **given))
+            changed = self.teams.change(team, replace(settings, **set_fields))
         except ConflictError as error:
             raise ApiError(500, str(error)) from error
         return json_answer(team_shape(changed))

@@ -86,11 +86,11 @@ def declined(spool: IO[bytes], commands: Sequence[Command], reason: str) -> byte
     report += b"0000"
     if b"side-band-64k" not in capabilities:
         return report if b"report-status" in capabilities else b""
-    said = packet(b"\x02" + f"error: \nerror: {reason}\nerror: \n".encode())
+    message = packet(b"\x02" + f"error: \nerror: {reason}\nerror: \n".encode())
     bands = b"".join(
         packet(b"\x01" + report[at : at + _BAND_MAX]) for at in range(0, len(report), _BAND_MAX)
     )
-    return said + bands + b"0000"
+    return message + bands + b"0000"
 
 
 def packet(line: bytes) -> bytes:

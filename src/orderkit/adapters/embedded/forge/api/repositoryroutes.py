@@ -87,15 +87,15 @@ class RepositoryRoutes:
             self.teams.set_collaborator(repo.id, call.user.id, "admin")
         if body.flag("auto_init"):
             self.make_first_commit(repo, call.user)
-        return self._shown(call, repo, 201)
+        return self._repository_answer(call, repo, 201)
 
-    def _shown(self, call: Call, repo: Repository, status: int = 200) -> Response:
+    def _repository_answer(self, call: Call, repo: Repository, status: int = 200) -> Response:
         right = self.access.right_on(call.actor, repo)
         return json_answer(self.shapes.repository(repo, right), status)
 
     @route("GET", REPO, "repository")
     def show(self, call: Call) -> Response:
-        return self._shown(call, self.access.repository(call, unit=""))
+        return self._repository_answer(call, self.access.repository(call, unit=""))
 
     @route("PATCH", REPO, "repository")
     def change(self, call: Call) -> Response:
@@ -118,7 +118,7 @@ class RepositoryRoutes:
             archived=archived,
             default_branch=branch or None,
         )
-        return self._shown(call, changed)
+        return self._repository_answer(call, changed)
 
     @route("DELETE", REPO, "repository")
     def delete(self, call: Call) -> Response:

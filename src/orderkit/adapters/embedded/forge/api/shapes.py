@@ -148,12 +148,12 @@ class Shapes:
             "id": str(commit.id),
             "message": gitread.message(commit),
             "url": f"{self.page(repo)}/commit/{commit.id}",
-            "author": self._named(commit.author),
-            "committer": self._named(commit.committer),
+            "author": self._person(commit.author),
+            "committer": self._person(commit.committer),
             "timestamp": when(commit.commit_time, commit.commit_time_offset),
         }
 
-    def _named(self, person: pygit2.Signature) -> Json:
+    def _person(self, person: pygit2.Signature) -> Json:
         name, email = gitread.name_and_email(person)
         return {"name": name, "email": email, "username": self.accounts.name_by_email(email)}
 
@@ -184,14 +184,14 @@ class Shapes:
     ) -> Json:
         """Return a file, folder, link or submodule as ``/contents`` shows it."""
         api, path = self.api(repo), quote(entry.path)
-        place = f"{'commit' if gitread.FULL_ID.match(ref) else 'branch'}/{quote(ref)}/{path}"
+        location = f"{'commit' if gitread.FULL_ID.match(ref) else 'branch'}/{quote(ref)}/{path}"
         self_url = f"{api}/contents/{path}?ref={quote(ref, safe='')}"
-        html_url = f"{self.page(repo)}/src/{place}"
+        html_url = f"{self.page(repo)}/src/{location}"
         is_folder = entry.type == "dir"
         git_url = f"{api}/git/{'trees' if is_folder else 'blobs'}/{entry.id}"
         data = blob.data if blob is not None and entry.type in ("file", "symlink") else b""
-        shown = with_content and blob is not None and len(data) <= BLOB_MAX_BYTES
-        is_file = shown and entry.type == "file"
+        includes_data = with_content and blob is not None and len(data) <= BLOB_MAX_BYTES
+        is_file = includes_data and entry.type == "file"
         return {
             "name": entry.name,
             "path": entry.path,
@@ -201,11 +201,13 @@ class Shapes:
             "size": blob.size if blob is not None else 0,
             "encoding": "base64" if is_file else None,
             "content": base64.b64encode(data).decode() if is_file else None,
-            "target": data.decode(errors="replace") if shown and entry.type == "symlink" else None,
+            "target": data.decode(errors="replace")
+            if includes_data and entry.type == "symlink"
+            else None,
             "url": self_url,
             "html_url": html_url,
             "git_url": git_url,
-            "download_url": None if is_folder else f"{self.page(repo)}/raw/{place}",
+            "download_url": None if is_folder else f"{self.page(repo)}/raw/{location}",
             "_links": {"self": self_url, "git": git_url, "html": html_url},
         }
 
@@ -305,18 +307,20 @@ class Shapes:
     def _branches(self, repo: Repository, pull: Pull, right: Right) -> Json:
         """Return base, head, merge base and how much lies between."""
         tips, merge_base = pullgit.tips(repo.path, pull), pullgit.merge_base(repo.path, pull)
-        known = bool(merge_base and tips.head)
+        has_tips = bool(merge_base and tips.head)
         size = (
-            gitmerge.diff_size(repo.path, merge_base, tips.head) if known else gitmerge.DiffSize()
+            gitmerge.diff_size(repo.path, merge_base, tips.head)
+            if has_tips
+            else gitmerge.DiffSize()
         )
         head_ref = pull.head if tips.head_exists else PULL_REF.format(pull.number)
-        same = {"repo_id": repo.id, "repo": self.repository(repo, right)}
+        common = {"repo_id": repo.id, "repo": self.repository(repo, right)}
         return {
             "additions": size.additions,
             "deletions": size.deletions,
             "changed_files": size.files,
-            "base": {"label": pull.base, "ref": pull.base, "sha": tips.base, **same},
-            "head": {"label": pull.head, "ref": head_ref, "sha": tips.head, **same},
+            "base": {"label": pull.base, "ref": pull.base, "sha": tips.base, **common},
+            "head": {"label": pull.head, "ref": head_ref, "sha": tips.head, **common},
             "merge_base": merge_base,
         }
 

@@ -94,7 +94,7 @@ class SmartHttp:
             repo, _ = self._admit(request, service)
         except ApiError as refusal:
             return _refusal(refusal.status, refusal.message, refusal.headers)
-        done = self.git.run(
+        result = self.git.run(
             *_command(service, repo, "--advertise-refs"),
             config=_CONFIG,
             environment=_protocol(request),
@@ -102,10 +102,10 @@ class SmartHttp:
             stderr=subprocess.PIPE,
             timeout=PROCESS_TIMEOUT_S,
         )
-        if done.returncode:
-            log.error("%s failed: %s", service, shorten(done.stderr.decode(errors="replace")))
+        if result.returncode:
+            log.error("%s failed: %s", service, shorten(result.stderr.decode(errors="replace")))
             return _refusal(500, "git failed")
-        body = done.stdout
+        body = result.stdout
         if "version=2" not in request.headers.get("git-protocol", ""):
             body = packet(f"# service={service}\n".encode()) + b"0000" + body
         return Response(body, 200, _NO_CACHE, f"application/x-{service}-advertisement")
@@ -247,22 +247,22 @@ async def _spool(request: Request) -> IO[bytes]:
 class _Sink:
     """Writes a body, unpacking it on the way, and refuses to exceed the cap."""
 
-    def __init__(self, out: tempfile.SpooledTemporaryFile[bytes], *, zipped: bool) -> None:
-        self._out, self._size = out, 0
+    def __init__(self, spool: tempfile.SpooledTemporaryFile[bytes], *, zipped: bool) -> None:
+        self._out, self._size = spool, 0
         self._unzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if zipped else None
 
     def write(self, chunk: bytes) -> None:
         if self._unzip is None:
-            self._put(chunk)
+            self._append(chunk)
             return
         try:
             while chunk:
-                self._put(self._unzip.decompress(chunk, CHUNK_BYTES))
+                self._append(self._unzip.decompress(chunk, CHUNK_BYTES))
                 chunk = self._unzip.unconsumed_tail
         except zlib.error as error:
             raise ApiError(400, "the body is no gzip") from error
 
-    def _put(self, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > REQUEST_MAX_BYTES:
             raise ApiError(413, f"push too large: more than {REQUEST_MAX_BYTES} bytes")

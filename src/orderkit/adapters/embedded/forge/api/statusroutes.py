@@ -63,14 +63,14 @@ class StatusRoutes:
         git = gitread.open_repository(repo.path)
         sha = str(commit_at(git, call.param("ref"), short_ids=True).id)
         latest, page = self.statuses.latest(repo.id, sha), window(call)
-        shown = sorted(latest[page.part], key=lambda status: status.index)
+        statuses = sorted(latest[page.part], key=lambda status: status.index)
         address = f"{self.shapes.api(repo)}/commits/{sha}"
         right = self.access.right_on(call.actor, repo)
         body = {
-            "state": combined(status.state for status in shown),
+            "state": combined(status.state for status in statuses),
             "sha": sha,
-            "total_count": len(shown),
-            "statuses": [self.shapes.status(repo, status) for status in shown] or None,
+            "total_count": len(statuses),
+            "statuses": [self.shapes.status(repo, status) for status in statuses] or None,
             "repository": self.shapes.repository(repo, right),
             "commit_url": address,
             "url": f"{address}/status",

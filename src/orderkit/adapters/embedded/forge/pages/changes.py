@@ -78,11 +78,11 @@ class Changes:
 
     @property
     def added(self) -> int:
-        return sum(each.added for each in self.files)
+        return sum(file.added for file in self.files)
 
     @property
     def removed(self) -> int:
-        return sum(each.removed for each in self.files)
+        return sum(file.removed for file in self.files)
 
 
 def of_commit(git: pygit2.Repository, commit: pygit2.Commit) -> Changes:
@@ -106,9 +106,9 @@ def _files(git: pygit2.Repository, diff: pygit2.Diff) -> Iterator[FileChanges]:
     for number, delta in enumerate(diff.deltas):
         if number == FILES_MAX:
             return
-        found = _file(git, diff, delta, number, room)
-        room -= sum(len(hunk.lines) for hunk in found.hunks)
-        yield found
+        file = _file(git, diff, delta, number, room)
+        room -= sum(len(hunk.lines) for hunk in file.hunks)
+        yield file
 
 
 def _file(
@@ -150,7 +150,7 @@ def _body(patch: pygit2.Patch | None, room: int) -> _Body:
     if context + added + removed > min(room, LINES_PER_FILE_MAX):
         return _Body(added, removed, "Too many lines to show here.")
     crlf = _all_crlf(patch)
-    return _Body(added, removed, "", tuple(_hunk(each, crlf=crlf) for each in patch.hunks), crlf)
+    return _Body(added, removed, "", tuple(_hunk(hunk, crlf=crlf) for hunk in patch.hunks), crlf)
 
 
 def _all_crlf(patch: pygit2.Patch) -> bool:
@@ -201,7 +201,7 @@ def _size(git: pygit2.Repository, file: pygit2.DiffFile) -> int:
 
 def _hunk(hunk: pygit2.DiffHunk, *, crlf: bool) -> Hunk:
     end = "\r\n" if crlf else "\n"
-    return Hunk(hunk.header.rstrip("\r\n"), tuple(_line(each, end) for each in hunk.lines))
+    return Hunk(hunk.header.rstrip("\r\n"), tuple(_line(line, end) for line in hunk.lines))
 
 
 def _line(line: pygit2.DiffLine, end: str) -> Line:

@@ -53,8 +53,8 @@ class CommitRecord:
 def record(commit: pygit2.Commit) -> CommitRecord:
     """Return a commit ready to show."""
     message = gitread.message(commit).strip()
-    summary, _, rest = message.partition("\n")
-    text, trailers = split_trailers(rest.strip())
+    summary, _, body = message.partition("\n")
+    text, trailers = split_trailers(body.strip())
     author, author_email = gitread.name_and_email(commit.author)
     committer, _ = gitread.name_and_email(commit.committer)
     return CommitRecord(
@@ -96,10 +96,10 @@ class ShownStatus:
 
 def shown_statuses(latest: Iterable[Status]) -> list[ShownStatus]:
     """Return the newest statuses of a commit by context."""
-    return sorted(map(_shown, latest), key=lambda status: status.context)
+    return sorted(map(_shown_status, latest), key=lambda status: status.context)
 
 
-def _shown(status: Status) -> ShownStatus:
+def _shown_status(status: Status) -> ShownStatus:
     link = status.target_url if _opens(status.target_url) else ""
     badge = _BADGES.get(status.state, "warn")
     return ShownStatus(status.context, status.state, badge, status.description, link)

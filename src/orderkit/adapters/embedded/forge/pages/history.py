@@ -85,17 +85,17 @@ class HistoryPages:
             raise ApiError(404)
         if form:
             return rawdiff.of_commit(self.git, home.row.path, commit, form)
-        shown = record(commit)
+        commit_record = record(commit)
         return site.page(
             call,
             "commit.html",
-            f"{shown.summary} · {home.name}",
+            f"{commit_record.summary} · {home.name}",
             home=home,
             tab="history",
-            commit=shown,
-            said=shown_statuses(self.statuses.latest(home.row.id, shown.id)),
+            commit=commit_record,
+            said=shown_statuses(self.statuses.latest(home.row.id, commit_record.id)),
             changes=changes.of_commit(home.git, commit),
-            files_at=Location(home, commit, "commit", shown.id, ""),
+            files_at=Location(home, commit, "commit", commit_record.id, ""),
         )
 
     @site.page_route(f"{REPO}/branches")

@@ -49,15 +49,15 @@ class OverviewPages:
         query = call.query("q").strip()
         rows = self.access.readable(call, self.repositories.all())
         matching = [row for row in rows if query.lower() in row.full_name.lower()]
-        listed, part = _page_of(call, matching)
-        groups = groupby(listed, lambda repository: repository.row.repo.owner)
+        page_rows, page = _page_of(call, matching)
+        groups = groupby(page_rows, lambda repository: repository.row.repo.owner)
         return site.page(
             call,
             "start.html",
             f"Repositories matching {query}" if query else "Repositories",
             query=query,
             groups=[(owner, list(repositories)) for owner, repositories in groups],
-            part=part,
+            part=page,
             any=bool(rows),
         )
 
@@ -78,9 +78,9 @@ class OverviewPages:
         if account is None or not self.access.sees(call.actor.account, account):
             raise ApiError(404)
         rows = self.access.readable(call, self.repositories.all(owner_id=account.id))
-        listed, part = _page_of(call, rows)
+        repositories, page = _page_of(call, rows)
         title = account.name
-        return site.page(call, "owner.html", title, account=account, listed=listed, part=part)
+        return site.page(call, "owner.html", title, account=account, listed=repositories, part=page)
 
 
 def _sign_in(call: Call) -> Response:
@@ -93,7 +93,7 @@ def _sign_in(call: Call) -> Response:
     return RedirectResponse(target if local else f"{site.root(call)}/", 303)
 
 
-def _listed(call: Call, row: Repository) -> ListedRepository:
+def _listed_repository(call: Call, row: Repository) -> ListedRepository:
     try:
         tip = gitread.branch_commit(gitread.open_repository(row.path), row.default_branch)
     except pygit2.GitError:
@@ -103,5 +103,5 @@ def _listed(call: Call, row: Repository) -> ListedRepository:
 
 
 def _page_of(call: Call, rows: list[Repository]) -> tuple[list[ListedRepository], site.ListPage]:
-    shown, part = site.page_of(call, sorted(rows, key=lambda row: row.full_name.lower()))
-    return [_listed(call, row) for row in shown], part
+    page_rows, page = site.page_of(call, sorted(rows, key=lambda row: row.full_name.lower()))
+    return [_listed_repository(call, row) for row in page_rows], page

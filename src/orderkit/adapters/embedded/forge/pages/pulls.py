@@ -92,7 +92,7 @@ class PullPages:
         home = locations.filled_repository(self.access, call)
         state = call.query("state", "open")
         state = state if state in STATES else "open"
-        pulls, part = site.page_of(call, self.pulls.listed(home.row.id, state=state))
+        pulls, page = site.page_of(call, self.pulls.listed(home.row.id, state=state))
         return site.page(
             call,
             "pulls.html",
@@ -101,8 +101,8 @@ class PullPages:
             tab="pulls",
             state=state,
             states=STATES,
-            pulls=[self._shown(pull) for pull in pulls],
-            part=part,
+            pulls=[self._shown_pull(pull) for pull in pulls],
+            part=page,
         )
 
     @site.page_route(f"{REPO}/pulls/{{number}}")
@@ -111,30 +111,30 @@ class PullPages:
         """Return state, discussion and commits; ``.diff`` and ``.patch`` are git's own words."""
         home = locations.filled_repository(self.access, call)
         name, _, form = call.param("number").partition(".")
-        shown = self._shown(self._pull(home, name))
-        pull, commits = shown.pull, _range(home, shown.pull)
+        shown_pull = self._shown_pull(self._pull(home, name))
+        pull, commits = shown_pull.pull, _range(home, shown_pull.pull)
         if form:
             if form not in ("diff", "patch") or commits is None:
                 raise ApiError(404)
             return rawdiff.between(self.git, home.row.path, commits.base, commits.head, form)
-        listed = _commits(home, pull, commits)
+        commit_records = _commits(home, pull, commits)
         head = pullgit.last_head(home.row.path, pull)
         return _page(
             home,
             "pull.html",
-            shown,
+            shown_pull,
             view="conversation",
             outlook=self._outlook(home, pull),
             merged_by=self._name(pull.merged.by) if pull.merged else "",
-            origin=_origin(shown.issue.body),
-            body=_text(shown.issue.body),
+            origin=_origin(shown_pull.issue.body),
+            body=_text(shown_pull.issue.body),
             said=shown_statuses(self.statuses.latest(home.row.id, head)),
             comments=[
                 ShownComment(self._name(c.poster_id), c.created, _text(c.body), c.id)
-                for c in self.issues.comments(shown.issue.id)
+                for c in self.issues.comments(shown_pull.issue.id)
             ],
-            commits=[record(commit) for commit in listed[:COMMITS_MAX]],
-            more=max(len(listed) - COMMITS_MAX, 0),
+            commits=[record(commit) for commit in commit_records[:COMMITS_MAX]],
+            more=max(len(commit_records) - COMMITS_MAX, 0),
             span=commits,
         )
 
@@ -142,8 +142,8 @@ class PullPages:
     def files(self, call: Call) -> Response:
         """Return what a pull request changes."""
         home = locations.filled_repository(self.access, call)
-        shown = self._shown(self._pull(home, call.param("number")))
-        commits, changed, location = _range(home, shown.pull), None, None
+        shown_pull = self._shown_pull(self._pull(home, call.param("number")))
+        commits, changed, location = _range(home, shown_pull.pull), None, None
         if commits is not None:
             ids = (commits.base, commits.head)
             base, head = (gitread.commit_by_id(home.git, commit_id) for commit_id in ids)
@@ -151,7 +151,7 @@ class PullPages:
                 changed = changes.between(home.git, base.tree, head.tree)
                 location = Location(home, head, "commit", commits.head, "")
         return _page(
-            home, "pullfiles.html", shown, view="files", changes=changed, files_at=location
+            home, "pullfiles.html", shown_pull, view="files", changes=changed, files_at=location
         )
 
     @site.page_route(f"{REPO}/issues/{{number}}")
@@ -168,7 +168,7 @@ class PullPages:
             raise ApiError(404)
         return pull
 
-    def _shown(self, pull: Pull) -> ShownPull:
+    def _shown_pull(self, pull: Pull) -> ShownPull:
         state = "merged" if pull.merged else "closed" if pull.closed else "open"
         state = "draft" if state == "open" and pull.draft else state
         return ShownPull(pull, self.issues.by_id(pull.id), self._name(pull.poster_id), state)
@@ -182,17 +182,17 @@ class PullPages:
         return _OUTLOOK[pullgit.state(home.row.path, pull, self.pulls.checks)]
 
 
-def _page(home: RepositoryView, template: str, shown: ShownPull, **values: Any) -> Response:
-    title = f"{shown.issue.title} (#{shown.issue.number}) · {home.name}"
-    return site.page(home.call, template, title, home=home, tab="pulls", shown=shown, **values)
+def _page(home: RepositoryView, template: str, shown_pull: ShownPull, **values: Any) -> Response:
+    title = f"{shown_pull.issue.title} (#{shown_pull.issue.number}) · {home.name}"
+    return site.page(home.call, template, title, home=home, tab="pulls", shown=shown_pull, **values)
 
 
 def _range(home: RepositoryView, pull: Pull) -> CommitRange | None:
     """Return the commits of a pull request, or None if git can no longer tell."""
     path = home.row.path
     base, head = pullgit.merge_base(path, pull), pullgit.last_head(path, pull)
-    known = all(gitread.commit_by_id(home.git, commit) is not None for commit in (base, head))
-    return CommitRange(base, head) if known else None
+    both_exist = all(gitread.commit_by_id(home.git, commit) is not None for commit in (base, head))
+    return CommitRange(base, head) if both_exist else None
 
 
 def _commits(home: RepositoryView, pull: Pull, commits: CommitRange | None) -> list[pygit2.Commit]:

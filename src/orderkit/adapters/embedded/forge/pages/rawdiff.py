@@ -60,36 +60,36 @@ def between(git: GitProgram, path: Path, base: str, head: str, form: str) -> Res
 
 
 def _run(git: GitProgram, path: Path, *arguments: str) -> Response:
-    out = tempfile.TemporaryFile()  # noqa: SIM115  closed by the answer
+    spool = tempfile.TemporaryFile()  # noqa: SIM115  closed by the answer
     try:
-        _write(git, out, "--git-dir", str(path), *arguments, "--")
+        _write(git, spool, "--git-dir", str(path), *arguments, "--")
     except BaseException:
-        out.close()
+        spool.close()
         raise
     return StreamingResponse(
-        _chunks(out),
+        _chunks(spool),
         headers=_HEADERS,
         media_type="text/plain; charset=utf-8",
-        background=BackgroundTask(out.close),
+        background=BackgroundTask(spool.close),
     )
 
 
-def _write(git: GitProgram, out: IO[bytes], *arguments: str) -> None:
+def _write(git: GitProgram, spool: IO[bytes], *arguments: str) -> None:
     try:
         git.run(
             *arguments,
             config=_CONFIG,
             environment={},
             stdin=subprocess.DEVNULL,
-            stdout=out,
+            stdout=spool,
             stderr=subprocess.DEVNULL,
             timeout=TIMEOUT_S,
         ).check_returncode()
     except subprocess.SubprocessError as error:
         raise ApiError(500, "git could not compare the commits") from error
-    out.seek(0)
+    spool.seek(0)
 
 
-def _chunks(out: IO[bytes]) -> Iterator[bytes]:
-    while chunk := out.read(_CHUNK_BYTES):
+def _chunks(spool: IO[bytes]) -> Iterator[bytes]:
+    while chunk := spool.read(_CHUNK_BYTES):
         yield chunk

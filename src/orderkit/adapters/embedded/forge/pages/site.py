@@ -106,14 +106,14 @@ def page_of(call: Call, items: Sequence[_Item]) -> tuple[Sequence[_Item], ListPa
     number = min(max(call.query_number("page", 1), 1), last)
     query = {key: value for key, value in call.request.query_params.items() if value}
     before, after = (f"?{urlencode({**query, 'page': n})}" for n in (number - 1, number + 1))
-    part = ListPage(
+    page = ListPage(
         number,
         last,
         len(items),
         before if number > 1 else "",
         after if number < last else "",
     )
-    return items[Window(number, PAGE).part], part
+    return items[Window(number, PAGE).part], page
 
 
 def root(call: Call) -> str:
@@ -128,8 +128,8 @@ def sign_in_address(call: Call) -> str:
     It is the first page, because browsers send credentials to everything below the address
     that asked for them.
     """
-    here = call.request.url
-    back = quote(here.path) + (f"?{here.query}" if here.query else "")
+    current_url = call.request.url
+    back = quote(current_url.path) + (f"?{current_url.query}" if current_url.query else "")
     return f"{root(call)}/?{urlencode({'sign_in': back})}"
 
 
@@ -185,5 +185,5 @@ def moment(stamp: int, form: str = "%Y-%m-%d %H:%M UTC") -> str:
         return "at an impossible time"
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

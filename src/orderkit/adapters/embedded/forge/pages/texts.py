@@ -47,10 +47,10 @@ def text_page(data: bytes, page: int) -> Text:
     crlf = bool(lines) and all(line.endswith("\r") for line in lines)
     pages = max((len(lines) + LINES_MAX - 1) // LINES_MAX, 1)
     page = min(max(page, 1), pages)
-    chosen = lines[(page - 1) * LINES_MAX : page * LINES_MAX]
+    page_lines = lines[(page - 1) * LINES_MAX : page * LINES_MAX]
     return Text(
         first=(page - 1) * LINES_MAX + 1,
-        lines=tuple(line[:-1] if crlf else line for line in chosen),
+        lines=tuple(line[:-1] if crlf else line for line in page_lines),
         total=len(lines),
         page=page,
         pages=pages,

@@ -84,8 +84,8 @@ def _folder(location: Location) -> Response:
     entry = gitread.entry_at(location.commit.tree, path)
     entries = gitread.children(home.git, entry.id, path) if entry else []
     entries.sort(key=lambda entry: (entry.type != "dir", entry.name))
-    shown = entries[:ENTRIES_MAX]
-    ids = {entry.path: entry.id for entry in shown}
+    listed_entries = entries[:ENTRIES_MAX]
+    ids = {entry.path: entry.id for entry in listed_entries}
     last = gitread.last_commits(location.commit, ids, at_most=COMMITS_SEARCHED_MAX)
     return site.page(
         home.call,
@@ -97,9 +97,9 @@ def _folder(location: Location) -> Response:
         head=record(location.commit),
         rows=[
             FolderEntry(e.name, e.type, location.at("src", e.path), _record(last, e.path))
-            for e in shown
+            for e in listed_entries
         ],
-        more=len(entries) - len(shown),
+        more=len(entries) - len(listed_entries),
         readme=_readme(location, entries),
         branches=gitread.branch_names(home.git),
     )

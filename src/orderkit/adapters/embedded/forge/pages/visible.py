@@ -27,9 +27,9 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 def visible(text: object) -> Markup:
     """Return safe HTML in which hidden characters are marked with their name."""
     source, parts, end = str(text), [], 0
-    for found in _HIDDEN.finditer(source):
-        parts += [escape(source[end : found.start()]), _mark(found[0])]
-        end = found.end()
+    for match in _HIDDEN.finditer(source):
+        parts += [escape(source[end : match.start()]), _mark(match[0])]
+        end = match.end()
     return Markup("").join([*parts, escape(source[end:])])
 
 
@@ -45,7 +45,7 @@ def words(text: object) -> Markup:
 
 def plain(text: object) -> str:
     """Return text for places without markup (titles, labels); not yet escaped."""
-    return _HIDDEN.sub(lambda found: f"[{_code(found[0])}]", str(text))
+    return _HIDDEN.sub(lambda match: f"[{_code(match[0])}]", str(text))
 
 
 def reorders(text: str) -> bool:

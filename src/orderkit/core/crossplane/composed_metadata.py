@@ -95,7 +95,7 @@ def is_controlled_by(manifest: Manifest, xr: Manifest) -> bool:
 
 
 def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, str], ...]:
-    """Return the XR's resourceRefs, sorted; without namespaces if the XR has one itself."""
+    """Return the XR's resourceRefs, sorted; without namespaces if the XR is namespaced."""
     keys = ("apiVersion", "kind", "name", "namespace")
     reference_list = []
     for manifest in resources:
@@ -112,7 +112,11 @@ def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, s
 
 
 def composed_keys(xr: Manifest) -> Iterator[ObjectKey]:
-    """Yield what an XR composes; what a namespaced one composes is in its own namespace."""
+    """
+    Yield the keys of the objects an XR composes.
+
+    A namespaced XR composes in its own namespace.
+    """
     resource_refs = dig(xr, "spec", "crossplane", "resourceRefs") or dig(
         xr, "spec", "resourceRefs", default=()
     )
@@ -180,7 +184,7 @@ def _set_namespace(
     xr: Manifest,
     scope_of: Callable[[Kind], bool | None],
 ) -> str:
-    """Put what a namespaced XR composes into its namespace; return the warning, if any."""
+    """Put what a namespaced XR composes into its namespace. Return the warning, if any."""
     home = metadata(xr).get("namespace") or ""
     if not home:
         return ""
@@ -254,7 +258,7 @@ def _set_controller(logical_name: str, meta: dict[str, Any], xr: Manifest) -> No
 
 
 def _check_name(logical_name: str, kind: Kind, name: str) -> None:
-    """Names are RFC 1123 subdomains; RBAC kinds may hold colons."""
+    """Check a name: an RFC 1123 subdomain; names of RBAC kinds may contain colons."""
     bare = name.replace(":", "") if kind.group == _RBAC_GROUP else name
     if len(bare) > _SUBDOMAIN_MAX or not _SUBDOMAIN.match(bare):
         raise MetadataError(

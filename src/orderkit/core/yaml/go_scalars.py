@@ -31,7 +31,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BASES = {"x": 16, "o": 8, "b": 2, "": 8}
 _INT_MIN, _UINT_MAX = -(2**63), 2**64 - 1
 _MAX_DIGITS = 400
-"""Longer digit strings are no numbers that anybody meant, and Python is slow on them."""
+"""Longer digit strings are not meant as numbers, and Python parses them slowly."""
 
 
 def resolve(text: str) -> Scalar:
@@ -39,7 +39,7 @@ def resolve(text: str) -> Scalar:
     Return the value of an unquoted scalar.
 
     Raises:
-        ValueError: It is an infinity or no number, which JSON cannot hold.
+        ValueError: It is infinity or NaN, which JSON cannot represent.
     """
     if text in _WORDS:
         return _WORDS[text]

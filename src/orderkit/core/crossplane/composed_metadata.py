@@ -141,7 +141,7 @@ def with_metadata(
     `resource` stays as it is; all but its metadata is shared with the result.
 
     Raises:
-        UndressableError: No kind, an unusable name, another controller, or a scope that a
+        MetadataError: No kind, an unusable name, another controller, or a scope that a
             namespaced XR may not compose.
     """
     meta = copied(resource.get("metadata", {}))

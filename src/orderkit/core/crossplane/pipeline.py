@@ -1,9 +1,9 @@
 """
 Crossplane's compose algorithm, pure: an XR in, everything to apply and delete out.
 
-`compose` runs the steps of a Composition over what is observed and returns a `Composed`:
-dressed resources, deletions, references, status, conditions, events. It follows Crossplane's
-FunctionComposer (2.3 and later) step by step, texts included. It does no I/O: required
+`compose` runs the steps of a Composition over what is observed and returns a `Composed`: resources
+with their metadata, deletions, references, status, conditions, events. It follows Crossplane's
+FunctionComposer (2.3 and later) step by step, including its messages. It does no I/O: required
 resources and the scope of kinds come through callables.
 
 A step that cannot run here (`OpaqueError`, an unknown function) is an error unless `World.passing`
@@ -61,7 +61,7 @@ def compose(xr: Manifest, steps: Sequence[PipelineStep], world: World) -> Compos
     Run the pipeline for one XR and return what to apply and delete.
 
     Deterministic as long as the functions are. The XR needs a uid and the label
-    ``crossplane.io/composite`` (`dressing.root_labelled` sets it). Never raises for what a
+    ``crossplane.io/composite`` (`composed_metadata.root_labelled` sets it). Never raises for what a
     function does: that ends in ``Composed.error``, in Crossplane's words.
     """
     run = _Run(xr, world)

@@ -1,7 +1,7 @@
 r"""
 Filters that make text: case, space, HTML, numbers and URLs.
 
-Regular expressions here are Nunjucks' own, written for Python: ``\s`` spelt out, ``\w`` ASCII.
+Regular expressions are Nunjucks' own, translated to Python: ``\s`` spelt out, ``\w`` ASCII.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _COLUMNS_MAX = 100_000
 
 
 def upper(value: Value) -> Value:
-    """Write in capitals."""
+    """Convert to upper case."""
     return plain_text(value, "upper").upper()
 
 
 def lower(value: Value) -> Value:
-    """Write in small letters."""
+    """Convert to lower case."""
     return plain_text(value, "lower").lower()
 
 
 def capitalize(value: Value) -> Value:
-    """Begin with a capital, the rest small."""
+    """Convert the first character to upper case, the rest to lower case."""
     lowered = plain_text(value, "capitalize").lower()
     first = lowered[:1]
     return (first if first > "\uffff" else first.upper()) + lowered[1:]
@@ -59,12 +59,12 @@ def title(value: Value) -> Value:
 
 
 def trim(value: Value) -> Value:
-    """Cut white space at both ends."""
+    """Remove white space at both ends."""
     return must_be_text(value, "trim").strip(js.SPACE)
 
 
 def string(value: Value) -> Value:
-    """Make text of a value."""
+    """Convert a value to text."""
     if value is None or isinstance(value, Undefined):
         used(value)
         raise OperationFault(
@@ -74,7 +74,7 @@ def string(value: Value) -> Value:
 
 
 def indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # noqa: FBT002 - the template's own order
-    """Indent all lines but the first by `width` blanks, blank lines too."""
+    """Indent all lines but the first by `width` blanks, including blank lines."""
     text = plain_text(value, "indent")
     columns = whole_number(width, "indent") if js.truthy(width) else 4
     if not 0 <= columns <= 1000:  # noqa: PLR2004
@@ -91,7 +91,7 @@ def indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # no
 
 
 def center(value: Value, width: Value = 80) -> Value:
-    """Put blanks at both sides up to `width`."""
+    """Pad with blanks at both sides up to `width`."""
     columns = whole_number(width, "center") if js.truthy(width) else 80
     if columns > _COLUMNS_MAX:
         raise LimitFault(f"filter 'center' takes at most {_COLUMNS_MAX} columns")
@@ -107,7 +107,7 @@ def center(value: Value, width: Value = 80) -> Value:
 
 
 def _length(value: Value, name: str) -> int:
-    """Return ``value.length`` where there is one, else 0."""
+    """Return ``value.length`` if the value has one, otherwise 0."""
     if isinstance(value, str):
         return js.utf16_length(value)
     if isinstance(value, dict) and "length" in value:
@@ -157,7 +157,7 @@ def truncate(
 
 
 def wordcount(value: Value) -> Value:
-    """Count words; null if there is none."""
+    """Count words; null if there are none."""
     if value == 0 and js.is_number(value):
         return None
     words = re.findall(r"[A-Za-z0-9_]+", plain_text(value, "wordcount"))

@@ -89,7 +89,7 @@ def root_labelled(xr: Manifest) -> Manifest:
 
 
 def is_controlled_by(manifest: Manifest, xr: Manifest) -> bool:
-    """Say whether the object's controller is exactly this XR (its uid, not its name)."""
+    """Return whether the object's controller is exactly this XR (its uid, not its name)."""
     owner = controller(manifest)
     return owner is not None and owner.get("uid") == metadata(xr).get("uid")
 

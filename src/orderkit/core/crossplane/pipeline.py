@@ -258,7 +258,7 @@ class _Run:
         )
 
     def _is_kept(self, name: str) -> bool:
-        """Say whether only a skipped step may compose a resource."""
+        """Return whether only a skipped step may compose a resource."""
         return bool(self.opaque) and self._world.attributed.get(name) not in self._ran
 
     def _dressed(self, name: str, resource: Resource) -> Desired:
@@ -279,7 +279,7 @@ class _Run:
 
 
 def _is_renamed(desired: Manifest, dressed: Manifest, xr: Manifest) -> bool:
-    """Say whether a new object would have another name or namespace than this one."""
+    """Return whether a new object would have another name or namespace than this one."""
     desired_meta, dressed_meta = metadata(desired), metadata(dressed)
     if not metadata(xr).get("namespace") and desired_meta.get("namespace") != dressed_meta.get(
         "namespace"

@@ -149,7 +149,7 @@ class Assembly:
     """XRs whose pipeline fails, by path ("": the order's own): their resources stay as they are."""
 
     def keeps(self, path: str) -> bool:
-        """Say whether a resource may stay although no known step composes it."""
+        """Return whether a resource may stay although no known step composes it."""
         above = path.rpartition("/")[0]
         while above and above not in self.stuck:
             above = above.rpartition("/")[0]

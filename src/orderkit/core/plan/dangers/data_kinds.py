@@ -116,7 +116,7 @@ _WHY = {
 
 
 def holds_data(kind: Kind, laws: PackRules) -> bool:
-    """Say whether objects of a kind hold data."""
+    """Return whether objects of a kind hold data."""
     for group in (kind.group, ANY_GROUP):
         declared = laws.data_kinds.get((group, kind.kind))
         if declared is not None:

@@ -76,7 +76,7 @@ def _grants(manifest: Manifest) -> Iterator[str]:
 
 
 def _is_network_policy(manifest: Manifest) -> bool:
-    """Say whether it is a NetworkPolicy: its egress rules grant no access."""
+    """Return whether it is a NetworkPolicy: its egress rules grant no access."""
     return manifest.get("kind") == "NetworkPolicy"
 
 

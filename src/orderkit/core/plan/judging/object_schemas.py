@@ -113,7 +113,7 @@ def _object_in(obj: OutcomeObject, resources: Mapping[str, Manifest]) -> Manifes
 
 
 def _is_there(finding: Finding, live: Manifest | None) -> bool:
-    """Say whether another writer has set the missing field: an apply keeps it."""
+    """Return whether another writer has set the missing field: an apply keeps it."""
     return live is not None and value_at(live, finding.path) is not None
 
 

@@ -190,7 +190,7 @@ def nl2br(value: Value) -> Value:
 
 
 def striptags(value: Value, preserve: Value = False) -> Value:  # noqa: FBT002 - the template's own order
-    """Remove HTML tags; squash white space unless `preserve`."""
+    """Remove HTML tags; collapse white space unless `preserve`."""
     text = _TAG.sub("", plain_text(value, "striptags"))
     if _TAG.search(text):
         raise UnsupportedFault.of(unsupported.NESTED_TAGS)
@@ -236,7 +236,7 @@ _DOMAIN = re.compile(r"\.(?:org|net|com)(?::|/|\Z)")
 
 
 def urlize(value: Value, length: Value = UNDEFINED, nofollow: Value = False) -> Value:  # noqa: FBT002 - the template's own order
-    """Make links of addresses in text."""
+    """Turn addresses in text into links."""
     text = must_be_text(value, "urlize")
     length_max = len(text) if isinstance(length, Undefined) else size(length, "urlize")
     attribute = ' rel="nofollow"' if nofollow is True else ""
@@ -263,18 +263,18 @@ def _linked(word: str, length_max: int, attribute: str) -> str:
 
 
 def absolute(value: Value) -> Value:
-    """Take the sign off a number."""
+    """Return the absolute value of a number."""
     return js.normal(abs(js.number(value)))
 
 
 def to_float(value: Value, fallback: Value = UNDEFINED) -> Value:
-    """Read the number at the start of a text, else the argument."""
+    """Read the number at the start of a text; the argument if there is none."""
     number = parse_float(js.text(value))
     return fallback if math.isnan(number) else js.normal(number)
 
 
 def to_int(value: Value, default: Value = UNDEFINED, base: Value = UNDEFINED) -> Value:
-    """Read the whole number at the start of a text, else the argument."""
+    """Read the integer at the start of a text; the first argument if there is none."""
     radix = 10 if isinstance(base, Undefined) else whole_number(base, "int")
     number = parse_int(js.text(value), radix)
     return default if math.isnan(number) else number

@@ -108,6 +108,7 @@ def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, s
         if meta.get("namespace") and not metadata(xr).get("namespace"):
             reference["namespace"] = meta["namespace"]
         reference_list.append(reference)
+    # Crossplane compares the concatenated fields; a separator would change the order.
     return tuple(sorted(reference_list, key=lambda r: "".join(r.get(key, "") for key in keys)))
 
 
@@ -189,6 +190,7 @@ def _set_namespace(
     if not home:
         return ""
     namespace = meta.get("namespace") or ""
+    # Crossplane looks up the scope only of resources that name no namespace.
     if not namespace:
         _check_scope(logical_name, kind, meta, scope_of)
     meta["namespace"] = home

@@ -111,6 +111,8 @@ class _Run:
         except OpaqueError as error:
             self._pass_by(step, str(error), error)
         except ComposeError as error:
+            # The failure may come from an earlier step that was skipped, so it says nothing about a
+            # real run.
             if not self.opaque:
                 raise
             opaque_names = ", ".join(f'"{name}"' for name in self.opaque)
@@ -150,6 +152,8 @@ class _Run:
         function = self._function(step)
         step_resources = {name: self._fetched(step, s) for name, s in step.required.items()}
         sent_resources, context, requested = step_resources, self._context, dict[str, Selector]()
+        # As Crossplane's FetchingFunctionRunner: the first call does not count as an iteration, and
+        # only the context is carried from one call to the next, not the desired state.
         for iteration in range(MAX_ITERATIONS + 1):
             response, desired = self._call(step, function, sent_resources, context)
             fatal = any(result.severity is Severity.FATAL for result in response.results)
@@ -234,6 +238,7 @@ class _Run:
         }
         kept = {name: observed for name, observed in dropped.items() if self._is_kept(name)}
         status = dict(self._desired.state.composite.resource.get("status") or {})
+        # Functions set conditions through the response, not through the desired status.
         status.pop("conditions", None)
         return Composed(
             resources=resources,

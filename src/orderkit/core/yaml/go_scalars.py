@@ -47,8 +47,10 @@ def resolve(text: str) -> Scalar:
         raise ValueError(f"{text} cannot be written as JSON")
     if text[0] not in "+-.0123456789" or len(text) > _MAX_DIGITS:
         return text
+    # go-yaml (resolve.go) removes underscores only if the scalar begins with a digit or a sign.
     plain = text if text.startswith(".") else text.replace("_", "")
     integer = _whole(plain)
+    # go-yaml tries int64, then uint64, then float64.
     if integer is not None and _INT_MIN <= integer <= _UINT_MAX:
         return integer
     if _FLOAT.fullmatch(plain):
@@ -59,6 +61,7 @@ def resolve(text: str) -> Scalar:
 def _whole(plain: str) -> int | None:
     if _DECIMAL.fullmatch(plain):
         return int(plain)
+    # Go's ParseInt with base 0 reads a leading zero as octal.
     based = _BASED.fullmatch(plain)
     if based is None:
         return None

@@ -74,6 +74,7 @@ def environment_configs(request: StationRequest) -> StationResponse:
     except ResourceSelectionError as error:
         response.fatal(f"cannot build requirements: {error}")
         return response
+    # The first call only declares the requirements; Crossplane calls again with the objects.
     if not request.required:
         return response
     try:

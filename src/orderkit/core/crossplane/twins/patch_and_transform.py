@@ -91,6 +91,8 @@ class _Run:
             self._render(template, patches)
         if self._details and not keeps_details(self._objects.observed_xr):
             self._add_secret(settings.get("writeConnectionSecretToRef"))
+        # Without this, Crossplane would report the XR as ready although the skipped resource is
+        # missing.
         ready = Ready.FALSE if self._skipped else Ready.UNSPECIFIED
         desired = self._response.desired
         desired.composite = Resource(self._objects.desired_xr, ready, self._details)
@@ -215,6 +217,7 @@ class _Run:
 
 
 def _rename(manifest: Data, key: str, text: str) -> None:
+    # Like SetName and SetNamespace of Go's unstructured objects: an empty text removes the field.
     meta = manifest.setdefault("metadata", {})
     if text:
         meta[key] = text

@@ -131,6 +131,7 @@ def _crd(definition: _Definition, *, scope: str) -> Manifest:
         "apiVersion": CRD.api_version,
         "kind": CRD.kind,
         "metadata": {
+            # Crossplane copies the XRD's name; the API server requires it to be <plural>.<group>.
             "name": name if definition.category == "composite" else f"{plural}.{group}",
             **_inherited(definition.xrd),
         },

@@ -72,12 +72,15 @@ def _edited(stream: Stream, edit_: Edit, limits: YamlLimits) -> Stream:
         changes += 1
         if changes > _CHANGES_MAX:
             raise EditRefusedError(EditRefusal.LIMITS, f"more than {_CHANGES_MAX} changes at once")
+        # `_proved` only scans its result. It is checked here if another change follows; after the
+        # last change the proof suffices.
         if not stream.documents:
             check(stream, limits)
         step = draft_change(stream, todo.popleft())
         if isinstance(step, Proposal):
             stream = _carried_out(stream, step, limits)
         else:
+            # The smaller edits come before the remaining ones, in their order.
             todo.extendleft(reversed(step))
     return stream
 
@@ -90,6 +93,7 @@ def _carried_out(stream: Stream, proposal: Proposal, limits: YamlLimits) -> Stre
     except EditRefusedError as error:
         if error.code is not EditRefusal.UNPROVED:
             raise
+    # A literal block may absorb the lines after it, which only the proof detects. Quotes may not.
     second = EditSite(stream, proposal.target, literal=False)
     return _proved(stream, proposal.act(second), limits)
 

@@ -119,6 +119,7 @@ def decode(data: bytes, limits: YamlLimits = LIMITS) -> str:
     text = text.removeprefix("\ufeff")
     if "\ufeff" in text:
         raise EditRefusedError(EditRefusal.ENCODING, "has a byte order mark in its midst")
+    # U+0085, U+2028 and U+2029 end a line in YAML 1.1, but not in YAML 1.2.
     if any(mark in text for mark in _AMBIGUOUS_BREAKS) or text.count("\r") != text.count("\r\n"):
         raise EditRefusedError(
             EditRefusal.LINE_BREAK, "ends a line as YAML 1.1 and 1.2 read differently"
@@ -175,6 +176,7 @@ def _take_all(stream: Stream, limits: YamlLimits) -> None:
         keep(event)
         if event.kind is EventKind.END:
             depth -= 1
+        # Only the start of a collection has a style here: scalars were handled above.
         elif event.style:
             depth += 1
             if depth > limits.depth:

@@ -123,6 +123,7 @@ def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) 
                         "apiGroups": [kind.group],
                         "apiVersions": [kind.version],
                         "operations": ["CREATE", "UPDATE"],
+                        # Without subresources, so that updates of the status are never judged.
                         "resources": [kit.xrd["spec"]["names"]["plural"]],
                     }
                 ]

@@ -107,6 +107,7 @@ def settings(files: Files, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
 
 def config_map(data: dict[str, str]) -> Manifest:
     """Return the ConfigMap that Argo CD reads. It is never pruned."""
+    # Argo CD ignores its ConfigMaps unless they have the label part-of.
     labels = {"name": "argocd-cm", "part-of": "argocd"}
     options = "ServerSideApply=true,Prune=false,Delete=false"
     return {
@@ -154,6 +155,7 @@ def _common() -> dict[str, str]:
         "resource.exclusions": _yaml(
             [{"apiGroups": list(groups), "kinds": list(kinds)} for groups, kinds in EXCLUSIONS]
         ),
+        # Keys of a ConfigMap may not contain "*", so wildcards need the combined key.
         "resource.customizations": _yaml(wildcards),
         **{
             KEY.format(group=group, kind=kind): lua for (group, kind), lua in sorted(CHECKS.items())

@@ -99,6 +99,7 @@ def _arguments(path: str, body: Body) -> list[str] | None:
 
 def _register(body: Body) -> list[str]:
     options = _options(body, "kit", "team", "requester")
+    # After "--" a value that begins with a dash is not read as an option.
     return ["register", *options, "--", str(body["order"])]
 
 
@@ -106,6 +107,7 @@ def _change(order: str, body: Body) -> list[str]:
     values = ["--values", _json_of(body["values"])]
     whole_option = ["--whole"] if body.get("whole") else []
     options = _options(body, "change", "base", "reason", "requester")
+    # The id comes from the portal's task, so a repeated Job changes nothing twice.
     operation = ["--operation", f"job-{_TASK}"]
     return ["change", *options, *whole_option, *values, *operation, "--no-wait", "--", order]
 

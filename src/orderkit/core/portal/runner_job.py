@@ -73,13 +73,16 @@ def manifest(job: RunnerJob) -> Manifest:
 
 def _pod(job: RunnerJob) -> dict[str, Any]:
     return {
+        # The API server accepts podFailurePolicy only with this restart policy.
         "restartPolicy": "Never",
         "serviceAccountName": ACCOUNT,
+        # `_settings` projects the token into the one folder instead.
         "automountServiceAccountToken": False,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,
             "runAsGroup": USER,
+            # The projected files have mode 0440: the group makes them readable.
             "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },

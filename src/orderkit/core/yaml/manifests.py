@@ -259,6 +259,7 @@ class _Composer:
         value = self._anchors[event.anchor]
         if _depth_exceeds(value, self._limits.depth - len(self._stack)):
             raise self._fail(f"nested deeper than {self._limits.depth} levels", line)
+        # An alias counts as much as its target: otherwise nested aliases multiply past the limit.
         self._count(_size(value), line)
         return copy.deepcopy(value)
 
@@ -275,6 +276,7 @@ class _Composer:
 
     def _close(self, line: int) -> None:
         closed = self._stack.pop()
+        # Merged last, so that keys written after the "<<" win, too.
         for merged in closed.merges or ():
             self._merge(closed, merged)
         self._put(closed.value, closed.anchor, line)

@@ -99,6 +99,7 @@ def _unexpected(char: str, at: int) -> PathError:
 
 
 def _field(text: str) -> str:
+    # crossplane-runtime trims quotes at both ends, whether or not they match.
     return text.strip("'\"")
 
 
@@ -172,6 +173,7 @@ def put(data: dict[str, Any], path: str, value: Any) -> None:
         PathError: The path leads through another type, or an index is above `INDEX_MAX`.
     """
     segments = parse(path)
+    # As crossplane-runtime's SetValue, which converts a value to plain JSON types first.
     value = from_json(value)
     far = next((step for step in segments if isinstance(step, int) and step > INDEX_MAX), None)
     if far is not None:

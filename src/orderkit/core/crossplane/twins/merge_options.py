@@ -60,6 +60,7 @@ def _merged(present: Any, value: Any, how: Merge) -> Any:
     if present is None or value is None:
         return value
     if how.append and isinstance(present, list) and isinstance(value, list):
+        # removeSourceDuplicates in crossplane-runtime: it looks at the top level only.
         value = [entry for entry in value if not any(same(entry, old) for old in present)]
     holder = {"arg": present}
     _into(holder, {"arg": value}, how)
@@ -102,4 +103,5 @@ def _list_into(
 
 
 def _is_empty(value: Any) -> bool:
+    # mergo's isEmptyValue: the zero value of any type, not only null.
     return not value

@@ -66,6 +66,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def _environment() -> _Environment:
+    # The optimizer would fold constants with Python's semantics, and Jinja2's own filters and
+    # globals have them, too: templates reach only our operations.
     environment = _Environment(optimized=False, cache_size=0)
     environment.filters.clear()
     environment.globals.clear()
@@ -111,6 +113,7 @@ class Renderable:
 
     def _run(self, context: Mapping[str, Value], *, strict: bool) -> tuple[str, Value]:
         variables = {**FUNCTIONS, **context}
+        # A template that calls push or the like must not change the caller's lists.
         if self._changes_lists:
             variables = {name: _copied(value) for name, value in variables.items()}
         budget = Budget(self._body)
@@ -138,6 +141,7 @@ class Renderable:
 
     def _located(self, fault: OperationFault, trace: TracebackType | None) -> RenderError:
         number = 0
+        # The innermost template frame wins: the place in a macro's body, not that of its call.
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename
             if name.startswith(_FILE):

@@ -78,6 +78,7 @@ def compile_rule(entry: Mapping[str, Any], context: Context) -> CelRule | list[R
     if not source.strip():
         return [RuleFault("rule", "Required value: rule is not specified"), *faults]
     verdict = context.judge.judge(source)
+    # Compiled without oldSelf first: the error that it is undeclared shows a transition rule.
     uses_old = _UNDECLARED_OLD in verdict.fault
     optional = bool(entry.get("optionalOldSelf"))
     if uses_old:

@@ -70,6 +70,7 @@ def _scopes_and_plurals(document: Document) -> dict[Kind, tuple[bool, str]]:
     """Return scope and plural of every kind that has its own path."""
     scope_and_plural: dict[Kind, tuple[bool, str]] = {}
     for path, item in (document.get("paths") or {}).items():
+        # In these paths the plural precedes the name. Paths of subresources end differently.
         if not path.endswith("/{name}"):
             continue
         for operation in item.values():
@@ -94,6 +95,7 @@ def _structural(
     schema: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
 ) -> Schema:
     structural = {key: value for key, value in schema.items() if key not in _DROPPED}
+    # Kubernetes wraps a reference in allOf if the field has a description or default of its own.
     for source in (schema, *(schema.get("allOf") or ())):
         structural = {**_referenced_schema(source, schemas, inside), **structural}
     if structural.get("format") == "int-or-string":

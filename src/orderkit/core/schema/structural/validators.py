@@ -187,6 +187,7 @@ def validator_of(schema: Any) -> Any:
     return validator
 
 
+# jsonschema builds the class itself, so methods can be replaced only afterwards.
 StructuralValidator.is_type = _is_type
 StructuralValidator.descend = _descend
 

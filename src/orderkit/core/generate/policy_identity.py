@@ -187,6 +187,7 @@ def _delivers_its_own(kit: Kit, *, has_order_id: bool) -> PolicyRule:
         has_order_id: The order's id can be derived from its fields.
     """
     prefix = literal(f"{kit.name}-")
+    # An object that broke the rule before the policy existed is accepted until these fields change.
     settled = f"oldObject != null && {same_tracker()}"
     if has_order_id:
         right = "variables.tracked_by == variables.order"

@@ -193,7 +193,7 @@ def _applies(manifest: Manifest, price: Price) -> bool:
 
 
 def _matching_prices(manifest: Manifest, table: PriceTable) -> Iterator[Price]:
-    """Yield the prices that apply to a resource, including those whose conditions are met."""
+    """Yield the prices that apply to a resource and whose conditions are met."""
     for price in table.prices:
         if _applies(manifest, price) and all(
             [same(value, expected) for value in values_at(manifest, path)] == [True]

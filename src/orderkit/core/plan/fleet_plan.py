@@ -1,5 +1,5 @@
 """
-The effect of another pack on many orders: one plan each, with common effects reported once.
+The effect of another pack on many orders: one plan for each order.
 
 An order is unchanged, changed, refused (by the new pack, and not already by the old one) or unknown
 (there is no plan for it, and the reason is kept). Pure: callers make the plans. ``folding`` groups

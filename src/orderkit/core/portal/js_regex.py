@@ -77,8 +77,10 @@ def _pieces(source: str) -> Iterator[str]:
             continue
         if kind == "group":
             groups.append(piece)
+        # With the flag u JavaScript refuses a counted look-around, which Python accepts.
         elif kind == "close" and groups and groups.pop() in _LOOKING and _counted(source, at):
             raise _refused(source, at)
+        # "a*+" is possessive in Python and an error in JavaScript.
         elif (kind == "count" and _counted(source, at)) or (
             kind == "back" and _MAY_SKIP.search(source)
         ):

@@ -87,7 +87,7 @@ class TemplateStep:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A form and the steps behind it."""
+    """A form and the steps that it starts."""
 
     name: str
     title: str

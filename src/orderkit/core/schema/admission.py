@@ -290,6 +290,7 @@ def matches(constraints: Mapping[str, Any], review: Review, *, of_binding: bool 
     rules = constraints.get("resourceRules") or ()
     if not _selected(constraints, review):
         return False
+    # The default, Equivalent, matches a rule for any version of the resource.
     exact = constraints.get("matchPolicy") == "Exact"
     if any(
         _covers(rule, review, exact=exact) for rule in constraints.get("excludeResourceRules") or ()
@@ -324,6 +325,7 @@ def _is_resource(rule_resource: str, review: Review) -> bool:
 def _selected(constraints: Mapping[str, Any], review: Review) -> bool:
     object_selector = constraints.get("objectSelector") or {}
     objects = [labels_of(manifest) for manifest in (review.new, review.old) if manifest is not None]
+    # The server matches an update if the old or the new object fits.
     if object_selector and not any(selects(object_selector, labels) for labels in objects):
         return False
     namespace_selector = constraints.get("namespaceSelector") or {}
@@ -331,6 +333,7 @@ def _selected(constraints: Mapping[str, Any], review: Review) -> bool:
         return True
     if review.kind == NAMESPACE:
         return any(selects(namespace_selector, labels) for labels in objects)
+    # Cluster-scoped objects other than Namespaces always pass the namespace selector.
     return not review.namespace or selects(
         namespace_selector, labels_of(review.namespace_object or {})
     )

@@ -1,5 +1,5 @@
 """
-What a plain YAML scalar means to Kubernetes.
+Resolve plain YAML scalars as Kubernetes does.
 
 ``kubectl``, Argo CD and the API server read YAML with one Go library whose dialect is neither YAML
 1.1 nor 1.2: ``yes`` and ``y`` are true, ``1e3`` is a number, ``0o17`` and ``017`` are 15, ``1:20``

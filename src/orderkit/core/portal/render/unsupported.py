@@ -1,5 +1,5 @@
 """
-What is refused, why, and what to write instead: one entry per construct.
+Constructs that are refused, each with the reason and what to write instead.
 
 Every refusal of the parser and of operations on values refers to an entry of this table, and
 ``docs/rendering.md`` is generated from it (``scripts/rendering_docs.py``), so page and code cannot

@@ -108,6 +108,7 @@ class _Translator:
         self._at = match.end()
         lazy = "?" if self._pattern.startswith("?", self._at) else ""
         self._at += len(lazy)
+        # RE2 refuses "a**"; Python would read "a*+" as possessive.
         if _REPEAT.match(self._pattern, self._at):
             self._refuse("repeats a repetition")
         return match.group() + lazy
@@ -129,6 +130,7 @@ class _Translator:
         if _POSIX.match(self._pattern, self._at):
             return self._posix()
         self._at += 1
+        # Python warns about these in sets, because it reserves them for set operations.
         return "\\" + char if char in "[]&~|" else char
 
     def _escape(self, *, in_set: bool) -> str:

@@ -11,7 +11,7 @@ from orderkit.core.schema.cel import Gap
 
 
 class Reason(StrEnum):
-    """Why something is refused. The values are stable: scripts and dashboards may use them."""
+    """Reason codes of refusals. The values are stable: scripts and dashboards may use them."""
 
     UNREADABLE = "unreadable"
     """The file is not YAML or JSON with Kubernetes objects, or exceeds the limits."""

@@ -1,5 +1,5 @@
 """
-Why the API server would refuse the CRD of an XRD, in its words.
+Report why the API server would refuse the CRD of an XRD, in its words.
 
 Crossplane accepts such an XRD all the same and reports the refusal only in an event. CEL rules are
 compiled where the CEL library has a build; their cost is not estimated.

@@ -223,7 +223,7 @@ class _Run:
             raise
         except NotPlainError as error:
             raise _unusable(step, f"returned data that cannot be sent: {error}") from error
-        except Exception as error:  # a function may raise whatever it likes
+        except Exception as error:  # functions may raise anything
             raise _unusable(step, f"failed: {type(error).__name__}: {error}") from error
 
     def result(self) -> Composed:

@@ -151,7 +151,7 @@ def _effects(order: OrderPlan) -> Iterator[_Effect]:
 
 
 def _resource_effects(order: OrderPlan) -> Iterator[_Effect]:
-    assert order.plan is not None  # noqa: S101 - the caller has looked
+    assert order.plan is not None  # noqa: S101 - the caller has checked
     for change in order.plan.changes:
         kind, path = Kind.of(change.manifest), nameless(order, change.path)
         fields = tuple(

@@ -143,7 +143,7 @@ def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
         document = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise ManifestError(path, error.msg, line=error.lineno) from error
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # Python refuses integers of thousands of digits
         raise ManifestError(path, shorten(str(error))) from error
     except RecursionError as error:
         raise ManifestError(path, f"nested deeper than {limits.depth} levels") from error

@@ -41,8 +41,8 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-# YAML 1.2 reads 0o17 and 1e3 as numbers and PyYAML does not; go-yaml, with which Kubernetes
-# reads, takes y and n for booleans. A plain scalar must be text for all of them.
+# YAML 1.2 reads 0o17 and 1e3 as numbers, PyYAML does not. go-yaml, which Kubernetes uses, reads y
+# and n as booleans. A string is left plain only if all of them read it as a string.
 _AMBIGUOUS = re.compile(
     r"^(?:[yYnN]|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?)$"

@@ -1,8 +1,8 @@
 """
 Workloads that stop or start, and values that disappear.
 
-Workloads count wherever they are: composed, or wrapped in an Object. A resource whose status says
-``paused`` is taken for one that holds something back.
+Workloads count both composed and wrapped in an Object. A resource whose status says ``paused`` is
+assumed to hold something back.
 """
 
 from __future__ import annotations

@@ -81,6 +81,7 @@ def _index(value: str, index: Value) -> int | None:
     position = 0 if isinstance(index, Undefined) else js.number(index)
     at = 0 if math.isnan(position) else position
     js.whole(value)
+    # JavaScript truncates towards zero, so -0.5 is the first character.
     return int(at) if -1 < at < len(value) else None
 
 
@@ -122,6 +123,7 @@ def _offset(value: str, index: int) -> int:
 
 def _replace(value: str, old: Value, new: Value) -> str:
     replacement = js.text(new)
+    # JavaScript expands "$&" and the like in a replacement.
     if "$" in replacement:
         raise UnsupportedFault.of(unsupported.DOLLAR)
     return limited(value.replace(js.text(old), replacement, 1), "replace")

@@ -142,7 +142,7 @@ def configuration(
     }
     if server:
         document["stdlib"] = {"exclude_functions": [{"name": name} for name in _REPLACED]}
-    return json.dumps(document)  # JSON is YAML
+    return json.dumps(document)  # JSON is a subset of YAML
 
 
 def ours() -> list[str]:

@@ -280,6 +280,7 @@ class _Walk:
     def _judge(self, node: _Node, shape: CelType, new: Any, old: Any, path: Path) -> None:
         bound = _Bound(shape, new, old)
         for rule in node.rules:
+            # The server evaluates a transition rule only where there is an old value.
             if rule.uses_old and old is None and not rule.optional_old:
                 continue
             field_path = "".join(path).removeprefix(".")

@@ -80,7 +80,7 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    """One label with a dash in second place at most, or labels and a top level of letters."""
+    """Match one label (a dash only in second place), or labels and a top level of letters."""
     if len(text) > HOST_MAX or any(len(label) > LABEL_MAX for label in text.split(".")):
         return False
     return bool(_HOST.match(text))

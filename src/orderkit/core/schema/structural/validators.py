@@ -51,7 +51,7 @@ def _type(validator: Any, expected_type: str, value: Any, schema: Mapping[str, A
     if value is None and schema.get("nullable"):
         return
     if schema.get(INT_OR_STRING):
-        return  # its own keyword judges
+        return  # the keyword INT_OR_STRING judges
     if not validator.is_type(value, expected_type):
         yield ValidationError(f"{type_name(value)} is no {expected_type}")
 

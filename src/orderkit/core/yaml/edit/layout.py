@@ -50,7 +50,7 @@ class TextLayout:
         event = self._events[at]
         while event.kind is EventKind.END:
             if not self.is_silent(at):
-                break  # a bracket
+                break  # the bracket of a flow collection
             at -= 1
             event = self._events[at]
         if self.is_block_scalar(at):

@@ -1,7 +1,7 @@
 """
 The kit's Template for Backstage's scaffolder: its form, and the steps that run on submit.
 
-The steps are the original ones. The portal's profile decides what a portal gets of them when the
+The steps are the natural ones. The portal's profile decides what a portal gets of them when the
 pack is published. Called by ``core.generate.kit_files`` and ``core.generate.day2_forms``.
 """
 

@@ -2,9 +2,9 @@
 The portal's profile: how one platform's portal runs a pack's templates.
 
 ``service`` (default): the portal's copy is one idempotent request to Orderkit's service
-(``core.portal.service_copy``); the original template stays beside it as ``natural.yaml``.
-``natural``: the portal runs the steps as the pack has them. A template can keep its original steps
-with the annotation ``orderkit.dev/profile: natural``. ``job``: the original steps, but Jobs in the
+(``core.portal.service_copy``); the natural template stays beside it as ``natural.yaml``.
+``natural``: the portal runs the steps as the pack has them. A template can keep its natural steps
+with the annotation ``orderkit.dev/profile: natural``. ``job``: the natural steps, but Jobs in the
 cluster do what the service would do (``core.portal.job_copy``); this applies to forms of changes
 too.
 
@@ -65,7 +65,7 @@ def apply_profile(
 
     Raises:
         InvalidInputError: A template cannot run in the service (the step is named), or a file of
-            the pack has the path of the original template.
+            the pack has the path of the natural template.
     """
     from orderkit.core.portal.job_copy import job_copy  # lazy: with the renderer, which is heavy
     from orderkit.core.portal.service_copy import service_copy
@@ -98,7 +98,7 @@ def is_form_of_change(path: PurePosixPath) -> bool:
 
 
 def natural_path(folder: PurePosixPath, paths: Container[PurePosixPath]) -> PurePosixPath:
-    """Return the path of a template's original steps in a published pack."""
+    """Return the path of a template's natural steps in a published pack."""
     natural = folder / NATURAL_FILE
     return natural if natural in paths else folder / "template.yaml"
 

@@ -1,10 +1,10 @@
 """
 Write the portal's copy of a template: one request that lets Orderkit's service run the steps.
 
-The original template.yaml says what happens, but its ``publish:gitea`` fails on a second run in
-Backstage. The copy has the same form, byte for byte, and one step instead of the original ones: it
+The natural template.yaml says what happens, but its ``publish:gitea`` fails on a second run in
+Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones: it
 names the template and sends the form's values, never a template. ``catalog:register`` stays after
-it, and so do the outputs, which read each original step's outputs from the service's answer.
+it, and so do the outputs, which read each natural step's outputs from the service's answer.
 
 Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
 service takes them from the platform's own pack. What cannot be done this way is refused, with the
@@ -30,7 +30,7 @@ TASKS_PATH = "/proxy/orderkit/v1/tasks"
 TIMEOUT_MS = 60_000
 """How long the portal waits. The service answers earlier (``web.tasks``)."""
 ANSWERED = f"steps.{STEP}.output.body.steps"
-"""Where the copy finds the outputs of the original steps."""
+"""Where the copy finds the outputs of the natural steps."""
 _KEPT = "catalog:register"
 _HEAD = (
     "Written from natural.yaml beside it when the pack was published (portal profile 'service').\n"
@@ -164,7 +164,7 @@ def _kept(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _readdressed(value: Any) -> Any:
-    """Rewrite expressions to find the original steps' outputs in the service's answer."""
+    """Rewrite expressions to find the natural steps' outputs in the service's answer."""
     if isinstance(value, str):
         return _renamed(value)
     if isinstance(value, list):

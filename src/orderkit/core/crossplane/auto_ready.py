@@ -1,7 +1,7 @@
 """
-A twin of function-auto-ready v0.7.0: derive readiness of composed resources from what they are.
+A reimplementation ("twin") of function-auto-ready v0.7.0: derive readiness from the resources.
 
-It looks at every existing desired resource without a readiness, and sets READY_TRUE or nothing,
+It looks at every existing desired resource without a readiness and sets READY_TRUE or nothing,
 never READY_FALSE. Not implemented: the CEL customisations behind the function's alpha gate.
 
 Runs as a step's function in ``core.crossplane.pipeline``, usually as the last one.
@@ -30,7 +30,7 @@ def auto_ready(request: StationRequest) -> StationResponse:
 
 
 def is_ready(observed: Manifest) -> bool:
-    """Judge an existing object by the check of its kind, else by its condition Ready."""
+    """Judge an existing object by the check for its kind, otherwise by its condition Ready."""
     kind = Kind.of(observed)
     check = _CHECKS.get((kind.api_version, kind.kind))
     return check(observed) if check else _is_true(observed, "Ready")
@@ -67,7 +67,11 @@ def _pod(manifest: Manifest) -> bool:
 
 
 def _all_equal(manifest: Manifest, expected: Any, *fields: str) -> bool:
-    """Every status field is there and equal: Kubernetes omits zeros, so zero is never ready."""
+    """
+    Return whether all status fields exist and equal `expected`.
+
+    Kubernetes omits zeros, so zero is never ready.
+    """
     status: Mapping[str, Any] = manifest.get("status") or {}
     return all(field in status and status[field] == expected for field in fields)
 
@@ -148,4 +152,4 @@ _CHECKS: Mapping[tuple[str, str], Check] = {
     ("autoscaling/v2", "HorizontalPodAutoscaler"): _autoscaler,
     ("networking.k8s.io/v1", "Ingress"): _ingress,
 }
-"""Kinds with a check of their own; all others are judged by their condition Ready."""
+"""Kinds with a check of their own. All others are judged by their condition Ready."""

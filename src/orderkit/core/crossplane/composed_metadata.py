@@ -89,13 +89,13 @@ def root_labelled(xr: Manifest) -> Manifest:
 
 
 def is_controlled_by(manifest: Manifest, xr: Manifest) -> bool:
-    """Say whether the object's controller is exactly this XR (its uid, not its name)."""
+    """Return whether the object's controller is exactly this XR (its uid, not its name)."""
     owner = controller(manifest)
     return owner is not None and owner.get("uid") == metadata(xr).get("uid")
 
 
 def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, str], ...]:
-    """Return the XR's resourceRefs, sorted; without namespaces if the XR has one itself."""
+    """Return the XR's resourceRefs, sorted; without namespaces if the XR is namespaced."""
     keys = ("apiVersion", "kind", "name", "namespace")
     reference_list = []
     for manifest in resources:
@@ -108,11 +108,16 @@ def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, s
         if meta.get("namespace") and not metadata(xr).get("namespace"):
             reference["namespace"] = meta["namespace"]
         reference_list.append(reference)
+    # Crossplane compares the concatenated fields; a separator would change the order.
     return tuple(sorted(reference_list, key=lambda r: "".join(r.get(key, "") for key in keys)))
 
 
 def composed_keys(xr: Manifest) -> Iterator[ObjectKey]:
-    """Yield what an XR composes; what a namespaced one composes is in its own namespace."""
+    """
+    Yield the keys of the objects an XR composes.
+
+    A namespaced XR composes in its own namespace.
+    """
     resource_refs = dig(xr, "spec", "crossplane", "resourceRefs") or dig(
         xr, "spec", "resourceRefs", default=()
     )
@@ -137,7 +142,7 @@ def with_metadata(
     `resource` stays as it is; all but its metadata is shared with the result.
 
     Raises:
-        UndressableError: No kind, an unusable name, another controller, or a scope that a
+        MetadataError: No kind, an unusable name, another controller, or a scope that a
             namespaced XR may not compose.
     """
     meta = copied(resource.get("metadata", {}))
@@ -180,11 +185,12 @@ def _set_namespace(
     xr: Manifest,
     scope_of: Callable[[Kind], bool | None],
 ) -> str:
-    """Put what a namespaced XR composes into its namespace; return the warning, if any."""
+    """Put what a namespaced XR composes into its namespace. Return the warning, if any."""
     home = metadata(xr).get("namespace") or ""
     if not home:
         return ""
     namespace = meta.get("namespace") or ""
+    # Crossplane looks up the scope only of resources that name no namespace.
     if not namespace:
         _check_scope(logical_name, kind, meta, scope_of)
     meta["namespace"] = home
@@ -254,7 +260,7 @@ def _set_controller(logical_name: str, meta: dict[str, Any], xr: Manifest) -> No
 
 
 def _check_name(logical_name: str, kind: Kind, name: str) -> None:
-    """Names are RFC 1123 subdomains; RBAC kinds may hold colons."""
+    """Check a name: an RFC 1123 subdomain; names of RBAC kinds may contain colons."""
     bare = name.replace(":", "") if kind.group == _RBAC_GROUP else name
     if len(bare) > _SUBDOMAIN_MAX or not _SUBDOMAIN.match(bare):
         raise MetadataError(

@@ -35,12 +35,12 @@ _HANDING_ON = {"bind", "escalate"}
 
 
 def is_aggregated(role: Manifest) -> bool:
-    """Say whether a ClusterRole is aggregated to Crossplane's own."""
+    """Return whether a ClusterRole is aggregated to Crossplane's own."""
     return bool(dig(role, "metadata", "labels", AGGREGATE) == "true")
 
 
 def is_granted(kind: Kind) -> bool:
-    """Say whether Crossplane may compose a kind without a role of the pack."""
+    """Return whether Crossplane may compose a kind without a role of the pack."""
     return kind.group.endswith(_PROVIDERS) or (kind.group, kind.kind) in DEFAULTS
 
 

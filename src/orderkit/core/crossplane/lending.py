@@ -64,6 +64,7 @@ class Lender(Generic[Key]):
         """
         after: Lender[Key] = Lender()
         for key, manifest in returned.items():
+            # Only our own copy may be lent again: the function may keep an equal object of its own.
             if manifest is self._lent.get(key) and manifest == self._originals[key]:
                 after._originals[key] = self._originals[key]
                 after._lent[key] = manifest

@@ -1,9 +1,9 @@
 """
 Crossplane's compose algorithm, pure: an XR in, everything to apply and delete out.
 
-`compose` runs the steps of a Composition over what is observed and returns a `Composed`:
-dressed resources, deletions, references, status, conditions, events. It follows Crossplane's
-FunctionComposer (2.3 and later) step by step, texts included. It does no I/O: required
+`compose` runs the steps of a Composition over what is observed and returns a `Composed`: resources
+with their metadata, deletions, references, status, conditions, events. It follows Crossplane's
+FunctionComposer (2.3 and later) step by step, including its messages. It does no I/O: required
 resources and the scope of kinds come through callables.
 
 A step that cannot run here (`OpaqueError`, an unknown function) is an error unless `World.passing`
@@ -61,7 +61,7 @@ def compose(xr: Manifest, steps: Sequence[PipelineStep], world: World) -> Compos
     Run the pipeline for one XR and return what to apply and delete.
 
     Deterministic as long as the functions are. The XR needs a uid and the label
-    ``crossplane.io/composite`` (`dressing.root_labelled` sets it). Never raises for what a
+    ``crossplane.io/composite`` (`composed_metadata.root_labelled` sets it). Never raises for what a
     function does: that ends in ``Composed.error``, in Crossplane's words.
     """
     run = _Run(xr, world)
@@ -111,6 +111,8 @@ class _Run:
         except OpaqueError as error:
             self._pass_by(step, str(error), error)
         except ComposeError as error:
+            # The failure may come from an earlier step that was skipped, so it says nothing about a
+            # real run.
             if not self.opaque:
                 raise
             opaque_names = ", ".join(f'"{name}"' for name in self.opaque)
@@ -150,6 +152,8 @@ class _Run:
         function = self._function(step)
         step_resources = {name: self._fetched(step, s) for name, s in step.required.items()}
         sent_resources, context, requested = step_resources, self._context, dict[str, Selector]()
+        # As Crossplane's FetchingFunctionRunner: the first call does not count as an iteration, and
+        # only the context is carried from one call to the next, not the desired state.
         for iteration in range(MAX_ITERATIONS + 1):
             response, desired = self._call(step, function, sent_resources, context)
             fatal = any(result.severity is Severity.FATAL for result in response.results)
@@ -219,7 +223,7 @@ class _Run:
             raise
         except NotPlainError as error:
             raise _unusable(step, f"returned data that cannot be sent: {error}") from error
-        except Exception as error:  # a function may raise whatever it likes
+        except Exception as error:  # functions may raise anything
             raise _unusable(step, f"failed: {type(error).__name__}: {error}") from error
 
     def result(self) -> Composed:
@@ -234,6 +238,7 @@ class _Run:
         }
         kept = {name: observed for name, observed in dropped.items() if self._is_kept(name)}
         status = dict(self._desired.state.composite.resource.get("status") or {})
+        # Functions set conditions through the response, not through the desired status.
         status.pop("conditions", None)
         return Composed(
             resources=resources,
@@ -258,7 +263,7 @@ class _Run:
         )
 
     def _is_kept(self, name: str) -> bool:
-        """Say whether only a skipped step may compose a resource."""
+        """Return whether only a skipped step may compose a resource."""
         return bool(self.opaque) and self._world.attributed.get(name) not in self._ran
 
     def _dressed(self, name: str, resource: Resource) -> Desired:
@@ -279,7 +284,7 @@ class _Run:
 
 
 def _is_renamed(desired: Manifest, dressed: Manifest, xr: Manifest) -> bool:
-    """Say whether a new object would have another name or namespace than this one."""
+    """Return whether a new object would have another name or namespace than this one."""
     desired_meta, dressed_meta = metadata(desired), metadata(dressed)
     if not metadata(xr).get("namespace") and desired_meta.get("namespace") != dressed_meta.get(
         "namespace"

@@ -52,12 +52,12 @@ def functions_here(
 
 
 def runs_here(name: str, packages: Mapping[str, str]) -> bool:
-    """Say whether a function runs in this process, by its package if that is known."""
+    """Return whether a function runs in this process, by its package if that is known."""
     return _function_name(name, packages) in NAMES
 
 
 def is_own(name: str, packages: Mapping[str, str]) -> bool:
-    """Say whether a function is the one that runs a pack's stations."""
+    """Return whether a function is the one that runs a pack's stations."""
     return _function_name(name, packages) == STATION_FUNCTION
 
 

@@ -47,7 +47,7 @@ def _merged(before: Sequence[Status], after: Sequence[Status]) -> list[Status]:
 
 
 def keeps_ready_condition(kind: Kind) -> bool:
-    """Say whether objects of this kind have a condition Ready."""
+    """Return whether objects of this kind have a condition Ready."""
     return not _is_built_in(kind)
 
 

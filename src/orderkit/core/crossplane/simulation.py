@@ -86,7 +86,7 @@ class Simulation:
 
     @property
     def ready(self) -> bool:
-        """Say whether it is known that the XR is Ready in the end."""
+        """Return whether it is known that the XR is Ready in the end."""
         if self.final.opaque:
             return False
         return self.settled and self.final.ready_condition.status == "True"

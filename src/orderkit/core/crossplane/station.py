@@ -74,10 +74,10 @@ class Result:
 
 class OpaqueError(Exception):
     """
-    A function cannot be run exactly here; the text names what it would need.
+    A function cannot be run exactly here. The text names what it would need.
 
-    Only stand-ins of functions that are not the pack's raise it. A plan passes the step by and
-    says so; everybody else fails, in Crossplane's words.
+    Only twins of functions that are not the pack's raise it. A plan skips the step and reports
+    that; all other callers fail, with Crossplane's message.
     """
 
 

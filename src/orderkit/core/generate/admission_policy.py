@@ -69,7 +69,7 @@ def _own_policy(kit: Kit) -> Iterator[Manifest]:
 
 
 def _team_policy(kit: Kit) -> Iterator[Manifest]:
-    """The team is that of the AppProject of the order's Application."""
+    """Require the team of the AppProject that the order's Application belongs to."""
     variables = Variables(kit)
     now, was = variables.field(kit.team_from)
     variables.expressions["team"] = (
@@ -123,6 +123,7 @@ def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) 
                         "apiGroups": [kind.group],
                         "apiVersions": [kind.version],
                         "operations": ["CREATE", "UPDATE"],
+                        # Without subresources, so that updates of the status are never judged.
                         "resources": [kit.xrd["spec"]["names"]["plural"]],
                     }
                 ]

@@ -26,7 +26,7 @@ ABSENT = "null"
 
 
 def literal(value: object) -> str:
-    """Write a text, number, boolean or null as a CEL literal."""
+    """Write a string, number, boolean or null as a CEL literal."""
     if not isinstance(value, str) or ("'" in value and '"' not in value):
         return json.dumps(value, ensure_ascii=False)
     inner = json.dumps(value, ensure_ascii=False)[1:-1].replace('\\"', '"')
@@ -34,12 +34,12 @@ def literal(value: object) -> str:
 
 
 def lookup(root: str, path: Sequence[str]) -> str:
-    """Return what reads the value at a path of maps; null if any part of it is missing."""
+    """Return the expression for the value at a path of maps; null if any part of it is missing."""
     return f"{optional(root, path)}.orValue({ABSENT})"
 
 
 def optional(root: str, path: Sequence[str]) -> str:
-    """Return what reads the value at a path as an optional one."""
+    """Return the expression for the value at a path as an optional value."""
     return root + "".join(_step(step) for step in path)
 
 
@@ -50,12 +50,12 @@ def _step(name: str) -> str:
 
 
 def identifier(path: str) -> str:
-    """Return a name for a variable made of a field's path."""
+    """Return a variable name derived from a field's path."""
     return re.sub(r"[^A-Za-z0-9_]", "_", path)
 
 
 def either(*parts: str) -> str:
-    """Join with ``||``, a line for each."""
+    """Join with ``||``, one operand per line."""
     return " ||\n".join(parts)
 
 
@@ -67,7 +67,7 @@ class Expression:
 
 
 def message_expression(pieces: Iterable[str | Expression]) -> str:
-    """Return the expression of a text made of words and values, wrapped."""
+    """Return the expression for a text of words and values, wrapped."""
     terms: list[str] = []
     words = ""
     for piece in pieces:
@@ -90,18 +90,18 @@ def _wrapped(words: str) -> list[str]:
 
 
 def concatenated(parts: Iterable[str]) -> str:
-    """Join texts with ``+``, a line for each."""
+    """Join texts with ``+``, one operand per line."""
     return " +\n".join(parts)
 
 
 def block(expression: str) -> str:
-    """End an expression with a newline, so that it is written as a block; break long lines."""
+    """End an expression with a newline, so that YAML writes it as a block; break long lines."""
     lines = [line for long_line in expression.strip().split("\n") for line in _broken(long_line)]
     return "\n".join(lines) + "\n"
 
 
 def _broken(line: str) -> Iterator[str]:
-    """Break a line at spaces outside of string literals; long words are not broken."""
+    """Break a line at spaces outside string literals. Long words are not broken."""
     piece = ""
     for word in _WORD.findall(line):
         if piece and len(piece) + 1 + len(word) > _LINE:

@@ -1,13 +1,13 @@
 """
-How far fields may go in one step, as CEL: what ``changes`` of kit.yaml say of directions.
+Limits on how fields may change, as CEL: the directions in ``changes`` of kit.yaml.
 
-``grow``: numbers, quantities and enums (in their order) never fall back, booleans never become
-false, lists and maps never lose anything, objects grow field by field. ``step``: an enum or a
-number goes one step (``multipleOf``, else 1) at a time. What has no order does not change under
-either. A value that was absent may be set.
+``grow``: numbers, quantities and enums (in their order) never decrease, booleans never become
+false, lists and maps never lose entries, objects grow field by field. ``step``: an enum or a number
+moves one step (``multipleOf``, otherwise 1) at a time. Values without an order may not change under
+either. An absent value may be set.
 
 Called by ``core.generate.admission_policy`` and ``core.generate.policy_values``. `orderkit change`
-says the same before it writes (``core.order.change``).
+enforces the same rules before it writes (``core.order.change``).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from orderkit.core.kit.model import Direction, FieldPath, Kit
 
 Schema = Mapping[str, Any]
 _NOTHING = "false"
-"""What has no order goes nowhere."""
+"""Values without an order may not change."""
 _LIMITED = (Direction.GROW, Direction.STEP)
 
 
 @dataclass(frozen=True, slots=True)
 class RestrictedField:
-    """A field that may not go everywhere."""
+    """A field whose changes are limited."""
 
     path: FieldPath
     schema: Schema
     directions: tuple[Direction, ...]
-    """Any of them allows a change; `NEVER` stands alone."""
+    """A change is allowed if any of them allows it. `NEVER` stands alone."""
 
 
 def limits(kit: Kit) -> Iterator[RestrictedField]:
@@ -106,7 +106,7 @@ def _stepped(schema: Schema, was: str, now: str) -> str:
 
 
 def _type(schema: Schema) -> str:
-    """Return the type; a port is a text, for a text may be a quantity."""
+    """Return the type; an int-or-string is a string, because strings may be quantities."""
     type_ = schema.get("type") or ""
     return "string" if schema.get("x-kubernetes-int-or-string") else str(type_)
 
@@ -116,7 +116,7 @@ def _near(new_value: str, old_value: str, step: str) -> str:
 
 
 def _ranks(schema: Schema) -> str:
-    """Return an enum as a map to its places; empty where there is none that a map can hold."""
+    """Return an enum as a map to positions; empty if there is none or a map cannot hold it."""
     values = [value for value in schema.get("enum") or () if value is not None]
     if not values or not all(isinstance(value, str | int) for value in values):
         return ""
@@ -124,7 +124,7 @@ def _ranks(schema: Schema) -> str:
 
 
 def _rank(ranks: str, value: str) -> str:
-    """A value of an older enum comes before all."""
+    """Return the position of a value. A value that the enum no longer has comes first."""
     return f"{ranks}[?{value}].orValue(-1)"
 
 
@@ -139,7 +139,7 @@ def _elements_stay(schema: Schema, was: str, now: str) -> str:
 
 
 def _inside(form: _Form, schema: Schema, was: str, now: str) -> str:
-    """Each entry that was there stays, and goes no further than it may."""
+    """Require that each existing entry stays and changes only within its own limits."""
     values = schema.get("additionalProperties")
     properties = schema.get("properties") or {}
     if properties:
@@ -155,11 +155,15 @@ def _inside(form: _Form, schema: Schema, was: str, now: str) -> str:
 
 
 def _leaf(form: _Form, schema: Schema, was: str, now: str) -> str:
-    """Equal, or gone as far as it may; texts that are no quantities stay."""
+    """
+    Compare leaves: equal, or changed within the limits.
+
+    Strings other than quantities must not change.
+    """
     return f"{now} == {was} || ({form(schema, was, now)})"
 
 
 def _names(outer: str, *letters: str) -> tuple[str, ...]:
-    """Return names for the loop's variables that no loop around it has."""
+    """Return names for the loop's variables that no outer loop uses."""
     depth = outer.count("[")
     return tuple(f"{letter}{depth}" for letter in letters)

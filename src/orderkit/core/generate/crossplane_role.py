@@ -64,7 +64,7 @@ def _ordered(verbs: Iterable[str]) -> tuple[str, ...]:
 
 
 def _granting(kinds: Iterable[KindRef]) -> Iterable[tuple[str, str, str]]:
-    """Yield what is needed to hand rights on, beyond writing the object."""
+    """Yield the verbs needed to pass rights on, beyond those to write the object."""
     for ref in kinds:
         kind = _kind(ref)
         if kind.group != _RBAC:
@@ -88,5 +88,5 @@ def _kind(ref: KindRef) -> Kind:
 
 
 def plural(ref: KindRef) -> str:
-    """Return the plural of a kind, as RBAC wants it: the one given, else by English rules."""
+    """Return the plural of a kind for RBAC: the declared one, otherwise by English rules."""
     return ref.resource or plural_of(ref.kind)

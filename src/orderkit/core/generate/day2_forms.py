@@ -1,10 +1,10 @@
 """
-Forms for the second day: one Template for each change of a kit's orders, and one for their end.
+Day-2 forms: one Template for each change of a kit's orders, and one for ending an order.
 
-A change's form has the fields that the change may touch, as the order form shows them, with what
-Git holds filled in: the service leads to it (``core.kit.change_forms.form_data``). Fields of a
-choice that may only grow or go step by step offer what is allowed next, by the kit's own rules.
-Order and base commit travel in it as claims; the service checks everything again.
+A change's form has the fields that the change may touch, shown as in the order form and filled in
+with the values from Git: the service links to it (``core.kit.change_forms.form_data``). Choice
+fields that may only grow or move step by step offer what the kit's rules allow next. The form
+carries order and base commit as claims; the service checks everything again.
 
 Called by ``core.generate.kit_files``.
 """
@@ -56,8 +56,8 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
     Return the Templates of a kit's changes and of the end of its orders.
 
     Raises:
-        InvalidInputError: A change or a form parameter has a name that is taken.
-        FormError: A field's pattern cannot be said in JavaScript.
+        InvalidInputError: A change or a form parameter has a reserved name.
+        FormError: A field's pattern cannot be expressed in JavaScript.
     """
     templates = {change.name: _change_template(kit, change) for change in changes_of(kit)}
     if END in templates:
@@ -111,7 +111,7 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
 
 
 def _choices_by_current(kit: Kit, change: KitChange, field: KitField) -> Schema:
-    """Return the choices for each present value, as the kit's rules allow them."""
+    """Return the choices for each current value, as the kit's rules allow them."""
     name = parameter_of(kit, field)
     choices = [choice for choice in field.schema["enum"] if choice is not None]
     schema = entry_schema(kit, field)

@@ -1,8 +1,8 @@
 """
-How one field looks in a form: a property of JSON Schema with the form's own keys.
+One field of a form: a JSON Schema property with the form's own keys.
 
-What the API server refuses the property refuses too; what it cannot, its help tells. Called by
-``core.generate.form_pages`` for orders and by ``core.generate.day2_forms`` for changes.
+The property refuses what the API server refuses. Rules that it cannot express are in its help text.
+Called by ``core.generate.form_pages`` for orders and by ``core.generate.day2_forms`` for changes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TYPES = {
     FieldShape.LIST: "array",
 }
 _FORMATS = frozenset({"date", "date-time", "email", "hostname", "ipv4", "uri", "uuid"})
-"""Formats that the form, the portal's backend and the API server know."""
+"""Formats that the form, the portal's backend and the API server all know."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""What would vanish: the portal shows help as Markdown, in which it is a tag of HTML."""
+"""HTML tags. The portal renders help as Markdown, in which they would disappear."""
 _SILENT_FORMATS = frozenset({"int32", "int64", "float", "double", "password"})
 
 
 class FormError(ValueError):
-    """A field of the XRD cannot be shown in a form; `keyword` of its schema is why."""
+    """A field of the XRD cannot be shown in a form because of `keyword` in its schema."""
 
     def __init__(self, path: FieldPath, keyword: str, value: object, reason: str) -> None:
         super().__init__(f"{path}.{keyword}: {reason}")
@@ -48,20 +48,20 @@ class FormError(ValueError):
 
 def entry_schema(kit: Kit, field: KitField) -> Schema:
     """
-    Return how one visible field looks in a form, its help included; for forms of changes too.
+    Return the property of one visible field, including its help; also for forms of changes.
 
     Raises:
-        FormError: A pattern cannot be said in JavaScript.
+        FormError: A pattern cannot be expressed in JavaScript.
     """
     return _Property(kit, field).schema()
 
 
 def properties_of(kit: Kit, fields: Sequence[KitField]) -> Schema:
     """
-    Return ``properties``, ``required``, ``dependencies`` and ``ui:order`` of fields side by side.
+    Return ``properties``, ``required``, ``dependencies`` and ``ui:order`` of sibling fields.
 
     Raises:
-        FormError: A pattern cannot be said in JavaScript.
+        FormError: A pattern cannot be expressed in JavaScript.
     """
     by_name = {parameter_of(kit, field): field for field in fields if field.visible or field.hidden}
     schemas = {
@@ -89,7 +89,7 @@ def _name(kit: Kit, field: KitField) -> str:
 
 
 def _entered_condition(kit: Kit, field: KitField) -> Schema:
-    """Return a schema that holds if something is entered in the field."""
+    """Return a schema that is valid if the field has a value."""
     name = parameter_of(kit, field)
     condition: Schema = {"required": [name]}
     match field.shape:
@@ -105,13 +105,13 @@ def _entered_condition(kit: Kit, field: KitField) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Property:
-    """Projects one field."""
+    """Builds the property of one field."""
 
     kit: Kit
     field: KitField
 
     def schema(self) -> Schema:
-        """Return title, help and everything else."""
+        """Return title, help and all other keys."""
         field, hints = self.field, self.field.hints
         schema: Schema = {}
         if field.name:
@@ -136,14 +136,14 @@ class _Property:
         return schema
 
     def _is_said_twice(self) -> bool:
-        """Say whether a group's heading is the title of the one field in it."""
+        """Return whether a group's heading repeats the title of its only field."""
         visible = [nested for nested in self.field.fields if nested.visible]
         titles = {nested.hints.title or label_of(nested.name) for nested in visible}
         own_title = self.field.hints.title or label_of(self.field.name)
         return bool(self.field.name) and len(visible) == 1 and titles == {own_title}
 
     def value(self) -> Schema:
-        """Return what a value must be, and with which one the form begins."""
+        """Return the constraints on a value and the form's initial value."""
         field = self.field
         match field.shape:
             case FieldShape.INT_OR_STRING:
@@ -168,7 +168,7 @@ class _Property:
         return schema
 
     def _group(self) -> Schema:
-        """In a group that may be left out, fields are required only once something is entered."""
+        """Make fields of an optional group required only once the group has a value."""
         group = properties_of(self.kit, self.field.fields)
         required = group.get("required")
         if not required or not self.field.may_be_empty:
@@ -193,7 +193,7 @@ class _Property:
         elif field.shape in (FieldShape.INTEGER, FieldShape.NUMBER):
             schema |= numbers(field.schema)
         elif field.shape is FieldShape.BOOLEAN and field.required:
-            schema["ui:widget"] = "radio"  # a box that was never touched would send nothing
+            schema["ui:widget"] = "radio"  # a checkbox that was never touched would send nothing
         schema |= limits
         if errors:
             schema["errorMessage"] = errors
@@ -233,7 +233,7 @@ class _Property:
         return schema
 
     def _int_or_string(self) -> Schema:
-        """Let a person say which it is: ``80`` and ``"80"`` are not the same."""
+        """Let people choose the type: ``80`` and ``"80"`` are not the same."""
         text: Schema = {"title": "Text", "type": "string"}
         number: Schema = {"title": "Whole number", "type": "integer"}
         pattern = self.field.schema.get("pattern")

@@ -1,9 +1,9 @@
 """
 The order form of a kit: parameter pages for Backstage's scaffolder.
 
-Every field becomes the property that shows it best and refuses what the XRD refuses; what a form
-cannot check is told in its help. Fields keep their names and their nesting (``aliases`` rename
-top-level ones), so that an XR is read back into the form as it is. Called by
+Every field becomes the property that shows it best and refuses what the XRD refuses. Rules that a
+form cannot check are in the help text. Fields keep their names and their nesting (``aliases``
+rename top-level ones), so that an XR can be read back into the form unchanged. Called by
 ``core.generate.order_template`` and ``core.kit.consistency``.
 """
 
@@ -34,7 +34,7 @@ def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     Return the pages of a kit's form.
 
     Raises:
-        FormError: A pattern cannot be said in JavaScript; the message begins with the field.
+        FormError: A pattern cannot be expressed in JavaScript; the message begins with the field.
     """
     placed_fields = _fields_by_page(kit, fields)
     form = _Form(kit, fields)
@@ -46,7 +46,7 @@ def pages(kit: Kit, fields: KitFields) -> list[Schema]:
 
 
 def _fields_by_page(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
-    """Say which fields stand on which page."""
+    """Return the fields of each page."""
     visible = [field for field in fields.top if field.asked]
     by_path = {field.path: field for field in visible}
     if kit.pages:
@@ -66,7 +66,7 @@ def _fields_by_page(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitFie
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Puts one kit's form together."""
+    """Assembles one kit's form."""
 
     kit: Kit
     fields: KitFields
@@ -106,7 +106,11 @@ class _Form:
             page["ui:order"] = [*own_properties, *page["ui:order"]]
 
     def add_hidden(self, page: Schema) -> None:
-        """Put the platform's values last, each with a pattern that refuses what is not baked."""
+        """
+        Put the platform's values last.
+
+        Each has a pattern that refuses an unbaked placeholder.
+        """
         hidden = {
             self.kit.parameter(field.path): hidden_schema(field, field.hidden)
             for field in self.fields.top
@@ -120,7 +124,7 @@ class _Form:
         page["required"] = [*page["required"], *hidden]
 
     def tell_rules(self, form_pages: list[Schema], placed_fields: list[list[KitField]]) -> None:
-        """Tell a rule about several fields on the last page that has one of them."""
+        """Describe a rule about several fields on the last page that has one of them."""
         for names, sentence in self.fields.rules:
             at = max(
                 (
@@ -136,6 +140,6 @@ class _Form:
 
 
 def _ordered(page: Schema) -> Schema:
-    """Return a page with its keys in the order in which one reads them."""
+    """Return a page with its keys in reading order."""
     keys = ("title", "description", "required", "properties", "dependencies", "ui:order")
     return {key: page[key] for key in keys if page.get(key)}

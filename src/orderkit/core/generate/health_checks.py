@@ -1,10 +1,10 @@
 """
 Argo CD settings for a pack: health checks, and kinds that are not watched.
 
-``gitops/argocd/argocd-cm.yaml`` is generated: checks of what packs are made of, one check per
-kind that the kits define (without one, Argo CD counts an order as healthy before it is begun),
-and the pack's own keys, one file each in ``gitops/argocd/own/``. A kit knows no installation, so
-neither does this file. ``core.argocd.health`` judges in the same way.
+``gitops/argocd/argocd-cm.yaml`` is generated from checks of the kinds that packs use, one check per
+kind that the kits define (without one, Argo CD counts an order as healthy before it is created),
+and the pack's own keys, one file each in ``gitops/argocd/own/``. A kit is independent of any
+installation, and so is this file. ``core.argocd.health`` judges in the same way.
 
 Called by ``flows.kit.generate_kits``.
 """
@@ -34,7 +34,7 @@ from orderkit.core.yaml.documents import Files
 FOLDER = PurePosixPath("gitops", "argocd")
 SETTINGS = FOLDER / "argocd-cm.yaml"
 OWN = FOLDER / "own"
-"""The pack's own keys: a file each, named like the key; ``.lua`` and ``.yaml`` may follow."""
+"""The pack's own keys: one file each, named after the key; ``.lua`` and ``.yaml`` may follow."""
 KEY = "resource.customizations.health.{group}_{kind}"
 
 CHECKS: dict[tuple[str, str], str] = {
@@ -49,7 +49,7 @@ CHECKS: dict[tuple[str, str], str] = {
 }
 """The check of each kind, by group and kind."""
 WILDCARDS: dict[str, str] = {"*/ClusterProviderConfig": CONFIGURED, "*/ProviderConfig": CONFIGURED}
-"""Checks of kinds in any group. Two must not match one kind: Argo CD would pick either."""
+"""Checks of kinds in any group. No kind may match two of them: Argo CD would pick either."""
 
 _DEFAULT_EXCLUSIONS = (
     (("", "discovery.k8s.io"), ("Endpoints", "EndpointSlice")),
@@ -83,7 +83,7 @@ _DEFAULT_EXCLUSIONS = (
         ),
     ),
 )
-"""Kinds that Argo CD 3.0 to 3.2 exclude by default; the key replaces that list."""
+"""Kinds that Argo CD 3.0 to 3.2 exclude by default. Setting the key replaces that list."""
 EXCLUSIONS = (*_DEFAULT_EXCLUSIONS, (("*",), ("ProviderConfigUsage", "ClusterProviderConfigUsage")))
 
 _HEAD = """\
@@ -98,7 +98,7 @@ def settings(files: Files, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
     Return ``gitops/argocd/argocd-cm.yaml``. Deterministic.
 
     Raises:
-        InvalidInputError: An own key is not UTF-8, empty, or given by two files.
+        InvalidInputError: One of the pack's own keys is not UTF-8, empty, or in two files.
     """
     data = {**_common(), **_of_kits(kits), **own_keys(files)}
     text = pack_comment() + _HEAD + yaml11.dump(config_map(data))
@@ -106,7 +106,8 @@ def settings(files: Files, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
 
 
 def config_map(data: dict[str, str]) -> Manifest:
-    """Return the ConfigMap that Argo CD reads; it is never pruned."""
+    """Return the ConfigMap that Argo CD reads. It is never pruned."""
+    # Argo CD ignores its ConfigMaps unless they have the label part-of.
     labels = {"name": "argocd-cm", "part-of": "argocd"}
     options = "ServerSideApply=true,Prune=false,Delete=false"
     return {
@@ -124,10 +125,10 @@ def config_map(data: dict[str, str]) -> Manifest:
 
 def own_keys(files: Files) -> dict[str, str]:
     """
-    Return what the pack says itself, by key.
+    Return the pack's own settings, by key.
 
     Raises:
-        InvalidInputError: A file is not UTF-8, empty, or the second of its key.
+        InvalidInputError: A file is not UTF-8, empty, or the second for its key.
     """
     keys: dict[str, str] = {}
     for path in sorted(files):
@@ -149,11 +150,12 @@ def _common() -> dict[str, str]:
     wildcards = {kind: {"health.lua": lua} for kind, lua in WILDCARDS.items()}
     return {
         "application.resourceTrackingMethod": "annotation",
-        # a ClusterRole that collects others is filled in by Kubernetes: no difference from Git
+        # Kubernetes fills in the rules of an aggregated ClusterRole: not a difference from Git
         "resource.compareoptions": _yaml({"ignoreAggregatedRoles": True}),
         "resource.exclusions": _yaml(
             [{"apiGroups": list(groups), "kinds": list(kinds)} for groups, kinds in EXCLUSIONS]
         ),
+        # Keys of a ConfigMap may not contain "*", so wildcards need the combined key.
         "resource.customizations": _yaml(wildcards),
         **{
             KEY.format(group=group, kind=kind): lua for (group, kind), lua in sorted(CHECKS.items())

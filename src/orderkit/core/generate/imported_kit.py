@@ -1,9 +1,9 @@
 """
-Turn existing objects into a pack's files: fields added by a server are removed, the rest stays.
+Turn existing objects into a pack's files: remove fields that a server added, keep the rest.
 
 The text of a file with one document is kept, including comments and order, if the edits can be
-proved (``core.yaml.edit``); otherwise the object is written again. There is one conversion: an XRD
-that a cluster shows as v1, without features that v2 lacks, is written as v2.
+proved (``core.yaml.edit``); otherwise the object is written anew. There is one conversion: an XRD
+that a cluster returns as v1, without features that v2 lacks, is written as v2.
 
 Called by ``flows.kit.import_kit``.
 """
@@ -37,7 +37,7 @@ from orderkit.core.yaml.manifests import parse_documents
 
 SYNC_OPTIONS, WAVE = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/sync-wave"
 KEPT = "Prune=false,Delete=false"
-"""Deleting an XRD deletes every order of its kind: never by Argo CD."""
+"""Deleting an XRD deletes every order of its kind, so Argo CD must never do it."""
 _SERVER_FIELDS = (
     "uid",
     "resourceVersion",
@@ -51,7 +51,7 @@ _SERVER_FIELDS = (
     "selfLink",
 )
 _V1_ONLY = {"defaultCompositeDeletePolicy"}
-"""A server adds it to each XRD that it shows as v1; v2 has no such field."""
+"""A server adds it to each XRD that it returns as v1; v2 has no such field."""
 _SERVER_ANNOTATIONS = (
     "kubectl.kubernetes.io/last-applied-configuration",
     TRACKING_ID,
@@ -60,12 +60,12 @@ _SERVER_ANNOTATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """A file, or what a cluster showed (then without text)."""
+    """A file, or objects that a cluster returned (then without text)."""
 
     name: str
     objects: tuple[Manifest, ...]
     text: bytes | None = None
-    """The file, if it is YAML and holds one document."""
+    """The file, if it is YAML and contains one document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def read_source(name: str, data: bytes) -> ImportSource:
     Read a file of objects.
 
     Raises:
-        ManifestError: It is no YAML or JSON of Kubernetes objects.
+        ManifestError: It is not YAML or JSON with Kubernetes objects.
     """
     from orderkit.core.yaml.manifests import objects_in
 
@@ -124,13 +124,13 @@ def composition_for(
     xrd: Manifest, sources: Iterable[ImportSource], *, name: str = ""
 ) -> SourcedObject | None:
     """
-    Return the Composition of an XRD among the sources; None if there is none for it.
+    Return the Composition of an XRD among the sources; None if there is none.
 
     Args:
-        name: Its name, if there are several and the XRD names no default.
+        name: The name of the Composition, if there are several and the XRD names no default.
 
     Raises:
-        InvalidInputError: It is not there, or there are several to choose from.
+        InvalidInputError: It does not exist, or there are several to choose from.
     """
     kind = xr_kind(xrd)
     compositions = [
@@ -182,7 +182,7 @@ def _is(manifest: Manifest, kind: Kind) -> bool:
 
 
 def cleaned(manifest: Manifest) -> Manifest:
-    """Return the object as it belongs into Git: no status, nothing that a server wrote."""
+    """Return the object as it should be in Git: without status and without server fields."""
     meta = {key: value for key, value in metadata(manifest).items() if key not in _SERVER_FIELDS}
     annotations = {
         k: v for k, v in annotations_of(manifest).items() if k not in _SERVER_ANNOTATIONS
@@ -206,7 +206,7 @@ def cleaned(manifest: Manifest) -> Manifest:
 
 
 def _api_version(manifest: Manifest) -> str:
-    """Return v2 for an XRD that came from a server as v1 and is not of the old scope."""
+    """Return v2 for an XRD that a server returned as v1 and whose scope is not the legacy one."""
     from_server = bool(metadata(manifest).get("uid"))
     if _is(manifest, XRD) and from_server and not is_legacy(manifest):
         return f"{GROUP}/v2"
@@ -214,7 +214,7 @@ def _api_version(manifest: Manifest) -> str:
 
 
 def _own_annotations(manifest: Manifest, annotations: dict[str, str]) -> dict[str, str]:
-    """Return what Argo CD must know of definitions: never prune them, in which order to apply."""
+    """Return Argo CD's annotations for definitions: no pruning, and the order of applying."""
     if Kind.of(manifest).group != GROUP:
         return {}
     options = [option for option in annotations.get(SYNC_OPTIONS, "").split(",") if option]
@@ -227,7 +227,7 @@ def _own_annotations(manifest: Manifest, annotations: dict[str, str]) -> dict[st
 
 
 def text_of(obj: SourcedObject) -> bytes:
-    """Return the cleaned object as a file, the given text kept as far as that can be proved."""
+    """Return the cleaned object as a file, with the original text kept if that can be proved."""
     cleaned_manifest = cleaned(obj.manifest)
     if obj.source.text is not None:
         try:
@@ -237,7 +237,7 @@ def text_of(obj: SourcedObject) -> bytes:
             if _objects(text, obj.source.name) == [cleaned_manifest]:
                 return text
         except OrderkitError:
-            pass  # no proof: written anew
+            pass  # the edits cannot be proved: write anew
     return yaml11.dump(cleaned_manifest).encode()
 
 
@@ -266,7 +266,7 @@ def _edits(before: Manifest, after: Manifest) -> list[Edit]:
 
 
 def kit_name(xrd: Manifest) -> str:
-    """Return the name that an XRD suggests for its kit: ``XAgentBudget`` is ``agent-budget``."""
+    """Return the kit name suggested by an XRD: ``XAgentBudget`` is ``agent-budget``."""
     bare = re.sub(r"^X(?=[A-Z])", "", str(dig(xrd, "spec", "names", "kind", default="")))
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", bare)
     return parts.lower()[:40].strip("-")
@@ -274,10 +274,10 @@ def kit_name(xrd: Manifest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a Composition asks of a pack."""
+    """What a Composition requires of a pack."""
 
     foreign: tuple[tuple[str, str], ...]
-    """Step and function, for functions that are no Python of this process."""
+    """Step and function, for functions that do not run as Python in this process."""
     stations: tuple[str, ...]
     functions: tuple[str, ...]
 
@@ -287,7 +287,7 @@ def pipeline_of(composition: Manifest) -> Pipeline:
     Read a Composition's pipeline.
 
     Raises:
-        RefusedError: It has none: mode Resources is gone since Crossplane 2.
+        RefusedError: It has none: mode Resources was removed in Crossplane 2.
     """
     steps = steps_of(composition.get("spec") or {})
     if not steps:

@@ -1,10 +1,10 @@
 """
-Draft a new kit: its XRD from a few words, and what ``skeletons/kit`` needs to know of an XRD.
+Draft a new kit: its XRD from a short description, and the values that ``skeletons/kit`` needs.
 
-A field is drafted as ``name:type[:enum=a|b][:default=x][:optional]``. Who orders is always part
-of the XR, so that the admission policy can hold it: a field ``team`` is added unless there is one.
+A field is described as ``name:type[:enum=a|b][:default=x][:optional]``. The team is always part of
+the XR, so that the admission policy can enforce it: a field ``team`` is added unless there is one.
 
-Called by ``flows.kit.start_kit`` and by the command line, which asks for what is not given.
+Called by ``flows.kit.start_kit`` and by the command line, which asks for missing values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9
 _OPTION = re.compile(r":(?=enum=|default=|optional(?::|\Z))")
 _COLUMNS_MAX = 4
 _LABEL, _LABEL_MAX = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 63
-"""What an order may be called: it becomes a label, a repository and part of an address."""
+"""Allowed order names: they become a label, a repository and part of an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def parse_field(text: str) -> FieldDraft:
     Read ``name:type[:enum=a|b][:default=x][:optional]``.
 
     Raises:
-        UsageError: It is something else.
-        InvalidInputError: A name, type or value is none.
+        UsageError: The text has another form.
+        InvalidInputError: A name, type or value is not valid.
     """
     head, *options = _OPTION.split(text)
     name, _, type_ = head.partition(":")
@@ -110,19 +110,19 @@ def _typed(name: str, type_: str, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A kit that is to be made from nothing."""
+    """A new kit to be created."""
 
     name: str
     group: str
     kind: str = ""
-    """Empty: from the name."""
+    """If empty, derived from the name."""
     title: str = ""
     namespaced: bool = False
     fields: Sequence[FieldDraft] = field(default_factory=tuple)
 
 
 def default_kind(name: str) -> str:
-    """Return the kind that a kit's name suggests: ``stage-kit`` is an ``XStageKit``."""
+    """Return the kind suggested by a kit's name: ``stage-kit`` is an ``XStageKit``."""
     return "X" + "".join(word[:1].upper() + word[1:] for word in name.split("-"))
 
 
@@ -131,8 +131,8 @@ def xrd_of(draft: Draft) -> Manifest:
     Return the XRD of a draft.
 
     Raises:
-        InvalidInputError: A name in it is none.
-        UsageError: A field is given twice.
+        InvalidInputError: A name in it is not valid.
+        UsageError: A field is repeated.
     """
     kind = draft.kind or default_kind(draft.name)
     check_label("name", draft.name)
@@ -202,7 +202,7 @@ def _schema(draft: Draft) -> dict[str, Any]:
 
 def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
     """
-    Return what ``skeletons/kit`` needs to know of an XRD.
+    Return the values that ``skeletons/kit`` needs for an XRD.
 
     Raises:
         BrokenXrdError: No version is referenceable.
@@ -242,7 +242,7 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
 
 
 def named(spec: Mapping[str, Any]) -> bool:
-    """Say whether the XRD has a field that can name an order."""
+    """Return whether the XRD has a field that can name an order."""
     return _is_text(spec, NAME_FIELD) and NAME_FIELD in (spec.get("required") or ())
 
 
@@ -258,7 +258,7 @@ def _is_text(spec: Mapping[str, Any], name: str) -> bool:
 
 
 def form_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return answers of the form for an example; None if no value for a field can be guessed."""
+    """Return form values for an example; None if no value for a field can be guessed."""
     try:
         answers = dict(sample({**spec, "type": "object"}))
     except NoSampleError:
@@ -274,7 +274,7 @@ def form_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _columns(spec: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return printer columns of the first scalar fields."""
+    """Return printer columns for the first scalar fields."""
     columns = [
         {"name": name.upper(), "type": schema["type"], "jsonPath": f".spec.{name}"}
         for name, schema in (spec.get("properties") or {}).items()

@@ -1,8 +1,8 @@
 """
 Generate all files of a kit, as one dictionary. Deterministic.
 
-Each projection turns a kit into files of one folder; none reads platform.yaml. Called by
-``flows.kit.generate_kits``, which writes what differs.
+Each generator turns a kit into the files of one folder; none reads platform.yaml. Called by
+``flows.kit.generate_kits``, which writes the files that differ.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def generate(files: Files, kit: Kit) -> dict[PurePosixPath, bytes]:
     Return the generated files of one kit, by their path in the pack. Deterministic.
 
     Args:
-        files: The pack as it is, to see what was written by hand.
+        files: The pack as it is, to find hand-written files.
 
     Raises:
-        InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
-        RefusedError: A file written by hand stands where a generated one belongs.
+        InvalidInputError: The XRD or kit.yaml requires something that cannot be generated.
+        RefusedError: A hand-written file has the path of a generated one.
     """
     generated = projected(kit)
     for path in generated:
@@ -60,10 +60,10 @@ def generate(files: Files, kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def projected(kit: Kit) -> dict[PurePosixPath, bytes]:
     """
-    Return the generated files of one kit, whatever stands in their place.
+    Return the generated files of one kit, regardless of existing files.
 
     Raises:
-        InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
+        InvalidInputError: The XRD or kit.yaml requires something that cannot be generated.
     """
     files: dict[PurePosixPath, bytes] = {}
     for projection in PROJECTIONS:
@@ -72,12 +72,12 @@ def projected(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 
 def is_hand_written(files: Files, path: PurePosixPath, generated: bytes) -> bool:
-    """Say whether a file that differs from the generated one is not ours to write."""
+    """Return whether a file that differs from the generated one was written by hand."""
     return path in files and files[path] != generated and not is_generated(files[path])
 
 
 def leftovers(files: Files, kit_name: str, generated: Files) -> tuple[PurePosixPath, ...]:
-    """Return files of a kit's rooms that were generated once and are not any more, sorted."""
+    """Return generated files in a kit's folders that are no longer generated, sorted."""
     rooms = (f"templates/{kit_name}/", f"day2/{kit_name}/", f"gitops/apis/{kit_name}/")
     return tuple(
         sorted(

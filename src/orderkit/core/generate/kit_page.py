@@ -1,5 +1,5 @@
 """
-A kit's page in ``docs/kits``: its fields, its rules, what changes and what stays, how to order.
+A kit's page in ``docs/kits``: fields, rules, what can change and what cannot, how to order.
 
 Called by ``core.generate.kit_files``.
 """
@@ -94,7 +94,7 @@ def _fields(kit: Kit, fields: KitFields) -> str:
 
 
 def _rows(fields: Sequence[KitField]) -> Iterator[KitField]:
-    """Yield the fields of the table, those of entries too."""
+    """Yield the fields of the table, including those of entries."""
     for field in fields:
         if not field.visible:
             continue
@@ -124,7 +124,7 @@ def _help(field: KitField) -> str:
 
 
 def _value(field: KitField) -> str:
-    """Say which values there are."""
+    """Describe the allowed values."""
     if field.item is not None:
         noun = "list" if field.shape is FieldShape.LIST else "map"
         return ", ".join((f"{noun} of: {_value(field.item)}", *_bounds(field)))
@@ -180,7 +180,7 @@ def _command(kit: Kit, example: Example) -> str:
 
 
 def _sketch(kit: Kit, fields: KitFields) -> dict[str, Any]:
-    """Return what must be given, with words where nobody can know a value."""
+    """Return the required values, with words in place of values that cannot be guessed."""
     answers: dict[str, Any] = {}
     if not kit.name_from:
         answers[kit.name_parameters[0]] = "NAME"

@@ -1,10 +1,10 @@
 """
-The skeleton of a kit's orders: what an order's repository holds.
+The skeleton of a kit's orders: the content of an order's repository.
 
-The XR is written one field a line, so that a person can edit it; every value goes through ``dump``
-and arrives as it was given, whatever it looks like. A field that was not given, or whose condition
-does not hold, is left out. Called by ``core.generate.kit_files``, ``order_template``,
-``day2_forms`` and ``consistency``.
+The XR has one field per line, so that people can edit it. Every value passes through ``dump`` and
+arrives unchanged, whatever it looks like. A field without a value, or whose condition is not met,
+is left out. Called by ``core.generate.kit_files``, ``order_template``, ``day2_forms`` and
+``consistency``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from orderkit.core.yaml.yaml11 import dump
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LITERALS = frozenset({"true", "false", "none", "null", "True", "False", "None"})
-"""Names that an engine reads as values, also behind a dot."""
+"""Names that an engine reads as values, even after a dot."""
 _TAG = re.compile(r"\$\{\{|\{%|\{#")
 SERVICE = "__ORDERKIT_SERVICE_URL__"
-"""Where the service is; baked when the pack is published."""
+"""Address of the service; baked when the pack is published."""
 SPEC = "values.spec"
-"""Where a skeleton finds the values of the XR's fields, under the XRD's names."""
+"""Where a skeleton finds the values of the XR's fields, by the XRD's names."""
 
 
 def skeleton(kit: Kit) -> dict[PurePosixPath, bytes]:
@@ -53,7 +53,7 @@ def skeleton(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 
 def manifest_path(kit: Kit) -> PurePosixPath:
-    """Return where the XR stands in an order's repository."""
+    """Return the path of the XR in an order's repository."""
     return PurePosixPath(MANIFESTS, f"{kit.kind.kind.lower()}.yaml")
 
 
@@ -65,13 +65,13 @@ def member(of: str, name: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text so that a template prints it as it is."""
+    """Return a text escaped so that a template prints it unchanged."""
     return _TAG.sub(lambda match: f'${{{{ "{match[0]}" }}}}', text)
 
 
 @functools.cache
 def _key(name: str) -> str:
-    """Return a key as YAML: quoted where a reader would see something else than this text."""
+    """Return a key as YAML, quoted if a reader would not read this text otherwise."""
     line: str = dump({name: 0}).removeprefix("---\n").removesuffix(": 0\n")
     return plain(line if "\n" not in line and not line.startswith("?") else json.dumps(name))
 
@@ -139,7 +139,7 @@ def _catalog_info(kit: Kit) -> str:
 
 
 def _links(kit: Kit) -> str:
-    """Lead from the order's page to the forms of its changes, filled in with what holds then."""
+    """Link the order's page to the forms of its changes, filled in with the current values."""
     forms = [(title_of(change), f"/changes/{change.name}/form") for change in changes_of(kit)]
     text = "  links:\n"
     for title, path in [*forms, (f"End the {kit.title}", "/end/form")]:
@@ -168,16 +168,16 @@ def _readme(kit: Kit, manifest: PurePosixPath) -> str:
 
 def block(key: str, at: str, fields: Sequence[KitField], indent: str) -> str:
     """
-    Return the lines of a map whose entries may all be missing; then it is ``{}``.
+    Return the lines of a map whose entries may all be missing; it is ``{}`` then.
 
     Args:
-        at: The expression that holds the entries' values.
+        at: The expression for the entries' values.
     """
     return f"{indent}{_key(key)}:{_entries(at, fields, indent, 1)}\n"
 
 
 def _entries(at: str, fields: Sequence[KitField], indent: str, depth: int) -> str:
-    """Return what stands behind a map's colon."""
+    """Return the text after a map's colon."""
     written_fields = [field for field in fields if _is_written(field)]
     lines = "".join(_entry(field, at, fields, f"{indent}  ", depth) for field in written_fields)
     if any(_is_always_there(field) for field in written_fields):
@@ -189,12 +189,16 @@ def _entries(at: str, fields: Sequence[KitField], indent: str, depth: int) -> st
 
 
 def _is_written(field: KitField) -> bool:
-    """Say whether the XR may have the field: what nobody can enter is left to the server."""
+    """
+    Return whether the XR may have the field.
+
+    The server fills in fields that nobody can enter.
+    """
     return field.asked or field.hidden is not None or (field.required and not field.unseen)
 
 
 def _is_always_there(field: KitField) -> bool:
-    """Say whether every value of the form has the field."""
+    """Return whether every value of the form has the field."""
     return field.hidden is not None or (field.required and field.hints.when is None)
 
 
@@ -213,7 +217,7 @@ def _given_condition(field: KitField, at: str, beside: Sequence[KitField]) -> st
 
 
 def _entered_condition(field: KitField, value: str) -> str:
-    """Return the condition under which something is entered in a field."""
+    """Return the condition under which a field has a value."""
     match field.shape:
         case FieldShape.OBJECT if not field.schema.get(PRESERVE):
             inner = [
@@ -232,7 +236,7 @@ def _when_condition(when: When, at: str, beside: Sequence[KitField]) -> str:
     answer = member(at, question.name)
     answers = [f"{answer} === {_literal(value)}" for value in when.values]
     holds = answers[0] if len(answers) == 1 else f"({' or '.join(answers)})"
-    before = question.hints.when  # an answer that is not shown any more is none
+    before = question.hints.when  # a hidden answer does not count
     return f"{_when_condition(before, at, beside)} and {holds}" if before else holds
 
 
@@ -252,7 +256,7 @@ def _entry(field: KitField, at: str, beside: Sequence[KitField], indent: str, de
 
 
 def _value(field: KitField, value: str, indent: str, depth: int) -> str:
-    """Return what stands behind a key or a dash; `indent` is the key's, or the dash's."""
+    """Return the text after a key or a dash; `indent` is that of the key or dash."""
     match field.shape:
         case FieldShape.EMPTY:
             return " {}"
@@ -271,7 +275,7 @@ def _value(field: KitField, value: str, indent: str, depth: int) -> str:
 
 
 def _loop(field: KitField, item: KitField, value: str, indent: str, depth: int) -> str:
-    """Return the entries of a list or map, one a line; none is ``[]`` or ``{}``."""
+    """Return the entries of a list or map, one per line; ``[]`` or ``{}`` if there are none."""
     entry_name = f"entry{depth}"
     if field.shape is FieldShape.LIST:
         empty, names = "[]", entry_name
@@ -286,7 +290,7 @@ def _loop(field: KitField, item: KitField, value: str, indent: str, depth: int) 
 
 
 def _item(item: KitField, value: str, indent: str, depth: int) -> str:
-    """Return a list's entry; a map's first line stands behind the dash if it is sure to be one."""
+    """Return a list item. A map's first line follows the dash if the map cannot be empty."""
     if item.shape is not FieldShape.OBJECT or item.schema.get(PRESERVE):
         return _value(item, value, indent, depth)
     fields = sorted(item.fields, key=lambda field: not _is_always_there(field))

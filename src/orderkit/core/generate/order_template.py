@@ -1,8 +1,8 @@
 """
-The kit's Template for Backstage's scaffolder: its form, and what happens when it is sent.
+The kit's Template for Backstage's scaffolder: its form, and the steps that run on submit.
 
-The steps are the natural ones; what a portal gets of them decides its profile when the pack is
-published. Called by ``core.generate.kit_files`` and ``core.generate.day2_forms``.
+The steps are the natural ones. The portal's profile decides what a portal gets of them when the
+pack is published. Called by ``core.generate.kit_files`` and ``core.generate.day2_forms``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
     Return template.yaml of a kit.
 
     Raises:
-        FormError: A field's pattern cannot be said in JavaScript.
+        FormError: A field's pattern cannot be expressed in JavaScript.
     """
     fields = fields_of(kit)
     entity: dict[str, Any] = {
@@ -54,7 +54,7 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 
 def template_text(entity: dict[str, Any], kit: Kit) -> str:
-    """Return a Template as YAML with the mark of what is generated; yamllint passes it."""
+    """Return a Template as YAML with the marker of generated files; it passes yamllint."""
     body = yaml11.dump(entity, width=_FOLD_AT).removeprefix("---\n")
     wide = any(len(line) > _LINE_MAX for line in body.splitlines())
     excuse = "# yamllint disable rule:line-length\n" if wide else ""
@@ -127,7 +127,7 @@ def _steps(kit: Kit, fields: KitFields) -> list[dict[str, Any]]:
             "action": "catalog:register",
             "input": {
                 "repoContentsUrl": "${{ steps.publish.output.repoContentsUrl }}",
-                # no slash in front: with one, the branch is lost on Gitea
+                # without a leading slash: with one, the branch is lost on Gitea
                 "catalogInfoPath": "catalog-info.yaml",
             },
         },

@@ -1,5 +1,5 @@
 """
-Rules of a policy: an order's Application delivers the order's own XR, and the fields fit.
+Policy rules on identity: an order's Application delivers only its own XR, and the fields match.
 
 Called by ``admission_policy``.
 """
@@ -22,12 +22,12 @@ from orderkit.core.kit.model import FieldPath, Kit
 
 
 def same_tracker() -> str:
-    """Return the condition that the same Application delivers it as before."""
+    """Return the condition that the same Application delivers the object as before."""
     return "variables.tracked_by == variables.tracked_by_before"
 
 
 def identity(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
-    """Yield the rules, what an order is told first coming first."""
+    """Yield the rules; the one to report first comes first."""
     yield _is_delivered(kit)
     yield _trackers_agree()
     for path, role in _naming(kit):
@@ -56,7 +56,11 @@ def _is_delivered(kit: Kit) -> PolicyRule:
 
 
 def _trackers_agree() -> PolicyRule:
-    """Argo CD writes either the annotation or the label; the other may be made up."""
+    """
+    Require that Argo CD's annotation and label agree.
+
+    Argo CD writes only one of the two; the other may be forged.
+    """
     return PolicyRule(
         either(
             "variables.labelled == ''",
@@ -76,7 +80,7 @@ def _trackers_agree() -> PolicyRule:
 
 
 def _naming(kit: Kit) -> Iterator[tuple[FieldPath, str]]:
-    """Yield the fields that say which order this is, and whose."""
+    """Yield the fields that identify the order and its team."""
     roles = dict.fromkeys(kit.name_from, "")
     if kit.xr_name != "order":
         roles.setdefault(kit.xr_name, "'s XR")
@@ -98,7 +102,7 @@ def _never_changes(kit: Kit, variables: Variables, path: FieldPath, why: str) ->
 
 
 def _define_order(kit: Kit, variables: Variables) -> bool:
-    """Note the order's id as its fields make it; False where they do not."""
+    """Define the order's id from its fields; return False if the fields do not contain it."""
     if not kit.name_from:
         return False
     for suffix, index in (("", 0), ("_before", 1)):
@@ -177,12 +181,13 @@ def _in_its_namespace(kit: Kit, variables: Variables) -> PolicyRule:
 
 def _delivers_its_own(kit: Kit, *, has_order_id: bool) -> PolicyRule:
     """
-    The Application that delivers the XR is this order's.
+    Require that the Application that delivers the XR is the order's own.
 
     Args:
-        has_order_id: The order's id can be made of its fields.
+        has_order_id: The order's id can be derived from its fields.
     """
     prefix = literal(f"{kit.name}-")
+    # An object that broke the rule before the policy existed is accepted until these fields change.
     settled = f"oldObject != null && {same_tracker()}"
     if has_order_id:
         right = "variables.tracked_by == variables.order"

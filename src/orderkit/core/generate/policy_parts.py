@@ -1,5 +1,5 @@
 """
-What the rules of a policy are made of: rules, variables, and the words of their messages.
+The parts of policy rules: rules, variables, and the words of their messages.
 
 Called by ``policy_identity``, ``policy_values`` and ``admission_policy``.
 """
@@ -23,14 +23,14 @@ from orderkit.core.objects.kube_objects import TRACKING_ID, Manifest
 from orderkit.core.schema.validate.hints import schema_at
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
-"""Where Argo CD notes the Application if it is told to track by label."""
+"""Where Argo CD records the Application if it is configured to track by label."""
 AGAIN = "or end this order and place another"
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """One validation. `told` is its message, words and values; `plain` is it without values."""
+    """One validation. `told` is its message with values, `plain` the message without them."""
 
     expression: str
     message: tuple[str | Expression, ...]
@@ -46,7 +46,7 @@ class PolicyRule:
 
 @dataclass(slots=True)
 class Variables:
-    """The policy's variables, in the order in which they may use each other."""
+    """The policy's variables. Each may use those before it."""
 
     kit: Kit
     expressions: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,11 @@ class Variables:
             self._tracker(root, suffix)
 
     def _tracker(self, root: str, suffix: str) -> None:
-        """Which Application delivers the object; the annotation counts on the object it names."""
+        """
+        Define the Application that delivers the object.
+
+        The annotation counts only on the object that it names.
+        """
         kind = self.kit.kind
         tracking_note = optional(root, ("metadata", "annotations", TRACKING_ID))
         labelled = optional(root, ("metadata", "labels", INSTANCE_LABEL))
@@ -73,7 +77,7 @@ class Variables:
         self.expressions[f"labelled{suffix}"] = f"{labelled}.orValue('')"
 
     def field(self, path: FieldPath) -> tuple[str, str]:
-        """Return the variables of a field's value now and before; null where it is absent."""
+        """Return the variables for a field's new and old value; null if absent."""
         if path not in self.names:
             taken_names, name = set(self.names.values()), f"spec_{identifier(path)}"
             while (
@@ -103,7 +107,7 @@ def changes(kit: Kit, path: FieldPath, variables: Variables) -> tuple[str | Expr
 
 
 def shown(kit: Kit, path: FieldPath, value: str) -> Expression:
-    """Return what writes a value of a field: texts in quotes, no lists and maps."""
+    """Return the expression that writes a field's value: strings quoted, no lists or maps."""
     schema = schema_at(kit.spec_schema, path)
     text = "'something else'"
     if _is_scalar(schema):
@@ -118,5 +122,5 @@ def _is_scalar(schema: Any) -> bool:
 
 
 def quoted(expression: str) -> tuple[str, Expression, str]:
-    """Return the words for a text that an expression gives."""
+    """Return the words for a text that an expression returns."""
     return '"', Expression(expression), '"'

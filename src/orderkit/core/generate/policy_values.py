@@ -1,5 +1,5 @@
 """
-Rules of a policy about values: what the platform gives, how far changes go, what is immutable.
+Policy rules on values: values set by the platform, limits on changes, immutable fields.
 
 Called by ``admission_policy``.
 """
@@ -20,7 +20,7 @@ from orderkit.core.kit.model import Direction, FieldPath, Kit
 
 
 def hidden_values(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
-    """Yield a rule for each field that has a value of the platform."""
+    """Yield a rule for each field whose value the platform sets."""
     for path, hidden in kit.hidden.items():
         now, was = variables.field(path)
         yield PolicyRule(
@@ -38,7 +38,7 @@ def hidden_values(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
 
 
 def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
-    """Return the rule for a field that may not go everywhere."""
+    """Return the rule for a field whose changes are limited."""
     kit, path = variables.kit, limit.path
     now, was = variables.field(path)
     if limit.directions == (Direction.NEVER,):
@@ -56,7 +56,7 @@ def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
 
 
 def _with_places(limit: RestrictedField, variables: Variables, body: str) -> str:
-    """Give an enum's order a name."""
+    """Define a variable for the positions of an enum's values."""
     if not (positions := positions_map(limit)):
         return body
     name = variables.field(limit.path)[0].replace("variables.spec_", "places_")
@@ -65,7 +65,7 @@ def _with_places(limit: RestrictedField, variables: Variables, body: str) -> str
 
 
 def _direction(limit: RestrictedField) -> tuple[str, str]:
-    """Return a limit in words, and what can be done instead."""
+    """Return a limit in words, and the way out."""
     values = ", ".join(str(value) for value in limit.schema.get("enum") or () if value is not None)
     order = f" ({values})" if values else ""
     if limit.directions == (Direction.GROW,):
@@ -77,7 +77,11 @@ def _direction(limit: RestrictedField) -> tuple[str, str]:
 
 
 def immutable(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
-    """The server does not ask a field's own rules when the field is taken away."""
+    """
+    Yield rules for immutable fields.
+
+    The server does not evaluate a field's own rules when the field is removed.
+    """
     for path in _calls_immutable(kit.spec_schema, ""):
         now, was = variables.field(path)
         yield PolicyRule(

@@ -1,9 +1,9 @@
 """
-What Orderkit's Jobs in the cluster may read for a kit: a ClusterRole that is aggregated to theirs.
+Read rights of Orderkit's Jobs in the cluster for a kit: a ClusterRole aggregated to theirs.
 
-They look whether an order's XR, its parts and what it refers to are there, and nothing else:
-they change things in Git. (``day2/job/rights.yaml`` has what they may do to Applications.)
-Called by ``core.generate.kit_files``.
+Jobs check whether an order's XR, its parts and the objects it refers to exist, and nothing else:
+their changes go to Git. (``day2/job/rights.yaml`` has their rights on Applications.) Called by
+``core.generate.kit_files``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _resources(kit: Kit) -> dict[str, set[str]]:
 
 
 def _referred(kit: Kit) -> Iterator[KindRef]:
-    """Yield the kinds that fields refer to, with the plural that ``requires`` says."""
+    """Yield the kinds that fields refer to, with the plural from ``requires``."""
     required = {(ref.api_version, ref.kind): ref for ref in kit.requires}
     for hints in kit.fields.values():
         if hints.refers:

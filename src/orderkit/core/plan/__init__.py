@@ -1,9 +1,9 @@
 """
-What a change will do, down to composed resources, before anybody merges it.
+Predict what a change will do, down to composed resources, before anybody merges it.
 
-`assemble` makes of an XR everything that is composed for it; `compare` makes a `Plan` of two
-assemblies; `dangers` says what to think about. How a plan is shown stands in `markdown` and
-`structured`. Pure: what exists in the cluster, and the pack's stations, are the caller's part.
+`assemble` computes everything that is composed for an XR; `compare` turns two assemblies into a
+`Plan`; `dangers` reports what to check before merging. ``plan_markdown`` and ``plan_json`` write
+plans. Pure: callers provide the state of the cluster and the pack's stations.
 """
 
 from orderkit.core.plan.assembly import Assembly, AssemblyContext, Blueprint, Fault, Guess, assemble

@@ -1,5 +1,5 @@
 """
-Read the amounts that are paid for from a resource: at a path, exactly, or not at all.
+Read the amounts that are paid for from a resource: exactly, or not at all.
 
 Pure. Called by ``cost``.
 """
@@ -15,7 +15,7 @@ from orderkit.core.plan.price_table import steps_of
 
 
 class UnreadableAmountError(Exception):
-    """An amount cannot be read; says why."""
+    """An amount cannot be read; the message says why."""
 
 
 def number_of(value: Any, path: str) -> Decimal:
@@ -23,7 +23,7 @@ def number_of(value: Any, path: str) -> Decimal:
     Read a number or a Kubernetes quantity exactly.
 
     Raises:
-        UnreadableError: It is none, or negative.
+        UnreadableAmountError: It is not a number or quantity, or negative.
     """
     from orderkit.core.objects.quantities import (  # lazy: its package is large
         NoQuantity,
@@ -43,7 +43,7 @@ def number_of(value: Any, path: str) -> Decimal:
 
 
 def values_at(manifest: Manifest, path: str) -> list[Any]:
-    """Return what stands at a path; several where it goes through each of a list."""
+    """Return the values at a path; several if it goes through the items of a list."""
     nodes: list[Any] = [manifest]
     for step in steps_of(path):
         nodes = [child for value in nodes for child in _stepped(value, step)]

@@ -149,7 +149,7 @@ class Assembly:
     """XRs whose pipeline fails, by path ("": the order's own): their resources stay as they are."""
 
     def keeps(self, path: str) -> bool:
-        """Say whether a resource may stay although no known step composes it."""
+        """Return whether a resource may stay although no known step composes it."""
         above = path.rpartition("/")[0]
         while above and above not in self.stuck:
             above = above.rpartition("/")[0]
@@ -264,12 +264,12 @@ class _XrAssembly:
         return simulate(self.xr, self.blueprint.steps, world, around)
 
     def _nested_status(self, name: str, manifest: Manifest) -> Mapping[str, Any] | None:
-        """Return the status of a nested XR; None for what is none."""
+        """Return the status of a nested XR; None if the resource is not an XR."""
         assembly = self._nested(name, manifest)
         return None if assembly is None else assembly.xr.get("status") or {}
 
     def _nested(self, name: str, manifest: Manifest) -> Assembly | None:
-        """Return the assembly of a nested XR; most rounds compose it as the last one did."""
+        """Return the assembly of a nested XR, reused if its input is that of the last round."""
         if self.depth == _DEPTH_MAX or self.workshop.blueprint(manifest) is None:
             return None
         xr, assembly = self._as_it_was(name, manifest), self.nested.get(name)
@@ -280,7 +280,7 @@ class _XrAssembly:
         return assembly
 
     def _as_it_was(self, name: str, manifest: Manifest) -> Manifest:
-        """Return a desired nested XR with the status that it has before anything runs."""
+        """Return a desired nested XR with its live status, the one before the simulation."""
         bare = {key: value for key, value in manifest.items() if key != "status"}
         status = self.live.observed.get(name, {}).get("status")
         return {**bare, "status": status} if status else bare

@@ -193,12 +193,12 @@ def _changes(before: Assembly, after: Assembly) -> Iterator[ResourceChange]:
 
 
 def _is_unclear(before: Assembly, path: str) -> bool:
-    """Say whether a resource exists at the path that no known step composed."""
+    """Return whether a resource exists at the path that no known step composed."""
     return path not in before.resources and path in before.observed and before.keeps(path)
 
 
 def is_other(old: Manifest, new: Manifest) -> bool:
-    """Say whether two manifests are different objects of the cluster."""
+    """Return whether two manifests are different objects of the cluster."""
     old_key, new_key = ObjectKey.of(old), ObjectKey.of(new)
     kinds = {(key.kind.group, key.kind.kind) for key in (old_key, new_key)}
     return len(kinds) > 1 or (old_key.namespace, old_key.name) != (new_key.namespace, new_key.name)

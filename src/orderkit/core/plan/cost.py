@@ -1,9 +1,9 @@
 """
-What an order costs a month before and after a change, as far as a price table tells.
+The monthly cost of an order before and after a change, as far as a price table covers it.
 
-Each line says its sum: how many times how much of what times which price. What has no price is
-named, never taken for free; an amount that cannot be read is named too. All in exact decimals,
-rounded only where they are written. Limits ("up to") are added up apart from what is surely paid.
+Each line shows its calculation: count, amount, unit and price. Kinds without a price are listed,
+never counted as free; so are amounts that cannot be read. Decimals are exact and rounded only for
+output. Limits ("up to") are summed separately from what is certainly paid.
 
 Pure.
 """
@@ -24,7 +24,7 @@ from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable
 
 _DIGITS = 200
-"""Enough for every product here to be exact."""
+"""Enough digits for every product here to be exact."""
 _CENT = Decimal("0.01")
 _TIMES = " × "  # noqa: RUF001 - as people write it
 
@@ -34,11 +34,11 @@ class CostLine:
     """One resource at one price."""
 
     path: str
-    """Empty: the order's own XR."""
+    """Empty for the order's own XR."""
     resource: str
     title: str
     reckoned: str
-    """How it came about, as a sum that can be checked by hand."""
+    """The calculation, in a form that can be checked by hand."""
     monthly: Decimal
     up_to: bool = False
     assumes: str = ""
@@ -46,33 +46,33 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What one side of a change costs a month."""
+    """The monthly cost of one side of a change."""
 
     lines: tuple[CostLine, ...]
     without: Mapping[str, int]
-    """Kinds without a price, and how many of each."""
+    """Kinds without a price, with their number."""
     unread: tuple[str, ...] = ()
     """Amounts that cannot be read, as sentences."""
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Tell what has no price, with its number."""
+        """Return the kinds without a price, with their number, as texts."""
         return tuple(f"{kind} ({n})" if n > 1 else kind for kind, n in self.without.items())
 
     @property
     def total(self) -> Decimal:
-        """What is surely paid."""
+        """What is certainly paid."""
         return _sum(line.monthly for line in self.lines if not line.up_to)
 
     @property
     def limit(self) -> Decimal:
-        """What may be paid beside it, at most."""
+        """The maximum that may be paid in addition."""
         return _sum(line.monthly for line in self.lines if line.up_to)
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a change costs, and by which table."""
+    """The cost of a change, and the price table used."""
 
     table: PriceTable
     before: Bill
@@ -80,7 +80,7 @@ class Costs:
 
     @property
     def short(self) -> str:
-        """Return what changes, in few words."""
+        """Return the difference in a few words."""
         limit = self.after.limit - self.before.limit
         difference = self.sums.difference
         sums = [signed(difference)] if difference else []
@@ -89,24 +89,24 @@ class Costs:
 
     @property
     def sums(self) -> Sums:
-        """What is paid on both sides."""
+        """The sums of both sides."""
         before, after = self.before, self.after
         return Sums(self.table, (before.total, after.total), (before.limit, after.limit))
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What is paid a month, each before and after."""
+    """Monthly sums, each before and after."""
 
     table: PriceTable
     totals: tuple[Decimal, Decimal]
-    """What is surely paid."""
+    """What is certainly paid."""
     limits: tuple[Decimal, Decimal]
-    """What may be paid beside it, at most."""
+    """The maximum that may be paid in addition."""
 
     @property
     def difference(self) -> Decimal:
-        """How much more is surely paid; negative: less."""
+        """The increase of what is certainly paid; negative if less."""
         with localcontext(prec=_DIGITS):
             return self.totals[1] - self.totals[0]
 
@@ -117,12 +117,12 @@ class Sums:
 
 
 def costs_of(before: Assembly, after: Assembly, table: PriceTable) -> Costs:
-    """Return what an order costs on both sides of a change."""
+    """Return the cost of an order on both sides of a change."""
     return Costs(table, _bill(before, table), _bill(after, table))
 
 
 def summed(bills: Sequence[Costs]) -> Sums | None:
-    """Return what several orders cost together, all by one table; None if there are none."""
+    """Return the total cost of several orders, all by one table; None if there are none."""
     if not bills:
         return None
     return Sums(
@@ -148,7 +148,7 @@ def signed(amount: Decimal) -> str:
 
 
 def plain(number: Decimal) -> str:
-    """Write a number exactly, without what says nothing."""
+    """Write a number exactly, without trailing zeros."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -180,7 +180,7 @@ def _bill(assembly: Assembly, table: PriceTable) -> Bill:
 
 
 def _priced_object(manifest: Manifest, table: PriceTable) -> Manifest | None:
-    """Return the object that has a price: the resource, or what a provider's wrapper makes."""
+    """Return the priced object: the resource, or the object that a provider's wrapper creates."""
     for identity in identities(manifest):
         if any(_applies(identity, price) for price in table.prices):
             return identity
@@ -193,7 +193,7 @@ def _applies(manifest: Manifest, price: Price) -> bool:
 
 
 def _matching_prices(manifest: Manifest, table: PriceTable) -> Iterator[Price]:
-    """Yield the prices that count for a resource; with conditions, those that hold."""
+    """Yield the prices that apply to a resource and whose conditions are met."""
     for price in table.prices:
         if _applies(manifest, price) and all(
             [same(value, expected) for value in values_at(manifest, path)] == [True]
@@ -230,7 +230,7 @@ def _line(path: str, manifest: Manifest, price: Price, table: PriceTable) -> Cos
 def _factor(
     manifest: Manifest, path: str, unit: str, absent: Decimal | None
 ) -> tuple[Decimal, str]:
-    """Return an amount in its unit, and how it is told."""
+    """Return an amount in its unit, and its text."""
     values = values_at(manifest, path)
     if not values:
         if absent is None:
@@ -248,7 +248,7 @@ def _amount_text(amount: Decimal, unit: str, of: str) -> str:
 
 
 def costs_json(costs: Costs) -> dict[str, Any]:
-    """Return costs as data: amounts are texts, because JSON's numbers are no decimals."""
+    """Return costs as data. Amounts are strings, because JSON's numbers are not decimals."""
     return {
         **sums_json(costs.sums),
         "before": [_line_json(line) for line in costs.before.lines],
@@ -259,7 +259,7 @@ def costs_json(costs: Costs) -> dict[str, Any]:
 
 
 def sums_json(sums: Sums) -> dict[str, Any]:
-    """Return sums and what they are reckoned by as data, amounts as texts."""
+    """Return sums and the price table used as data, with amounts as strings."""
     table = sums.table
     before, after = map(plain, sums.totals)
     return {
@@ -285,7 +285,7 @@ def _line_json(line: CostLine) -> dict[str, Any]:
 
 
 def changed_lines(costs: Costs) -> Iterator[tuple[CostLine | None, CostLine | None]]:
-    """Yield what is paid for differently: before and after, either may be missing."""
+    """Yield lines whose cost changes: before and after, either may be missing."""
     old = _by_key(costs.before.lines)
     new = _by_key(costs.after.lines)
     for key in {**old, **new}:

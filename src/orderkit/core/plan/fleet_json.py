@@ -1,9 +1,9 @@
 """
-A plan over many orders as data, and what its command ends with.
+A plan for many orders as data, and the exit code of its command.
 
-The outer shape is that of one plan (``structured``): ``summary`` and ``changes`` over all orders,
-``xrs`` with one entry for each, ``errors``. What has no word there stands under ``fleet``: counts,
-folds, dangers, defaults, and every order with its own plan.
+The outer structure is that of a plan for one order (``plan_json``): ``summary`` and ``changes``
+over all orders, ``xrs`` with one entry per order, ``errors``. Everything that does not fit there is
+under ``fleet``: counts, folds, dangers, defaults, and every order with its own plan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def fleet_exit_code(fleet: FleetPlan) -> int:
 
 
 def fleet_json(fleet: FleetPlan) -> dict[str, Any]:
-    """Return the whole plan as data; only how long it took differs between two runs."""
+    """Return the whole plan as data. Only its duration differs between two runs."""
     shapes = [to_json(order.plan) for order in fleet.orders if order.plan is not None]
     errors = [error for shape in shapes for error in shape.get("errors", ())]
     errors += [

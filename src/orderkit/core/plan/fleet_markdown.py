@@ -1,8 +1,8 @@
 """
-A plan over many orders as Markdown: a comment on a pull request of the pack.
+A plan for many orders as Markdown: a comment on a pull request of the pack.
 
-A line that says it all, then what would be refused and what to mind, then every change once, with
-how many orders it happens to. Bounded as the plan of one order is.
+It begins with a one-line summary, then lists refusals and dangers, then every change once with the
+number of orders affected. Its length is limited like that of a plan for one order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMED = 10
 
 
 def fleet_markdown(fleet: FleetPlan) -> str:
-    """Return the plan as Markdown, bounded. Deterministic."""
+    """Return the plan as Markdown, limited in length. Deterministic."""
     all_folds = folds(fleet)
     parts = [f"**Plan for {', '.join(fleet.kits)}: {fleet.summary}.**"]
     parts.append(f"From {_code(fleet.base.title)} to {_code(fleet.candidate.title)}.")

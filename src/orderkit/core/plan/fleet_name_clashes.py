@@ -1,9 +1,9 @@
 """
-Names that two orders of a fleet would take: what no plan of one order can see.
+Find names that two orders of a fleet would use, which no plan of a single order can show.
 
-A Composition that composes an object with a fixed name is right for the first order and wrong for
-every other one. Only names that are new are held against each other: living orders have theirs.
-Called by the flow that plans for many orders.
+A Composition that composes an object with a fixed name works for the first order and fails for
+every other one. Only new names are compared: existing orders already have theirs. Called by the
+flow that plans for many orders.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
 
 
 def with_collisions(orders: Iterable[OrderPlan]) -> list[OrderPlan]:
-    """Return the plans with a fault for each new object that another order makes too."""
+    """Return the plans with a fault for each new object that another order creates too."""
     all_orders = list(orders)
     new = {order.order: _new(order.plan) for order in all_orders if order.plan is not None}
     clashes = collisions(new)
@@ -33,7 +33,7 @@ def with_collisions(orders: Iterable[OrderPlan]) -> list[OrderPlan]:
 
 
 def _new(plan: Plan) -> Assembly:
-    """Return what a plan adds."""
+    """Return the resources that a plan adds."""
     new = {
         change.path: change.new
         for change in plan.changes

@@ -1,9 +1,9 @@
 """
-What another pack does to many orders: one plan each, and what is the same in many told once.
+The effect of another pack on many orders: one plan for each order.
 
-An order is unchanged, changed, refused (by the new pack, and not already by the old one) or
-unknown (there is no plan of it, and the reason is kept). Pure: the plans are the caller's part;
-``folding`` folds them, ``fleetdata`` and ``fleetmarkdown`` show them.
+An order is unchanged, changed, refused (by the new pack, and not already by the old one) or unknown
+(there is no plan for it, and the reason is kept). Pure: callers make the plans. ``folding`` groups
+their effects; ``fleet_json`` and ``fleet_markdown`` write them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from orderkit.core.plan.stored_defaults import DefaultChange
 
 
 class OrderVerdict(StrEnum):
-    """What becomes of an order."""
+    """The result for one order."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
     REFUSED = "refused"
-    """What it composes would be refused, and is not already."""
+    """Something it composes would be refused, and is not refused already."""
     UNKNOWN = "unknown"
     """It could not be read or planned."""
 
@@ -45,7 +45,7 @@ class OrderPlan:
 
     @property
     def new_faults(self) -> tuple[Fault, ...]:
-        """What would be refused and is not already."""
+        """Faults that the order does not have already."""
         if self.plan is None:
             return ()
         old_faults = set(self.plan.before.faults)
@@ -67,7 +67,7 @@ class OrderPlan:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two packs: what a person calls it."""
+    """One of the two packs, as shown to people."""
 
     title: str
     commit: str = ""
@@ -75,46 +75,46 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """What another pack does to orders."""
+    """The effect of another pack on orders."""
 
     kits: tuple[str, ...]
     base: Side
     candidate: Side
     orders: tuple[OrderPlan, ...]
-    """By id."""
+    """Sorted by id."""
     defaults: tuple[DefaultChange, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a person should know of how this was found."""
+    """Notes for people on how the plan was made."""
     read_s: float = 0.0
     planned_s: float = 0.0
 
     def of(self, verdict: OrderVerdict) -> tuple[OrderPlan, ...]:
-        """Return the orders that this becomes of."""
+        """Return the orders with this verdict."""
         return tuple(order for order in self.orders if order.verdict is verdict)
 
     @property
     def counts(self) -> Mapping[OrderVerdict, int]:
-        """How many orders, by what becomes of them."""
+        """The number of orders by verdict."""
         return {verdict: len(self.of(verdict)) for verdict in OrderVerdict}
 
     @property
     def dangers(self) -> int:
-        """How many dangers, over all orders."""
+        """The number of dangers in all orders."""
         return sum(len(order.plan.dangers) for order in self.orders if order.plan)
 
     @property
     def endangered(self) -> int:
-        """How many orders are in danger."""
+        """The number of orders with dangers."""
         return sum(bool(order.plan and order.plan.dangers) for order in self.orders)
 
     @property
     def priced(self) -> tuple[Costs, ...]:
-        """Return what those orders cost that a price table was held against."""
+        """Return the costs of the orders for which a price table was used."""
         return tuple(order.plan.costs for order in self.orders if order.plan and order.plan.costs)
 
     @property
     def costs(self) -> FleetCosts | None:
-        """Return what all orders cost together; None without a price table."""
+        """Return the total costs of all orders; None without a price table."""
         priced = self.priced
         sums = summed(priced)
         if sums is None:
@@ -126,7 +126,7 @@ class FleetPlan:
 
     @property
     def summary(self) -> str:
-        """Return it all on one line."""
+        """Return a summary on one line."""
         counts = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
         if self.dangers:
             plural = "s" if self.dangers > 1 else ""
@@ -137,11 +137,11 @@ class FleetPlan:
 
 @dataclass(frozen=True, slots=True)
 class FleetCosts:
-    """What orders cost together."""
+    """The total costs of orders."""
 
     sums: Sums
     orders: int
-    """How many they are: one that would be refused, or has no plan, is not reckoned."""
+    """Number of orders included. Orders that would be refused or have no plan are not."""
     unpriced: tuple[str, ...]
     """Kinds without a price."""
     unread: tuple[str, ...]
@@ -149,7 +149,7 @@ class FleetCosts:
 
     @property
     def summary(self) -> str:
-        """Return it on one line."""
+        """Return a summary on one line."""
         return f"{self.sums}, of {counted(self.orders)}"
 
 
@@ -159,7 +159,7 @@ def counted(number: int) -> str:
 
 
 def without_unnamed(plan: Plan) -> Plan:
-    """Return a plan that keeps only the resources it names: one of thousands need hold no more."""
+    """Return a plan reduced to the resources it names, to save memory with thousands of plans."""
     paths = {change.path for change in plan.changes}
     paths |= {fault.path for fault in (*plan.faults, *plan.before.faults)}
     paths |= {danger.path for danger in plan.dangers}

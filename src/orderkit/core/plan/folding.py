@@ -1,10 +1,10 @@
 """
-Fold what happens to many orders: what is the same, but for names, is told once.
+Group the effects on many orders: effects that are equal except for names are reported once.
 
-An order's own names (its id, its XR's name) are taken out of paths, values and messages before
-they are compared, so that ``garage-a-sheet`` and ``garage-b-sheet`` fold. Fields with the same
-path and different values fold too, and so do dangers, faults and unknowns that differ in names and
-numbers only, each with one example. Called by what shows a `FleetPlan`.
+An order's own names (its id, its XR's name) are replaced in paths, values and messages before
+comparing, so that ``garage-a-sheet`` and ``garage-b-sheet`` fold. Fields with the same path and
+different values fold too. So do dangers, faults and unknowns that differ only in names and numbers,
+each with one example. Called by the modules that write a `FleetPlan`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from orderkit.core.plan.comparison import Action
 from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan
 
 OWN = "<order>"
-"""What stands for an order's own name."""
+"""Placeholder for an order's own name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedField:
-    """One field of many orders. `values` counts how many different steps there are."""
+    """One field of many orders. `values` counts its different changes."""
 
     path: str
     old: str
@@ -40,7 +40,7 @@ class FoldedField:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Something that happens to many orders."""
+    """An effect on many orders."""
 
     category: str
     """``resource``, ``field``, ``status``, ``danger``, ``fault`` or ``unknown``."""
@@ -57,14 +57,14 @@ class Fold:
         return len(self.orders)
 
     def examples(self, at_most: int = 3) -> str:
-        """Name some of the orders."""
+        """Return the names of some of the orders."""
         hidden_count = self.count - at_most
         names = ", ".join(self.orders[:at_most])
         return f"{names} and {hidden_count:,} more" if hidden_count > 0 else names
 
 
 def folds(fleet: FleetPlan) -> tuple[Fold, ...]:
-    """Return everything that happens, most orders first. Deterministic."""
+    """Return all effects, those on most orders first. Deterministic."""
     groups: dict[tuple[str, ...], list[_Effect]] = {}
     for order in fleet.orders:
         for effect in _effects(order):
@@ -80,7 +80,7 @@ _ORDER = ("fault", "danger", "resource", "field", "status", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """What happens to one order, without its name."""
+    """An effect on one order, without its name."""
 
     order: str
     category: str
@@ -93,7 +93,7 @@ class _Effect:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Return what must be the same for two to fold."""
+        """Return what must be equal for two effects to fold."""
         fields = (field.path for field in self.fields)
         title = _NAME.sub("", self.title) if self.category in _PROSE else self.title
         return (self.category, title, str(self.action), self.code, self.path, self.kind, *fields)
@@ -151,7 +151,7 @@ def _effects(order: OrderPlan) -> Iterator[_Effect]:
 
 
 def _resource_effects(order: OrderPlan) -> Iterator[_Effect]:
-    assert order.plan is not None  # noqa: S101 - the caller has looked
+    assert order.plan is not None  # noqa: S101 - the caller has checked
     for change in order.plan.changes:
         kind, path = Kind.of(change.manifest), nameless(order, change.path)
         fields = tuple(
@@ -169,7 +169,7 @@ def _resource_effects(order: OrderPlan) -> Iterator[_Effect]:
 
 
 def nameless(order: OrderPlan, text: str) -> str:
-    """Return a text without the order's own names."""
+    """Return a text with the order's own names replaced."""
     names = {order.order, str(metadata(order.stored).get("name") or "")}
     for name in sorted(filter(None, names), key=len, reverse=True):
         if name in text:
@@ -178,5 +178,5 @@ def nameless(order: OrderPlan, text: str) -> str:
 
 
 def of_categories(all_folds: Iterable[Fold], *categories: str) -> tuple[Fold, ...]:
-    """Return the folds of some sorts."""
+    """Return the folds of some categories."""
     return tuple(fold for fold in all_folds if fold.category in categories)

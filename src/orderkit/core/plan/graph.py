@@ -1,8 +1,9 @@
 """
-The graph of an order before and after a change: what composes what, what names what.
+The graph of an order before and after a change: what composes what, what refers to what.
 
-One graph for both sides: each resource stands in it once, with what happens to it. A nested XR is
-a group of what it composes. ``graph_mermaid`` and ``graph_svg`` draw it. Pure and deterministic.
+One graph for both sides: each resource is in it once, with what happens to it. A nested XR is a
+group with its composed resources. ``graph_mermaid`` and ``graph_svg`` draw it. Pure and
+deterministic.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class NodeState(StrEnum):
 
     @property
     def sign(self) -> str:
-        """How it is marked, so that colour says nothing alone."""
+        """A sign for the state, so that colour is never the only mark."""
         return {"added": "+", "changed": "~", "removed": "-", "replaced": "±"}.get(self.value, " ")
 
 
@@ -43,28 +44,28 @@ class GraphNode:
     path: str
     kind: str
     name: str
-    """With its namespace."""
+    """Includes the namespace."""
     state: NodeState
     fields: tuple[FieldDifference, ...] = ()
-    """The first that differ."""
+    """The first differences."""
     hidden_fields: int = 0
-    """How many differences are not told."""
+    """Number of differences not shown."""
     rank: int = 0
-    """How many of its siblings have to be there one after the other before it."""
+    """Number of siblings that must exist one after the other before this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Every resource of an order, on whichever side of the change it is."""
+    """Every resource of an order, before or after the change."""
 
     title: str
     summary: str
     nodes: Mapping[str, GraphNode]
-    """By path; the order's XR is `ROOT` and the first."""
+    """By path. The order's XR is `ROOT` and comes first."""
     references: tuple[tuple[str, str], ...]
-    """Pairs of paths: the first names the second."""
+    """Pairs of paths: the first refers to the second."""
     children: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By path of an XR: what it composes, as it is read: by rank, then by name."""
+    """By path of an XR: the paths it composes, by rank, then by name."""
 
 
 def graph_of(plan: Plan) -> Graph:
@@ -117,12 +118,12 @@ def _node_of(
 
 
 def _is_kin(path: str, other_path: str) -> bool:
-    """Say whether one is composed for the other: that is another kind of edge."""
+    """Return whether one is composed for the other; the graph has another edge for that."""
     return f"{path}/".startswith(f"{other_path}/") or f"{other_path}/".startswith(f"{path}/")
 
 
 def _families(paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return what each XR composes itself, by the longest path above that is a resource."""
+    """Return the children of each XR, found by the longest path prefix that is a resource."""
     known_paths, families = set(paths), dict[str, list[str]]({ROOT: []})
     for path in paths:
         families.setdefault(parent_of(path, known_paths), []).append(path)
@@ -153,7 +154,7 @@ def _ranks(family: Mapping[str, Sequence[str]], edges: set[tuple[str, str]]) -> 
 
 
 def _sibling(path: str, siblings: Mapping[str, object]) -> str | None:
-    """Return the sibling that a resource is, or is composed below."""
+    """Return the sibling that a resource is, or below which it is composed."""
     return (
         path
         if path in siblings
@@ -162,7 +163,11 @@ def _sibling(path: str, siblings: Mapping[str, object]) -> str | None:
 
 
 def _ranks_of_siblings(waits: Mapping[str, set[str]]) -> dict[str, int]:
-    """Rank each after what it waits for; of those that wait for each other the first goes first."""
+    """
+    Rank each sibling after those it waits for.
+
+    In a cycle, the first by name does not wait for the others.
+    """
     ranks: dict[str, int] = {}
     unranked = sorted(waits)
     while unranked:

@@ -1,8 +1,8 @@
 """
-Where the cards of a plan's picture stand: an XR above, what it composes in columns below it.
+Positions of the cards in a plan's picture: an XR above, its composed resources in columns below.
 
-A column holds what waits for the column before it; long ones are broken. A nested XR is a box
-around its own columns. All in pixels. Pure and deterministic; called by ``graph_svg``.
+A column contains what waits for the column before it; long columns are split. A nested XR is a box
+around its own columns. All values in pixels. Pure and deterministic; called by ``graph_svg``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from orderkit.core.plan.graph import ROOT, Graph, GraphNode
 CARD_PAD, HEAD, LINE = 14.0, 21.0, 16.0
 _PAD, _GAP, _GUTTER = 14.0, 10.0, 34.0
 _ROWS_MAX, _RANKS_MAX = 10, 3
-"""Beyond it a column is broken; later ranks share the last one."""
+"""Longer columns are split; higher ranks share the last one."""
 _SANS, _MONO = 7.6, 7.0
-"""Widths of a letter: of the bold font at 13 px, of the other at 11.5 px."""
+"""Width of a letter: in the bold font at 13 px, in the other at 11.5 px."""
 _WIDTH_MIN, _TEXT_MAX, _VALUE_MAX = 150.0, 38, 11
 
 
@@ -37,45 +37,45 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One resource, and where it stands."""
+    """One resource and its position."""
 
     node: GraphNode
     box: Box
 
     @property
     def kind(self) -> str:
-        """The kind as far as it fits."""
+        """The kind, shortened to fit."""
         return shorten(self.node.kind, limit=_TEXT_MAX)
 
     @property
     def name(self) -> str:
-        """The name as far as it fits: the end tells more than the middle."""
+        """The name, shortened in the middle, because its end distinguishes it best."""
         return _middle_cut(self.node.name)
 
 
 @dataclass(slots=True)
 class GraphLayout:
-    """Everything that is drawn."""
+    """Everything to draw."""
 
     width: float = 0.0
     height: float = 0.0
     cards: dict[str, Card] = field(default_factory=dict)
     groups: list[Box] = field(default_factory=list)
-    """Outer ones first."""
+    """Outer boxes first."""
     tree: list[str] = field(default_factory=list)
-    """Paths from each XR to what it composes."""
+    """SVG paths from each XR to its composed resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A card, with what it composes below it if it is an XR, at the place 0, 0."""
+    """A card, including the cards below it if it is an XR, placed at 0, 0."""
 
     node: GraphNode
     width: float
     height: float
     card: Box
     columns: tuple[tuple[float, tuple[tuple[float, _Block], ...]], ...] = ()
-    """Of each column the x, and the y of each block in it."""
+    """For each column its x, and its blocks with their y."""
 
 
 def laid_out(graph: Graph) -> GraphLayout:
@@ -88,13 +88,13 @@ def laid_out(graph: Graph) -> GraphLayout:
 
 
 def lines_of(node: GraphNode) -> list[str]:
-    """Return what a card tells below kind and name."""
+    """Return the lines of a card below kind and name."""
     more_line = [f"and {node.hidden_fields} more"] if node.hidden_fields else []
     return [*map(_field_cut, node.fields), *more_line]
 
 
 def _field_cut(difference: FieldDifference) -> str:
-    """Write a difference so that the end of its path and both values can be told."""
+    """Shorten a difference so that the end of its path and both values stay visible."""
     if len(str(difference)) <= _TEXT_MAX:
         return str(difference)
     old, new = shown_pair(difference.old, difference.new, limit=_VALUE_MAX)
@@ -134,7 +134,7 @@ def _block(graph: Graph, path: str) -> _Block:
 
 
 def _columns(graph: Graph, children: Sequence[str]) -> Iterator[list[str]]:
-    """Yield what stands below each other: one rank, broken where it gets too long."""
+    """Yield the columns: one per rank, split if too long."""
     for _, column in groupby(
         children, key=lambda path: min(graph.nodes[path].rank, _RANKS_MAX - 1)
     ):

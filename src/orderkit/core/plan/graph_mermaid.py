@@ -1,9 +1,9 @@
 """
 A plan's graph as Mermaid, which GitHub and Gitea draw in Markdown.
 
-Names and counts only, never a value of a field; what Mermaid could read as its own is written as
-an entity. What happens is a word: a label that begins with a sign would be a list. Pure and
-deterministic.
+It contains names and counts, never a value of a field. Characters that have a meaning in Mermaid
+are written as entities. States are words, because Mermaid reads a label that begins with a sign as
+a list. Pure and deterministic.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _COLOURS = {
     NodeState.REPLACED: "fill:#ffebe9,stroke:#cf222e,color:#82071e",
     NodeState.UNCHANGED: "fill:#f6f8fa,stroke:#8c959f,color:#424a53",
 }
-"""Each says its own text's colour, so that they are read on light and dark pages."""
+"""Each state also sets its text colour, so that it is readable on light and dark pages."""
 
 
 def to_mermaid(graph: Graph) -> str:
-    """Return a flowchart: lines for what composes, dashed arrows for what names."""
+    """Return a flowchart: lines for composed resources, dashed arrows for references."""
     names = {path: f"n{number}" for number, path in enumerate(graph.nodes)}
     lines = ["flowchart LR", f"  {_box(graph.nodes[ROOT], names)}"]
     lines += [f"  {line}" for line in _group(graph, ROOT, names)]

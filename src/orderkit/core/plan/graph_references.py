@@ -1,10 +1,11 @@
 """
-Which composed resources name which others: the dashed lines of a plan's graph.
+Find which composed resources refer to which others: the dashed lines of a plan's graph.
 
-Read from the words Kubernetes and Crossplane use: a map with ``kind`` and ``name``, a key
-``…Ref`` or ``…Name`` whose beginning is a kind (``serviceAccountName``, ``configMapKeyRef``,
-``bucketRef``), a key that is a kind with a name in it. A bare name that happens to be equal is no
-reference. What stands inside a provider-kubernetes Object counts as the object it makes.
+References are recognized by the naming conventions of Kubernetes and Crossplane: a map with
+``kind`` and ``name``, a key ``…Ref`` or ``…Name`` that begins with a kind (``serviceAccountName``,
+``configMapKeyRef``, ``bucketRef``), or a key that is a kind and contains a name. A bare name that
+happens to be equal is not a reference. The content of a provider-kubernetes Object counts as the
+object it creates.
 
 Pure. Called by ``graph`` and ``cost``.
 """
@@ -22,12 +23,12 @@ _SHORT = {
     "claim": "persistentvolumeclaim",
     "volume": "persistentvolume",
 }
-"""Beginnings of keys that are no kind."""
+"""Beginnings of keys that abbreviate a kind."""
 _NAMESPACE = "namespace"
 
 
 def references(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
-    """Return pairs of paths: the first names the second. Nothing names itself."""
+    """Return pairs of paths: the first refers to the second. Nothing refers to itself."""
     index = _index(resources)
     return {
         (path, target)
@@ -39,7 +40,7 @@ def references(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
 
 
 def namespace_edges(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
-    """Return pairs of paths: the first lives in the namespace that is the second."""
+    """Return pairs of paths: the second is the Namespace of the first."""
     index = _index(resources)
     return {
         (path, target)
@@ -51,7 +52,7 @@ def namespace_edges(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
 
 
 def _index(resources: Mapping[str, Manifest]) -> dict[tuple[str, Any], list[tuple[str, str]]]:
-    """Return namespace and path of everything, by its kind in small letters and its name."""
+    """Return namespace and path of every object, by its lower-case kind and its name."""
     index: dict[tuple[str, Any], list[tuple[str, str]]] = {}
     for path, manifest in resources.items():
         for identity in identities(manifest):
@@ -62,7 +63,7 @@ def _index(resources: Mapping[str, Manifest]) -> dict[tuple[str, Any], list[tupl
 
 
 def identities(manifest: Manifest) -> Iterator[Manifest]:
-    """Yield the object, and the one that it makes if it is a provider's wrapper."""
+    """Yield the object, and the object it creates if it is a provider's wrapper."""
     yield manifest
     inner = dig(manifest, "spec", "forProvider", "manifest")
     if isinstance(inner, dict) and isinstance(inner.get("apiVersion"), str) and inner.get("kind"):
@@ -70,7 +71,7 @@ def identities(manifest: Manifest) -> Iterator[Manifest]:
 
 
 def _references(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, name and namespace of everything that a manifest names."""
+    """Yield kind, name and namespace of everything that a manifest refers to."""
     home = ""
     for identity in identities(manifest):
         home = metadata(identity).get("namespace") or home

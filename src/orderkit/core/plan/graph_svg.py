@@ -1,8 +1,9 @@
 """
-A plan's graph as SVG: one file that needs nothing else, readable on light and dark pages.
+A plan's graph as SVG: one self-contained file, readable on light and dark pages.
 
-Cards are drawn where ``svglayout`` puts them. Colour is never alone: signs say the same. Widths of
-texts are reckoned, not measured, so they are cut on the safe side. Pure and deterministic.
+``graph_layout`` places the cards. Colour is never the only mark: signs say the same. Text widths
+are estimated, not measured, so texts are shortened a little more than necessary. Pure and
+deterministic.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _STYLE = """
 
 
 def to_svg(graph: Graph) -> str:
-    """Return the picture: the order's XR, what it composes below it, what names what dashed."""
+    """Return the picture: the order's XR, composed resources below, references as dashed lines."""
     layout = laid_out(graph)
     width = max(layout.width, 420.0) + 2 * _MARGIN
     height = layout.height + _TITLE + _LEGEND + _MARGIN
@@ -113,7 +114,7 @@ def _card(card: Card) -> Iterator[str]:
 
 
 def _reference(source: Card, target: Card) -> Iterator[str]:
-    """Draw a dashed line from what names to what is named."""
+    """Draw a dashed line from a resource to the one it refers to."""
     from_box, to_box = source.box, target.box
     y1, y2 = from_box.y + from_box.height / 2, to_box.y + to_box.height / 2
     if to_box.x + to_box.width <= from_box.x:
@@ -147,7 +148,7 @@ def _legend(graph: Graph, y: float) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Write a text into XML; what XML has no word for is left out."""
+    """Escape a text for XML. Characters that XML does not allow are left out."""
     kept = "".join(char for char in text if char >= " " and char not in "\ufffe\uffff")
     return escape(kept.encode(errors="replace").decode())
 

@@ -68,7 +68,7 @@ def pairs_of(before: Assembly, after: Assembly) -> Iterator[Pair]:
 
 
 def is_same(manifest: Manifest, other_manifest: Manifest) -> bool:
-    """Say whether two manifests are the same object, in any API version."""
+    """Return whether two manifests are the same object, in any API version."""
     return _identity(manifest) == _identity(other_manifest)
 
 
@@ -91,13 +91,13 @@ def wrapped_object(manifest: Manifest) -> Manifest | None:
 
 
 def only_observes(manifest: Manifest) -> bool:
-    """Say whether a managed resource only observes."""
+    """Return whether a managed resource only observes."""
     policies = dig(manifest, "spec", "managementPolicies", default=None)
     return policies is not None and not {"*", "Create", "Update"} & set(policies)
 
 
 def makes_nothing(manifest: Manifest) -> bool:
-    """Say whether a managed resource never creates: then a partial object is enough."""
+    """Return whether a managed resource never creates: then a partial object is enough."""
     policies = dig(manifest, "spec", "managementPolicies", default=None)
     return policies is not None and not {"*", "Create"} & set(policies)
 

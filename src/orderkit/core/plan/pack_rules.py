@@ -1,4 +1,4 @@
-"""What a pack says about outcomes, beside how it assembles: schemas, rights, kinds of data."""
+"""What a pack declares about outcomes, apart from how it assembles them: schemas, rights, data."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ ANY_GROUP = "*"
 
 @dataclass(frozen=True, slots=True)
 class PackRules:
-    """What plans of a pack's orders are judged by; a cluster's facts come on top."""
+    """The rules for judging plans of a pack's orders; facts of a cluster are added to them."""
 
     delivered: Layer = field(default_factory=dict)
     """Kinds of the pack's CRDs and XRDs, and of its ``schemas/``."""
     supplied: Layer = field(default_factory=dict)
-    """Kinds that somebody gave for this plan; they go before the cluster's."""
+    """Kinds passed for this plan. They take precedence over the cluster's."""
     roles: Sequence[Manifest] = ()
     """ClusterRoles that are aggregated to Crossplane's."""
     data_kinds: Mapping[GroupKind, bool] = field(default_factory=dict)
-    """Kinds of which the pack says that they hold data, or do not; the group may be `ANY_GROUP`."""
+    """Kinds that the pack declares to hold data, or not; the group may be `ANY_GROUP`."""
     team_fields: Mapping[GroupKind, str] = field(default_factory=dict)
     """The field of ``spec`` that names an order's team, dotted, by the kind of its XR."""
 
     def joined(self, other: PackRules) -> PackRules:
-        """Return what two packs say together; the other one's word counts where both speak."""
+        """Return the rules of two packs combined. `other` takes precedence."""
         return PackRules(
             {**self.delivered, **other.delivered},
             {**self.supplied, **other.supplied},

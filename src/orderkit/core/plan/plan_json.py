@@ -1,11 +1,11 @@
 """
 A plan as data: the JSON that scripts read, and the exit code that CI acts on.
 
-The outer shape is the structured output of crossplane-diff (0.6 and later): ``summary``,
-``changes``, ``xrs``, ``errors`` with their names and nesting, so that what reads its output reads
-ours (read from its documentation, August 2026). Everything it has no word for stands beside it
-under keys of our own (``plan``). Exit codes are those of every Orderkit command, not its: 0 nothing
-changes, 10 something changes, 4 the change would be refused, 1 the plan could not be made.
+The outer structure is that of crossplane-diff's output (0.6 and later): ``summary``, ``changes``,
+``xrs``, ``errors`` with the same names and nesting, so that tools which read its output can read
+ours (taken from its documentation, August 2026). Everything else is under our own key ``plan``.
+Exit codes are those of every Orderkit command, not crossplane-diff's: 0 nothing changes, 10
+something changes, 4 the change would be refused, 1 the plan could not be made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orderkit.core.plan.cost import costs_json
 
 
 def exit_code(plan: Plan) -> int:
-    """Return what the command ends with; 1 is for errors, which make no plan."""
+    """Return the exit code of the command; 1 is for errors, which make no plan."""
     if plan.faults:
         return errors.RefusedError.exit_code
     changes = plan.changes or plan.fields
@@ -49,7 +49,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return what crossplane-diff has no word for: fields, order, dangers, what is not known."""
+    """Return what crossplane-diff's format cannot express: fields, waves, dangers, unknowns."""
     return {
         "summary": plan.summary,
         "ready": None if plan.after.readiness == "not known" else plan.after.ready,
@@ -92,7 +92,7 @@ def _fault(fault: Fault) -> dict[str, str]:
 
 
 def _entries(change: ResourceChange) -> Iterator[dict[str, Any]]:
-    """Yield a change in crossplane-diff's words; one that is replaced goes and comes."""
+    """Yield a change in crossplane-diff's format. A replacement is a removal and an addition."""
     old, new = change.old, change.new
     if old is not None and new is not None and change.action is Action.CHANGED:
         diff = {"old": shown_manifest(old), "new": shown_manifest(new)}

@@ -1,9 +1,9 @@
 """
 A plan as Markdown: a pull request's body or comment, and what a portal shows.
 
-A line that says it all, then what to think about, then every resource folded. Bounded: a forge
-cuts long bodies, so what does not fit is left out and counted. Values are written as code, and
-nothing in them can end the code or begin a mention.
+It begins with a one-line summary, then lists dangers, then every resource in a collapsed section.
+Limited in length, because a forge cuts long bodies: what does not fit is left out and counted.
+Values are written as code, and nothing in them can end the code or mention a user.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from orderkit.core.plan.cost import CostLine, Costs, changed_lines
 from orderkit.core.yaml import yaml11
 
 MAX_CHARACTERS = 30_000
-"""Of a whole plan; Gitea takes 65,535 bytes of a pull request's text in some databases."""
+"""Of a whole plan. Gitea stores 65,535 bytes of a pull request's text in some databases."""
 _FIELDS_MAX, _COSTS_MAX = 40, 60
 
 
@@ -45,7 +45,7 @@ def _readiness(plan: Plan) -> str:
 
 
 def _costs(costs: Costs) -> list[str]:
-    """Tell what it costs: what is paid for differently, how it is reckoned, what has no price."""
+    """Return the cost section: lines that change, their calculation, kinds without a price."""
     table = costs.table
     rows = [_cost_row(old, new) for old, new in changed_lines(costs)][:_COSTS_MAX]
     rows = ["\n".join(["| What | From | To | |", "|---|---|---|---|", *rows])] if rows else []
@@ -87,7 +87,7 @@ def _list(title: str, lines: Iterator[str] | tuple[str, ...]) -> list[str]:
 
 
 def plain_line(text: str) -> str:
-    """Keep a sentence on its line, and keep it from naming people, linking, or making HTML."""
+    """Keep a sentence on one line and free of mentions, links and HTML."""
     flat = " ".join(text.split()).replace("<", "&lt;")
     return flat.replace("@", "@\u200b").replace("](", "]\u200b(")
 

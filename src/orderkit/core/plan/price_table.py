@@ -1,5 +1,5 @@
 """
-What things cost a month: a price table, read and checked.
+Read and check a price table: what resources cost a month.
 
     apiVersion: orderkit.dev/v1alpha1
     kind: PriceTable
@@ -16,9 +16,9 @@ What things cost a month: a price table, read and checked.
           unit: GiB
           price: '3.20'
 
-Amounts are exact decimals; a price is a text or a whole number, because a YAML number with a point
-is a binary fraction. One table has one currency: nothing here knows an exchange rate. Pure; called
-by ``cost``, and by the flow that plans.
+Amounts are exact decimals. A price is a string or an integer, because a YAML number with a decimal
+point is a binary fraction. One table has one currency; there is no conversion between currencies.
+Pure; called by ``cost``, and by the flow that plans.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ UNITS: Mapping[str, Decimal] = {
     "GiB": Decimal(2) ** 30,
     "TiB": Decimal(2) ** 40,
 }
-"""What an amount is divided by before it is multiplied with the price."""
+"""Divisor of an amount before it is multiplied by the price."""
 _CURRENCIES = (
     "AED ARS AUD BGN BRL CAD CHF CLP CNY COP CZK DKK EUR GBP HKD HUF IDR ILS INR ISK JPY KES KRW "
     "MAD MXN MYR NGN NOK NZD PEN PHP PLN RON RSD SAR SEK SGD THB TRY TWD UAH USD VND ZAR"
@@ -120,21 +120,21 @@ PRICES_SCHEMA = document(
 )
 _HOURS = 730
 Path = tuple[str | int | None, ...]
-"""Keys, numbers in a list, and None for each of a list."""
+"""Keys, list indices, and None for all items of a list."""
 _STEP = re.compile(r"\[\*\]|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\]|\.?(?P<key>[^.\[\]]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one kind of resource costs."""
+    """The price of one kind of resource."""
 
     kind: str
     price: Decimal
-    """Of one unit, each month or hour."""
+    """For one unit, per month or hour."""
     group: str | None = None
     title: str = ""
     when: Mapping[str, object] = field(default_factory=dict)
-    """Values of fields, by path as it is written."""
+    """Required field values, by path as written."""
     count: str = ""
     per: str = ""
     unit: str = "one"
@@ -146,7 +146,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """All prices, what they are in, where they come from and when they held."""
+    """All prices with their currency, source and date."""
 
     name: str
     currency: str
@@ -158,10 +158,10 @@ class PriceTable:
 
 def read_prices(data: str | bytes, *, name: str) -> PriceTable:
     """
-    Read a price table; `name` is what messages call the file.
+    Read a price table. `name` is the file's name in messages.
 
     Raises:
-        InvalidInputError: No readable table, or a price that cannot be meant.
+        InvalidInputError: It is not a readable table, or has an implausible price.
     """
     table = yaml11.load(data, name=name, schema=PRICES_SCHEMA)
     spec = table["spec"]

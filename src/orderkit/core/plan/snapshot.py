@@ -1,9 +1,9 @@
 """
-What a plan was made from, as a file: orders, and every object that was looked at.
+The input of a plan as a file: orders, and every object that was looked up.
 
 A plan made from a snapshot needs no cluster: in a pack's CI, in a review, years later. The file is
-JSON, and the same state gives the same bytes; maps keep their order. Left out: what the API server
-counts for itself (versions, managers of fields), and secrets: of a Secret, also one wrapped in a
+JSON, and equal states give equal bytes; maps keep their order. Left out: fields that the API server
+maintains (versions, field managers), and secrets. Of a Secret, including one wrapped in a
 provider's Object, only the names of its keys are kept.
 
 Pure; ``flows.plan.recording`` makes and uses snapshots.
@@ -23,12 +23,12 @@ from orderkit.core.yaml.documents import API_VERSION
 
 KIND = "PlanSnapshot"
 VERSION = 1
-"""Of the format; another one is refused."""
+"""Version of the format; other versions are refused."""
 LEFT_OUT = ""
-"""What stands in the place of a Secret's values."""
+"""Placeholder for a Secret's values."""
 _COUNTED = {"managedFields", "resourceVersion", "selfLink"}
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""A whole second copy of the object, secrets too."""
+"""A second copy of the whole object, including secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +38,35 @@ class RecordedOrder:
     order: str
     kit: str
     xr: Manifest
-    """As Git had it, or the cluster."""
+    """As read from Git or the cluster."""
     team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSnapshot:
-    """Orders and the world around them, at one moment."""
+    """Orders and the objects around them, at one moment."""
 
     orders: tuple[RecordedOrder, ...]
     pack: str
-    """Which pack was published: a commit, or a digest of its files."""
+    """The published pack: a commit, or a digest of its files."""
     schemas: Mapping[str, str]
     """Digest of the XRD of each kind of XR, by ``Kind.group``."""
     requested: tuple[ObjectKey, ...] = ()
-    """Every object that was asked for, also those that were not there."""
+    """Every object that was looked up, including those that did not exist."""
     listings: tuple[tuple[Kind, str], ...] = ()
-    """Kinds that were listed, each with a namespace; empty: all."""
+    """Kinds that were listed, each with a namespace; empty: all namespaces."""
     objects: tuple[Manifest, ...] = ()
     plurals: Mapping[Kind, str | None] = field(default_factory=dict)
-    """The resource name of each kind that was asked for; None: it was not served."""
+    """The resource name of each kind that was looked up; None: it was not served."""
     clustered: bool = field(default=True)
-    """Whether a cluster was asked at all."""
+    """Whether a cluster was available."""
 
     def order(self, name: str) -> RecordedOrder:
         """
         Return one order.
 
         Raises:
-            InvalidInputError: The snapshot is of others; they are named.
+            InvalidInputError: The snapshot has no such order; its orders are named.
         """
         for recorded in self.orders:
             if recorded.order == name:
@@ -80,7 +80,7 @@ _NAMED = 5
 
 
 def to_text(snapshot: PlanSnapshot) -> str:
-    """Return the file's text. Deterministic: the same state gives the same bytes."""
+    """Return the file's text. Deterministic: equal states give equal bytes."""
     objects = sorted(map(cleaned, snapshot.objects), key=_sort_key)
     data = {
         "apiVersion": API_VERSION,
@@ -113,10 +113,10 @@ def from_text(text: str, *, name: str) -> PlanSnapshot:
     Read a snapshot.
 
     Args:
-        name: What messages call the file.
+        name: The file's name in messages.
 
     Raises:
-        InvalidInputError: It is none, or of another version of the format.
+        InvalidInputError: It is not a snapshot, or has another version of the format.
     """
     try:
         data = json.loads(text)
@@ -170,7 +170,7 @@ def _object(data: Any) -> Manifest:
 
 
 def cleaned(manifest: Manifest) -> Manifest:
-    """Return an object as it is recorded: without counters, and without a Secret's values."""
+    """Return an object as it is recorded: without server fields, and without a Secret's values."""
     meta = {key: value for key, value in metadata(manifest).items() if key not in _COUNTED}
     notes = meta.get("annotations")
     if isinstance(notes, dict) and _APPLIED in notes:
@@ -180,7 +180,7 @@ def cleaned(manifest: Manifest) -> Manifest:
 
 
 def _without_secrets(value: Any) -> Any:
-    """Empty the values of a Secret, wherever in an object one is written."""
+    """Empty the values of a Secret at any depth in an object."""
     if isinstance(value, list):
         return [_without_secrets(entry) for entry in value]
     if not isinstance(value, dict):
@@ -195,7 +195,7 @@ def _without_secrets(value: Any) -> Any:
 
 
 def hidden_secrets(objects: Iterable[Manifest]) -> tuple[str, ...]:
-    """Name the Secrets among objects whose values a snapshot does not have."""
+    """Return the names of Secrets among objects whose values a snapshot lacks."""
     return tuple(
         f"Secret {metadata(manifest).get('namespace', '')}/{metadata(manifest).get('name')}"
         for manifest in objects

@@ -1,12 +1,12 @@
 """
-What the API server keeps of an XR beside what Git says: the defaults it once filled in.
+Defaults that the API server stored in an XR and that Git does not show.
 
-A default is written into an object when the object is made, and stays there whatever becomes of
-the default: an order that leaves a field to its XRD keeps the value of the first day, also when
-the same manifest is applied again (observed on Kubernetes 1.36). Only new orders, and fields that
-are new, get what the XRD says now.
+A default is written into an object when the object is created and stays there, whatever becomes of
+the default: an order that leaves a field to its XRD keeps the value of the first day, even when the
+same manifest is applied again (observed on Kubernetes 1.36). Only new orders and new fields get the
+XRD's current default.
 
-Pure. Called by flows that plan for orders that exist.
+Pure. Called by flows that plan for existing orders.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from orderkit.core.objects.values import ABSENT, Steps, path_text, same, value_a
 from orderkit.core.schema.xrd import xr_kind
 
 Defaults = Mapping[Steps, Any]
-"""By the place below ``spec``; those inside of lists are not among them."""
+"""By the path below ``spec``. Defaults inside lists are not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultChange:
-    """A default that differs between two versions of an XRD; `ABSENT` where there is none."""
+    """A default that differs between two versions of an XRD; `ABSENT` if there is none."""
 
     path: str
     old: Any
     new: Any
     orders: int = 0
-    """How many orders that exist have the old one."""
+    """Number of existing orders that have the old default."""
 
 
 def defaults_of(xrd: Manifest) -> Defaults:
@@ -50,7 +50,7 @@ def _defaults(schema: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
 
 
 def with_stored(xr: Manifest, stored: Manifest | None, defaults: Defaults) -> Manifest:
-    """Return an XR of Git with the values that are stored where it leaves a field to its XRD."""
+    """Return an XR from Git with the stored values of fields that it leaves to its XRD."""
     spec = xr.get("spec") or {}
     for steps in sorted(defaults, key=len):
         kept = value_at((stored or {}).get("spec") or {}, steps)
@@ -62,7 +62,11 @@ def with_stored(xr: Manifest, stored: Manifest | None, defaults: Defaults) -> Ma
 
 
 def default_changes(old: Defaults, new: Defaults) -> tuple[DefaultChange, ...]:
-    """Return the defaults that go or get another value; one for a new field is no change."""
+    """
+    Return the defaults that are removed or changed.
+
+    A default for a new field is not a change.
+    """
     pairs = ((steps, was, new.get(steps, ABSENT)) for steps, was in old.items())
     return tuple(
         DefaultChange(path_text(s), was, now) for s, was, now in pairs if not same(was, now)
@@ -70,6 +74,6 @@ def default_changes(old: Defaults, new: Defaults) -> tuple[DefaultChange, ...]:
 
 
 def keeps(xr: Manifest, change: DefaultChange, old: Defaults) -> bool:
-    """Say whether an XR, as it is stored, has the old default."""
+    """Return whether a stored XR has the old default."""
     steps = next(steps for steps in old if path_text(steps) == change.path)
     return same(value_at(xr.get("spec") or {}, steps), change.old)

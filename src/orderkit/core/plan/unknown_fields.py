@@ -1,11 +1,11 @@
 """
-Which fields of a plan only the cluster can know: those that follow from a uid it has yet to give.
+Find fields of a plan that only the cluster can determine: those derived from a future uid.
 
-A name that is not set is made from the uid of the XR, and a station may use that uid too. So an
-XR that does not exist yet is assembled a second time with another uid: whatever comes out
-differently is a guess. Nothing is traced, so nothing that a station does with it is missed.
+A generated name depends on the uid of the XR, and a station may use that uid too. So an XR that
+does not exist yet is assembled a second time with another uid, and every difference is a guess.
+This finds every use that a station makes of the uid, without tracing it.
 
-The uids of resources that are no XRs are taken to matter to nobody. Called by the flow that plans.
+The uids of resources other than XRs are assumed not to matter. Called by the flow that plans.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def with_guesses(
     attributed: Mapping[str, str] | None = None,
 ) -> Assembly:
     """
-    Return an assembly that tells its guesses.
+    Return an assembly with its guesses.
 
     Args:
-        observed: What exists in the cluster, whatever the assembly was made with.
-        attributed: Which step asked for it, as `assemble` takes it.
+        observed: The objects in the cluster, whatever the assembly was made with.
+        attributed: The step that composed each of them, as `assemble` takes it.
     """
     if metadata(xr).get("uid") and not _new_xrs(assembly, workshop, observed):
         return assembly
@@ -64,7 +64,7 @@ def _guesses(assembly: Assembly, other: Assembly) -> Iterator[Guess]:
 
 
 def _plain(manifest: Manifest) -> Manifest:
-    """Leave out what is a uid and no more than that."""
+    """Remove values that are nothing but a uid."""
     meta: dict[str, Any] = dict(metadata(manifest))
     for key in ("uid", "ownerReferences"):
         meta.pop(key, None)

@@ -1,11 +1,11 @@
 """
-Fill in what the form fills in: defaults, also those that appear only with certain answers.
+Fill in the defaults that the portal's form fills in, including those that depend on answers.
 
-The portal's form (react-jsonschema-form) repeats until nothing changes: properties with
-``default`` or ``const``, the first of several constants, empty lists, and the same inside
-``allOf``, ``if``/``then``/``else``, ``dependencies`` and the matching ``oneOf`` or ``anyOf``.
-The table in ``tests/unit/portal/test_template_defaults.py`` was observed on @rjsf/utils 5.24.13.
-Not followed: ``$ref`` outside the page's own ``definitions``. Called by ``core.portal.template``.
+The form (react-jsonschema-form) repeats until nothing changes: properties with ``default`` or
+``const``, the first of several constants, empty lists, and the same inside ``allOf``,
+``if``/``then``/``else``, ``dependencies`` and the matching ``oneOf`` or ``anyOf``. The table in
+``tests/unit/portal/test_template_defaults.py`` was observed on @rjsf/utils 5.24.13. Not followed:
+``$ref`` outside the page's own ``definitions``. Called by ``core.portal.template``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _BRANCHES = ("allOf", "if", "then", "else", "dependencies", "oneOf", "anyOf", "$
 
 def fill(page: Schema, values: Mapping[str, Any], is_valid: IsValid) -> dict[str, Any]:
     """
-    Return `values` with what the form adds on this page. Given values always win.
+    Return `values` with the defaults that the form adds on this page. Passed values always win.
 
     Args:
-        is_valid: Says whether a schema accepts a value; decides between branches.
+        is_valid: Returns whether a schema accepts a value; decides between branches.
     """
     form = _Form(page, is_valid)
     current = copy.deepcopy(dict(values))
@@ -41,7 +41,7 @@ def fill(page: Schema, values: Mapping[str, Any], is_valid: IsValid) -> dict[str
 
 
 class _Form:
-    """One page; `root` holds its definitions."""
+    """One page. `root` holds its definitions."""
 
     def __init__(self, root: Schema, is_valid: IsValid) -> None:
         self._root, self._is_valid = root, is_valid
@@ -81,7 +81,7 @@ class _Form:
             value = _ABSENT if value is None else value
         type_ = schema.get("type", "object" if "properties" in schema else None)
         if type_ == "object" and (value is _ABSENT or isinstance(value, dict)):
-            # A default of the whole object yields to the defaults of its properties.
+            # Defaults of the properties take precedence over a default of the whole object.
             data = value if answer is not _ABSENT else {}
             filled = self.object(schema, data, depth)
             return filled if filled or required or answer is not _ABSENT else _ABSENT
@@ -103,7 +103,7 @@ class _Form:
         ]
 
     def _resolve_branch(self, schema: Any, answer: Any, depth: int) -> Schema:
-        """Follow ``$ref``, and take one branch of a property that is no object."""
+        """Follow ``$ref``, and select one branch of a property that is not an object."""
         resolved = self._resolve_ref(schema)
         for key in ("oneOf", "anyOf"):
             branches = resolved.get(key)
@@ -130,7 +130,7 @@ class _Form:
         return resolved
 
     def _resolve(self, schema: Schema, data: Mapping[str, Any], depth: int) -> Schema:
-        """Merge every branch that holds for `data` into one plain schema."""
+        """Merge every branch that applies to `data` into one plain schema."""
         schema = self._resolve_ref(schema)
         merged: Schema = {k: v for k, v in schema.items() if k not in _BRANCHES}
         merged["properties"] = dict(schema.get("properties") or {})
@@ -160,7 +160,11 @@ class _Form:
                 yield self._matching(schema[kind], data)
 
     def _dependent(self, key: str, schema: Schema, data: Mapping[str, Any]) -> Iterator[Schema]:
-        """Yield what an answered question adds: of ``oneOf``, the one branch that fits it."""
+        """
+        Yield the schemas that an answered question adds.
+
+        Of ``oneOf``, only the matching branch.
+        """
         yield {name: value for name, value in schema.items() if name != "oneOf"}
         matching = [
             branch
@@ -174,7 +178,7 @@ class _Form:
             yield {**branch, "properties": properties}
 
     def _matching(self, branches: list[Any], data: Mapping[str, Any]) -> Schema:
-        """Return the first branch that fits and knows a value; without any, the first."""
+        """Return the first branch that matches and constrains a value; if none does, the first."""
         resolved = [self._resolve_ref(branch) for branch in branches]
         for branch in resolved:
             if set(branch.get("properties") or {}) & set(data) and self._is_valid(branch, data):

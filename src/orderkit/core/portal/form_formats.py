@@ -1,10 +1,11 @@
 """
 The values of JSON Schema's ``format`` that a form may use, as form and backend read them.
 
-The form asks ajv with ajv-formats, the backend npm's jsonschema; they read most formats
-differently, so each has a side of its own in `FORMATS`. What only one of them knows, or what is
-not exact here, is in `REFUSED`: a pattern says the same to both. Any other name is ignored by
-both, and so here. A URI with an IPv6 host is refused. Called by ``form_schema``.
+The form uses ajv with ajv-formats, the backend npm's jsonschema. They read most formats
+differently, so `FORMATS` has a separate check for each. Formats that only one of them knows, or
+that cannot be checked exactly here, are in `REFUSED`: a pattern means the same to both. Both ignore
+any other name, and so does this module. A URI with an IPv6 host is refused. Called by
+``form_schema``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HOST_MAX, BACKEND_HOST_MAX = 253, 255
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Whether a text obeys a format, to the form and to the backend."""
+    """The checks that decide whether a text has a format, for the form and for the backend."""
 
     form: Obeys
     backend: Obeys
@@ -55,7 +56,7 @@ def _is_date(text: str) -> bool:
     if match is None:
         return False
     year, month, day = map(int, match.groups())
-    leap_or_plain = year or 2000  # the calendar has no year 0; like 2000 it is a leap year
+    leap_or_plain = year or 2000  # the calendar has no year 0; it is a leap year, like 2000
     return 1 <= month <= 12 and 1 <= day <= monthrange(leap_or_plain, month)[1]  # noqa: PLR2004
 
 
@@ -105,4 +106,4 @@ REFUSED = frozenset(
         "utc-millisec",
     }
 )  # fmt: skip
-"""Known to one of the two, or read differently by them, or not exact here."""
+"""Known to only one of the two, read differently by them, or not checked exactly here."""

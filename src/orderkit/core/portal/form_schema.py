@@ -1,11 +1,11 @@
 """
-JSON Schema as a form means it: one verdict that ajv in the form and npm's jsonschema share.
+JSON Schema as a form uses it: one verdict that ajv in the form and npm's jsonschema share.
 
-`check` refuses a schema that the two read differently or that is none; `problems` judges a
-value. A value is right when both would take it. Exact for what forms use: types, patterns,
-enums, bounds, lengths, lists, objects, dependencies, conditions, formats of ``formats``.
+`check` refuses an invalid schema and one that the two read differently; `problems` judges a value.
+A value is valid if both would accept it. Exact for what forms use: types, patterns, enums, bounds,
+lengths, lists, objects, dependencies, conditions, and the formats of ``form_formats``.
 
-Called by ``template``. Draft 7, by the library ``jsonschema`` with its patterns, multiples
+Called by ``template``. Draft 7, checked by the library ``jsonschema`` with its patterns, multiples
 and formats replaced by JavaScript's. No I/O.
 """
 
@@ -31,7 +31,7 @@ _SINGLE = (
 
 
 class SchemaError(ValueError):
-    """A schema is refused; `path` is where in it, `value` what stands there."""
+    """A schema is refused. `path` is the place in the schema, `value` its content there."""
 
     def __init__(self, path: str, value: object, problem: str, hint: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -40,11 +40,11 @@ class SchemaError(ValueError):
 
 def check(schema: Schema) -> None:
     """
-    Judge a schema.
+    Check a schema.
 
     Raises:
-        SchemaError: It is no schema of draft 7, or form and backend read a pattern, a format
-            or a reference in it differently.
+        SchemaError: It is not a schema of draft 7, or form and backend read a pattern, a format or
+            a reference in it differently.
     """
     import jsonschema  # lazy: heavy
 
@@ -59,7 +59,7 @@ def check(schema: Schema) -> None:
 
 
 def _parts(schema: object, path: str) -> Iterator[tuple[str, Schema]]:
-    """Yield each schema inside a schema with its path; data (enum, default) is none."""
+    """Yield each schema inside a schema with its path. Data (enum, default) is not a schema."""
     if not isinstance(schema, dict):
         return
     yield path, schema
@@ -124,7 +124,7 @@ def _check_pattern(path: str, pattern: object) -> None:
 
 
 def problems(schema: Schema, value: object) -> Iterator[Any]:
-    """Yield what is wrong with a value, as ``jsonschema.ValidationError``: first to the form."""
+    """Yield a value's errors, as ``jsonschema.ValidationError``: the form's errors first."""
     has_problem = False
     for problem in _form()(schema).iter_errors(value):
         has_problem = True
@@ -134,7 +134,7 @@ def problems(schema: Schema, value: object) -> Iterator[Any]:
 
 
 def accepts(schema: Schema, value: object) -> bool:
-    """Say whether form and backend would both take the value."""
+    """Return whether form and backend would both accept the value."""
     return next(problems(schema, value), None) is None
 
 

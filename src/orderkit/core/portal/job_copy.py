@@ -1,14 +1,14 @@
 """
 Write the portal's copy of a template for a platform whose portal cannot reach the service.
 
-A step that asks Orderkit's service (``http:backstage:request`` to its proxy) becomes a step that
-applies a Job (``cnoe:kubernetes:apply``), which runs the same as a command: register, change,
-destroy. The other steps stay; outputs that quote the service's answer are replaced by what the
-Job is called, for the portal does not wait for it. The portal's task names Job and operation, so
-a task that is started again is one Job.
+A step that calls Orderkit's service (``http:backstage:request`` to its proxy) becomes a step that
+applies a Job (``cnoe:kubernetes:apply``). The Job runs the same operation as a command: register,
+change, destroy. The other steps stay. Outputs that quote the service's answer are replaced by the
+Job's name, because the portal does not wait for the Job. Job and operation are named after the
+portal's task, so that a restarted task results in one Job.
 
-In this profile nobody proves who asks: the requester is what the portal's template says, recorded
-as a claim. Pure; called by ``core.portal.profile``, before the pack is baked.
+In this profile nobody proves who makes the request: the requester comes from the portal's template
+and is recorded as a claim. Pure; called by ``core.portal.profile``, before the pack is baked.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from orderkit.core.portal.template_copy import rewritten
 from orderkit.core.yaml import yaml12
 
 PROXY = "/proxy/orderkit/v1/"
-"""Where templates find the service."""
+"""Where templates reach the service."""
 IMAGE = f"__ORDERKIT_REGISTRY__/orderkit/orderkit:v{__version__}"
 CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
-"""What the portal calls the cluster that it shall apply Jobs to."""
+"""The portal's name for the cluster to which it applies Jobs."""
 _APPLY, _REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"
 _TASK = "${{ context.task.id }}"
 _HEAD = (
@@ -39,7 +39,7 @@ _HEAD = (
 )
 _OF_ORDER = re.compile(r"orders/(?P<order>.+)/(?P<what>changes|end)")
 _DOLLARS = ' | replace("$", "$$")'
-"""A kubelet replaces ``$(NAME)`` in arguments, and makes one dollar of two."""
+"""A kubelet expands ``$(NAME)`` in arguments and turns two dollars into one."""
 _EXPRESSION = re.compile(r"\$\{\{(?P<inner>((?!\$\{\{).)*)\}\}", re.DOTALL)
 
 Body = Mapping[str, Any]
@@ -47,10 +47,11 @@ Body = Mapping[str, Any]
 
 def job_copy(data: bytes, *, name: str) -> bytes:
     """
-    Return the copy of a template, or the template as it is if no step asks the service.
+    Return the copy of a template, or the template unchanged if no step calls the service.
 
     Raises:
-        InvalidInputError: No template, or a step asks the service for what no Job does.
+        InvalidInputError: It is not a template, or a step asks the service for an operation that
+            Jobs do not support.
     """
     parse_template(data, name=name)
     spec = yaml12.load(data, name=name)["spec"]
@@ -98,6 +99,7 @@ def _arguments(path: str, body: Body) -> list[str] | None:
 
 def _register(body: Body) -> list[str]:
     options = _options(body, "kit", "team", "requester")
+    # After "--" a value that begins with a dash is not read as an option.
     return ["register", *options, "--", str(body["order"])]
 
 
@@ -105,6 +107,7 @@ def _change(order: str, body: Body) -> list[str]:
     values = ["--values", _json_of(body["values"])]
     whole_option = ["--whole"] if body.get("whole") else []
     options = _options(body, "change", "base", "reason", "requester")
+    # The id comes from the portal's task, so a repeated Job changes nothing twice.
     operation = ["--operation", f"job-{_TASK}"]
     return ["change", *options, *whole_option, *values, *operation, "--no-wait", "--", order]
 
@@ -115,7 +118,7 @@ def _end(order: str, body: Body) -> list[str]:
 
 
 def _options(body: Body, *names: str) -> list[str]:
-    """Write options with their values; each value is one argument, whatever stands in it."""
+    """Write options with their values. Each value is one argument, whatever it contains."""
     values = {name: body[name] for name in names if name in body}
     if "reason" in values:
         values["reason"] = _free_text(values["reason"])
@@ -123,7 +126,7 @@ def _options(body: Body, *names: str) -> list[str]:
 
 
 def _free_text(value: str) -> str:
-    """Write the expression of a text that may hold anything, or nothing."""
+    """Write the expression for a text that may contain anything, or be empty."""
     match = _EXPRESSION.fullmatch(value)
     if match is None:
         return value
@@ -131,14 +134,14 @@ def _free_text(value: str) -> str:
 
 
 def _json_of(value: Any) -> str:
-    """Write one expression that is rendered as the JSON of a value full of expressions."""
+    """Write one expression that renders to the JSON of a value that contains expressions."""
     return f"${{{{ {_literal(value)} | dump{_DOLLARS} }}}}"
 
 
 def _literal(value: Any) -> str:
     if isinstance(value, Mapping):
         inner = ", ".join(f"{json.dumps(key)}: {_literal(entry)}" for key, entry in value.items())
-        return f"{{ {inner} }}"  # blanks: two braces in a row would end the expression
+        return f"{{ {inner} }}"  # blanks, because two adjacent braces would end the expression
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, str) and (match := _EXPRESSION.fullmatch(value)):
@@ -147,7 +150,7 @@ def _literal(value: Any) -> str:
 
 
 def _output(output: dict[str, Any], changed: list[str]) -> dict[str, Any]:
-    """Leave out what quotes the answer of a step that has none any more."""
+    """Remove outputs that quote the answer of a step that no longer has one."""
     asks = re.compile("|".join(rf"steps\.{re.escape(step)}\b" for step in changed))
 
     def stays(entry: Any) -> bool:

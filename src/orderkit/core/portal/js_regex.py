@@ -1,12 +1,12 @@
 r"""
-Read a JavaScript regular expression as Python's, or refuse it.
+Translate a JavaScript regular expression to Python, or refuse it.
 
-The form in the browser and the portal's backend check ``pattern`` with JavaScript, with the
-flag ``u``. Accepted is what both languages read alike after a translation (``$`` never matches
-before a final newline, ``\d`` and ``\w`` are ASCII, ``\s`` is not, ``[^]`` is any character);
-the rest is refused, and so is what is no pattern with that flag (``\_``, a lone ``{``): the
-form would fail on it. A pattern that two engines read differently lets through what the other
-refuses.
+The form in the browser and the portal's backend check ``pattern`` with JavaScript's flag ``u``.
+Accepted are patterns that mean the same in both languages after a translation (``$`` never matches
+before a final newline, ``\d`` and ``\w`` are ASCII, ``\s`` is not, ``[^]`` is any character). All
+others are refused, including those that are invalid with that flag (``\_``, a lone ``{``), on which
+the form would fail. A pattern that two engines read differently would accept values in one place
+that are refused in another.
 
 No timeouts: patterns come from reviewed packs, not from users.
 """
@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 
 SPACE = r"\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""What ``\\s`` matches, for the inside of brackets."""
+"""The characters that ``\\s`` matches, for use inside brackets."""
 _CHARACTER = r"[tnrfv]|0(?![0-9])|x[0-9A-Fa-f]{2}|u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}"
 _SYNTAX = r"[\^$\\.*+?()\[\]{}|/]"
 _PIECE = re.compile(
@@ -45,7 +45,7 @@ _OUTSIDE = {
 }
 _LOOKING = ("(?=", "(?!", "(?<=", "(?<!")
 _MAY_SKIP = re.compile(r"[|?*]|\{0|\(\?[=!<]")
-"""What may leave a group unmatched: JavaScript then takes its back reference for empty."""
+"""Syntax that may leave a group unmatched. JavaScript treats a back reference to it as empty."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -77,8 +77,10 @@ def _pieces(source: str) -> Iterator[str]:
             continue
         if kind == "group":
             groups.append(piece)
+        # With the flag u JavaScript refuses a counted look-around, which Python accepts.
         elif kind == "close" and groups and groups.pop() in _LOOKING and _counted(source, at):
             raise _refused(source, at)
+        # "a*+" is possessive in Python and an error in JavaScript.
         elif (kind == "count" and _counted(source, at)) or (
             kind == "back" and _MAY_SKIP.search(source)
         ):
@@ -92,7 +94,7 @@ def _counted(source: str, at: int) -> bool:
 
 
 def _class(source: str, at: int, *, negated: bool) -> tuple[str, int]:
-    """Return what stands between brackets in Python's words, and the offset behind them."""
+    """Return the content of brackets in Python's syntax, and the offset after it."""
     pieces: list[str] = []
     while not source.startswith("]", at):
         first = _ATOM.match(source, at)

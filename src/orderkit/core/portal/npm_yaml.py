@@ -1,10 +1,10 @@
 """
-Print data as YAML the way the portal's library does (npm ``yaml`` 2.x, default options).
+Print data as YAML exactly as the portal's library does (npm ``yaml`` 2.x, default options).
 
-For actions whose result is a file: the same bytes or an error. Block style, two blanks,
-plain text where YAML 1.2 reads it as text, else quotes, lines folded at 80 columns, several
-lines as a literal block. Refused, because the library's rules there are not followed: lines
-that cannot be folded in double quotes, blocks with long lines or with blanks around line
+For actions whose result is a file: either the same bytes or an error. Block style, indented by two,
+plain text where YAML 1.2 reads it as a string, quotes otherwise; lines are folded at 80 columns,
+multi-line strings are literal blocks. Refused, because the library's rules are not implemented:
+lines in double quotes that cannot be folded, blocks with long lines or with blanks around line
 ends, very long keys. Compared with the library in ``tests/unit/portal/test_yamlprint.py``.
 """
 
@@ -43,10 +43,10 @@ _SHORT_ESCAPES = {
 
 def dump(value: Any) -> str:
     """
-    Return one YAML document, a final newline included.
+    Return one YAML document with a final newline.
 
     Raises:
-        RefusedError: A text in it is printed by rules that are not followed here.
+        RefusedError: It contains a string that the library prints by rules not implemented here.
     """
     if isinstance(value, dict | list) and value:
         return "\n".join(_block(value, "")) + "\n"
@@ -73,7 +73,7 @@ def _block(value: dict[str, Any] | list[Any], indent: str) -> Iterator[str]:
 
 
 def _item(item: Any, indent: str) -> Iterator[str]:
-    """Yield the lines of a list's item, the first without its indentation."""
+    """Yield the lines of a list item, the first without its indentation."""
     if isinstance(item, dict | list) and item:
         lines = _block(item, indent)
         yield next(lines).removeprefix(indent)
@@ -91,7 +91,7 @@ def _key(key: str) -> str:
 
 
 def _scalar(value: Any, indent: str, column: int | None) -> str:
-    """Return a value without its own line; `column` is where it starts after its key."""
+    """Return a value on the line of its key; `column` is where it starts."""
     if isinstance(value, str):
         return _text(value, indent, column)
     if isinstance(value, dict):
@@ -120,7 +120,7 @@ def _text(value: str, indent: str, column: int | None) -> str:
 
 
 def _quoted(value: str) -> str:
-    """Quote with the marks that the text has none of, double ones if both would do."""
+    """Quote with the quotes that the text does not contain; double quotes if both would do."""
     if '"' in value and "'" not in value:
         return f"'{value}'"
     return _double_quoted(value)
@@ -170,7 +170,7 @@ def _fold(text: str, indent: str, column: int | None) -> str:
 
 
 def _positions(text: str) -> Iterator[int]:
-    """Yield the places of a text; of an escape in double quotes only its last."""
+    """Yield the positions of a text; for an escape in double quotes only the last one."""
     at, quoted = 0, text.startswith('"')
     while at < len(text):
         if quoted and text[at] == "\\":

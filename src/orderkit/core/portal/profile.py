@@ -1,14 +1,14 @@
 """
-What a pack's templates do in one platform's portal: the portal's profile.
+The portal's profile: how one platform's portal runs a pack's templates.
 
 ``service`` (default): the portal's copy is one idempotent request to Orderkit's service
-(``core.portal.service_copy``), and the natural template stands beside it as ``natural.yaml``.
-``natural``: the steps as the pack has them; the portal runs them itself. A template may insist
-on its natural steps by the annotation ``orderkit.dev/profile: natural``. ``job``: the natural
-steps, but what the service would do is done by Jobs in the cluster (``core.portal.job_copy``); the
-forms of changes too.
+(``core.portal.service_copy``); the natural template stays beside it as ``natural.yaml``.
+``natural``: the portal runs the steps as the pack has them. A template can keep its natural steps
+with the annotation ``orderkit.dev/profile: natural``. ``job``: the natural steps, but Jobs in the
+cluster do what the service would do (``core.portal.job_copy``); this applies to forms of changes
+too.
 
-Pure. Called while a pack is published; `natural_path` by whoever interprets a template.
+Pure. Called while a pack is published; `natural_path` by everything that interprets a template.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEMPLATES = "templates/*/template.yaml"
 NATURAL_FILE = "natural.yaml"
 CHANGE_TEMPLATES = "day2/*/*.yaml"
 JOBS_FOLDER = "job"
-"""The folder of ``day2`` that holds no forms."""
+"""The folder of ``day2`` that contains no forms."""
 ANNOTATION = "orderkit.dev/profile"
 
 
@@ -40,10 +40,10 @@ class Profile(enum.StrEnum):
 
 def read_profile(field: str, value: str) -> Profile:
     """
-    Return the profile of that name.
+    Return the profile with that name.
 
     Raises:
-        InvalidInputError: There is none; `field` says where it stood.
+        InvalidInputError: There is none. `field` says where the name was given.
     """
     try:
         return Profile(value)
@@ -58,14 +58,14 @@ def apply_profile(
     files: Files, profile: Profile, *, actions: Collection[str]
 ) -> dict[PurePosixPath, bytes]:
     """
-    Return the pack's files as this platform's portal shall see them. Not yet baked.
+    Return the pack's files as this platform's portal should see them. Not yet baked.
 
     Args:
-        actions: Ids of the actions the service can run.
+        actions: Ids of the actions that the service can run.
 
     Raises:
-        InvalidInputError: A template cannot run in the service (the step is named), or a file
-            of the pack stands where the natural template belongs.
+        InvalidInputError: A template cannot run in the service (the step is named), or a file of
+            the pack has the path of the natural template.
     """
     from orderkit.core.portal.job_copy import job_copy  # lazy: with the renderer, which is heavy
     from orderkit.core.portal.service_copy import service_copy
@@ -93,12 +93,12 @@ def apply_profile(
 
 
 def is_form_of_change(path: PurePosixPath) -> bool:
-    """Say whether a file of a pack is the form of a change or of an end."""
+    """Return whether a file of a pack is the form of a change or of the end of an order."""
     return path.match(CHANGE_TEMPLATES) and path.parts[1] != JOBS_FOLDER
 
 
 def natural_path(folder: PurePosixPath, paths: Container[PurePosixPath]) -> PurePosixPath:
-    """Return where a template's natural steps stand in a published pack."""
+    """Return the path of a template's natural steps in a published pack."""
     natural = folder / NATURAL_FILE
     return natural if natural in paths else folder / "template.yaml"
 

@@ -1,14 +1,14 @@
 """
 The Job that runs one Orderkit command in the cluster.
 
-Same command as a person types, as nobody in particular: no root, no writable root file system,
-no capabilities, bounded in time and memory, removed an hour after it ended. platform.yaml, the
-credentials and the Job's own token for the API server lie in one folder, so that nothing but
-`FOLDER` is known to both sides (the objects are in ``day2/job/``).
+The command is the same as a person types, run with few rights: no root, read-only root file system,
+no capabilities, limited time and memory, removed an hour after it ends. platform.yaml, the
+credentials and the Job's own token for the API server are in one folder, so that both sides share
+only the name `FOLDER` (the objects are in ``day2/job/``).
 
-Repeating is safe: the arguments carry an operation id, so a Pod that dies and comes again
-changes nothing twice. Exit codes 1 and 5 (something did not answer, or is half done) are tried
-again; 2, 3 and 4 (a wrong value, a conflict, a refusal) end the Job at once.
+Repeating is safe: the arguments carry an operation id, so a restarted Pod changes nothing twice.
+Exit codes 1 and 5 (something did not answer, or is half done) are retried; 2, 3 and 4 (a wrong
+value, a conflict, a refusal) end the Job at once.
 
 Pure; called by ``core.portal.job_copy`` while a pack is published for a portal of profile ``job``.
 """
@@ -36,7 +36,7 @@ _FINAL = [2, 3, 4]
 
 @dataclass(frozen=True, slots=True)
 class RunnerJob:
-    """One command: `name` is the Job's and must differ between operations."""
+    """One command. `name` is the Job's and must differ between operations."""
 
     name: str
     image: str
@@ -44,7 +44,7 @@ class RunnerJob:
 
 
 def manifest(job: RunnerJob) -> Manifest:
-    """Return the Job (batch/v1); it satisfies the Pod security standard *restricted*."""
+    """Return the Job (batch/v1). It satisfies the Pod security standard *restricted*."""
     labels = {"app.kubernetes.io/name": "orderkit"}
     return {
         "apiVersion": "batch/v1",
@@ -73,13 +73,16 @@ def manifest(job: RunnerJob) -> Manifest:
 
 def _pod(job: RunnerJob) -> dict[str, Any]:
     return {
+        # The API server accepts podFailurePolicy only with this restart policy.
         "restartPolicy": "Never",
         "serviceAccountName": ACCOUNT,
+        # `_settings` projects the token into the one folder instead.
         "automountServiceAccountToken": False,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,
             "runAsGroup": USER,
+            # The projected files have mode 0440: the group makes them readable.
             "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
@@ -114,7 +117,7 @@ def _container(job: RunnerJob) -> dict[str, Any]:
 
 
 def _settings() -> dict[str, Any]:
-    """Return the one folder: platform.yaml and kubeconfig, credentials, token, certificates."""
+    """Return the folder's volume: settings, kubeconfig, credentials, token, certificates."""
     token = {"path": "token", "expirationSeconds": _TOKEN_S}
     roots = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
     return {

@@ -1,14 +1,14 @@
 """
 Write the portal's copy of a template: one request that lets Orderkit's service run the steps.
 
-The natural template.yaml says what happens; its ``publish:gitea`` dies on a second run in
-Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones:
-it names the template and sends the form's values, never a template. ``catalog:register`` stays
-behind it, and so do the outputs, which find each natural step's outputs in the service's answer.
+The natural template.yaml says what happens, but its ``publish:gitea`` fails on a second run in
+Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones: it
+names the template and sends the form's values, never a template. ``catalog:register`` stays after
+it, and so do the outputs, which read each natural step's outputs from the service's answer.
 
 Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
-service takes them from the platform's own pack. What cannot be done this way is refused, with
-the step's name. Pure; called by ``core.portal.profile``, before the pack is baked.
+service takes them from the platform's own pack. What cannot be done this way is refused, with the
+step's name. Pure; called by ``core.portal.profile``, before the pack is baked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEP = "service"
 """The id of the copy's own step."""
 TASKS_PATH = "/proxy/orderkit/v1/tasks"
 TIMEOUT_MS = 60_000
-"""How long the portal waits; the service answers earlier (``web.tasks``)."""
+"""How long the portal waits. The service answers earlier (``web.tasks``)."""
 ANSWERED = f"steps.{STEP}.output.body.steps"
 """Where the copy finds the outputs of the natural steps."""
 _KEPT = "catalog:register"
@@ -47,15 +47,15 @@ _OUT_OF_REACH = {
 
 def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str]) -> bytes:
     """
-    Return the copy of a natural template.yaml. Deterministic; the form's text is untouched.
+    Return the copy of a template.yaml. Deterministic; the form's text is untouched.
 
     Args:
-        name: What messages call the file.
+        name: The file's name in messages.
         folder: The template's folder in the pack, by which the service finds it.
-        actions: Ids of the actions the service can run.
+        actions: Ids of the actions that the service can run.
 
     Raises:
-        InvalidInputError: No template, or a step of it cannot run in the service.
+        InvalidInputError: It is not a template, or one of its steps cannot run in the service.
     """
     template = parse_template(data, name=name)
     _check(template, name, actions)
@@ -69,7 +69,7 @@ def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str
 
 
 def _check(template: Template, name: str, actions: Collection[str]) -> None:
-    """Refuse what the service could not do as the portal would."""
+    """Refuse steps that the service could not run as the portal would."""
     secret = [n for n, s in template.properties.items() if s.get("ui:field") == "Secret"]
     if secret or template.secrets:
         field = f"parameters.{secret[0]}" if secret else "secrets"
@@ -152,8 +152,8 @@ def _kept_steps(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     Return the steps that stay: the catalog's.
 
-    ``optional`` is no loss: the service has registered the same address and would have said
-    what is wrong with it. Without it Backstage fails where the catalog knows the address.
+    ``optional`` loses nothing: the service has registered the same address and would have reported
+    what is wrong with it. Without it, Backstage fails if the catalog already knows the address.
     """
     kept = []
     for at, step in enumerate(document["spec"]["steps"], start=1):
@@ -166,7 +166,7 @@ def _kept_steps(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _readdressed(value: Any) -> Any:
-    """Let expressions find the natural steps' outputs in the service's answer."""
+    """Rewrite expressions to find the natural steps' outputs in the service's answer."""
     if isinstance(value, str):
         return _renamed(value)
     if isinstance(value, list):
@@ -197,7 +197,7 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def _free_names(source: str) -> Iterator[TemplateToken]:
-    """Yield the names in a text's expressions that are no member and no key of a map."""
+    """Yield the names in a text's expressions that are not a member and not a key of a map."""
     if not any(mark in source for mark in _TAGS):
         return
     for piece in Lexer(source, BACKSTAGE).parts():

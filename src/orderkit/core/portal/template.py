@@ -1,9 +1,9 @@
 """
-A scaffolder Template (``scaffolder.backstage.io/v1beta3``): parsed, checked, its form answered.
+A scaffolder Template (``scaffolder.backstage.io/v1beta3``): parsing, checks, form answers.
 
-`parse_template` reads template.yaml; `Template.validate` applies the form's defaults
-(``core.portal.form_defaults``) and checks each parameter page with JSON Schema draft 7, patterns as
-JavaScript reads them. The steps are run by ``flows.template.scaffolder``. Does no I/O.
+`parse_template` reads template.yaml. `Template.validate` applies the form's defaults
+(``core.portal.form_defaults``) and checks each parameter page by JSON Schema draft 7, with patterns
+as JavaScript reads them. ``flows.template.scaffolder`` runs the steps. No I/O.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class TemplateStep:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A form and the steps behind it."""
+    """A form and the steps that it starts."""
 
     name: str
     title: str
@@ -96,11 +96,11 @@ class Template:
     output: Mapping[str, Any]
     entity: Mapping[str, Any]
     secrets: Schema
-    """``spec.secrets.schema``: what the posted secrets must look like. Empty: anything."""
+    """``spec.secrets.schema``: the schema of posted secrets. Empty: anything."""
 
     @property
     def properties(self) -> dict[str, Schema]:
-        """The schema of every parameter of every page, conditional ones included."""
+        """The schema of every parameter of every page, including conditional ones."""
         return {name: schema for page in self.pages for name, schema in _properties(page)}
 
     def validate(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,8 +108,8 @@ class Template:
         Return the parameters with the form's defaults, checked page by page.
 
         Raises:
-            InvalidInputError: An unknown parameter (the nearest known is named), a missing one,
-                or a value that its schema refuses. Nothing else was looked at.
+            InvalidInputError: An unknown parameter (the nearest known one is named), a missing one,
+                or a value that its schema refuses. Nothing else was checked.
         """
         known = self.properties
         for name, value in parameters.items():
@@ -122,7 +122,7 @@ class Template:
         return values
 
     def _filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer page after page: what the form fills in first, then what is given."""
+        """Fill in page after page: the form's defaults, overridden by the passed values."""
         values: dict[str, Any] = {}
         for page in self.pages:
             page_properties = dict(_properties(page))
@@ -135,10 +135,10 @@ class Template:
 
 def parse_template(data: bytes, *, name: str) -> Template:
     """
-    Read and check template.yaml. `name` is what messages call it.
+    Read and check template.yaml. `name` is the file's name in messages.
 
     Raises:
-        InvalidInputError: Not YAML, not a v1beta3 Template, two steps of one id, or a form
+        InvalidInputError: Not YAML, not a v1beta3 Template, two steps with the same id, or a form
             that browser, backend and Python would read differently.
     """
     import jsonschema  # lazy: heavy
@@ -196,7 +196,7 @@ def _check(template: Template, name: str) -> None:
 
 
 def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield a page's parameters, also those that appear only with certain answers."""
+    """Yield a page's parameters, including those that appear only with certain answers."""
     yield from (schema.get("properties") or {}).items()
     branches = [item for key in ("oneOf", "anyOf", "allOf") for item in schema.get(key, ())]
     branches += [schema[key] for key in ("then", "else") if key in schema]

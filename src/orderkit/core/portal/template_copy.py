@@ -1,8 +1,8 @@
 """
-Rewrite steps and outputs of a template's text and leave its form as it is, byte for byte.
+Rewrite steps and outputs in a template's text and leave its form unchanged, byte for byte.
 
-New values for keys of ``spec`` are put in the place of the old ones; then the text is read
-again and must be exactly what was meant. Pure; called by what writes a portal's copies of
+New values for keys of ``spec`` replace the old ones in the text. Then the text is parsed again and
+must equal the intended result. Pure; called by the modules that write a portal's copies of
 templates (``core.portal.service_copy``, ``core.portal.job_copy``).
 """
 
@@ -24,9 +24,9 @@ def rewritten(data: bytes, new_values: Mapping[str, Any], *, name: str, head: st
     Return the template with new values for keys of ``spec``. Deterministic.
 
     Args:
-        new_values: By key of ``spec``, which must be there already.
-        name: What messages call the file.
-        head: Said in a comment at its top, line by line.
+        new_values: By key of ``spec``. The keys must exist.
+        name: The file's name in messages.
+        head: Text of a comment at its top, line by line.
 
     Raises:
         InvalidInputError: It cannot be rewritten safely; the message says why.
@@ -38,7 +38,7 @@ def rewritten(data: bytes, new_values: Mapping[str, Any], *, name: str, head: st
 
 
 def _spliced(text: str, new_values: Mapping[str, Any], name: str, head: str) -> str:
-    """Put new values for keys of ``spec`` into the text; every other line stays as it is."""
+    """Put new values for keys of ``spec`` into the text; every other line stays unchanged."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     spec = _block(
@@ -59,7 +59,7 @@ def _spliced(text: str, new_values: Mapping[str, Any], name: str, head: str) -> 
 
 
 def _block(node: Any, name: str, key: str = "") -> Any:
-    """Return a map written in block style: of the document, or below a key of it."""
+    """Return a block-style map: the document itself, or the map below a key of it."""
     if key:
         node = next(value for key_node, value in node.value if key_node.value == key)
     if node.flow_style:
@@ -70,7 +70,7 @@ def _block(node: Any, name: str, key: str = "") -> Any:
 
 
 def _last_line(lines: list[str], first: int, end: int, column: int) -> int:
-    """Leave the blank lines and comments before the next key where they are."""
+    """Return the last line of a value, leaving blank lines and comments before the next key."""
     while end > first + 1:
         line = lines[end - 1]
         indent = len(line) - len(line.lstrip())
@@ -87,7 +87,7 @@ def _lines(value: dict[str, Any], column: int) -> list[str]:
 
 
 LINE_MAX = 120
-"""Wider lines, which cannot be broken, are excused for yamllint."""
+"""Lines that are longer and cannot be broken get a yamllint exception."""
 
 
 def _headed(lines: list[str], rules: list[str], head: str) -> list[str]:
@@ -98,7 +98,7 @@ def _headed(lines: list[str], rules: list[str], head: str) -> list[str]:
 
 
 def _prove(text: str, expected: Mapping[str, Any], name: str) -> None:
-    """Read the copy again: it must be what was meant, the form included."""
+    """Parse the copy again: it must equal the intended result, including the form."""
     try:
         copy = yaml12.load(text.encode(), name=name)
     except InvalidInputError as error:

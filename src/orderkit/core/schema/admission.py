@@ -1,16 +1,16 @@
 """
-What ValidatingAdmissionPolicies say of a write, as the Kubernetes API server judges it.
+Judge a write by ValidatingAdmissionPolicies, as the Kubernetes API server does.
 
-`judge` is given policies, bindings and a `Review` and returns denials and warnings in the
-server's words and order. Constraints, conditions, variables, parameters, message expressions,
-failure policies and actions are the server's. An expression that cannot be evaluated exactly
-(``authorizer``, functions the CEL library lacks) counts as failed: ``failurePolicy`` decides,
-and the message says so.
+`judge` takes policies, bindings and a `Review`. It returns denials and warnings in the server's
+words and order, and follows the server for constraints, conditions, variables, parameters, message
+expressions, failure policies and actions. An expression that cannot be evaluated exactly
+(``authorizer``, functions the CEL library lacks) counts as failed: ``failurePolicy`` decides, and
+the message says so.
 
-Not here: audit annotations, cost limits, mutating policies, conversion between versions (a rule
-for one version sees the object as it was sent).
+Not covered: audit annotations, cost limits, mutating policies, and conversion between versions (a
+rule for one version sees the object as it was sent).
 
-Called by the embedded cluster, and by whoever wants to know before the cluster is asked.
+Called by the embedded cluster, and by checks that run before a write reaches a cluster.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Look = Callable[[Kind, str | None], Sequence[Manifest]]
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What is about to happen."""
+    """The write to judge."""
 
     operation: Operation
     kind: Kind
@@ -50,7 +50,7 @@ class Review:
     namespace_object: Manifest | None = None
 
     def request(self) -> dict[str, Any]:
-        """Return ``request`` as expressions see it."""
+        """Return the ``request`` variable of CEL expressions."""
         kind = {"group": self.kind.group, "version": self.kind.version, "kind": self.kind.kind}
         resource = {
             "group": self.kind.group,
@@ -74,7 +74,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """One validation that does not hold."""
+    """One validation that failed."""
 
     policy: str
     binding: str
@@ -83,7 +83,7 @@ class Denial:
 
     @property
     def sentence(self) -> str:
-        """The sentence that the server answers with."""
+        """The sentence in the server's answer."""
         return (
             f"{POLICY.kind} '{self.policy}' with binding '{self.binding}' denied request: "
             f"{self.message}"
@@ -92,12 +92,12 @@ class Denial:
 
 @dataclass(slots=True)
 class Ruling:
-    """What all policies say. No denial: the write is admitted."""
+    """The verdict of all policies. The write is admitted if there are no denials."""
 
     denials: list[Denial] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    """Expressions that were not evaluated and whose policy says to ignore that."""
+    """Expressions that were not evaluated and whose policy ignores failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,11 @@ class _Failure:
     message: str
     reason: str = "Invalid"
     skipped: bool = False
-    """Not a denial: its policy says to ignore failures."""
+    """Not a denial: the policy ignores failures."""
 
 
 class Policy:
-    """One policy, its expressions compiled when they are first asked."""
+    """One policy. Its expressions are compiled on first use."""
 
     def __init__(self, manifest: Manifest) -> None:
         spec = manifest.get("spec") or {}
@@ -139,11 +139,11 @@ class Policy:
         ]
 
     def failed(self, why: str) -> _Failure:
-        """Return a failure to judge, as the policy wants it counted."""
+        """Return an evaluation failure, counted as the policy's ``failurePolicy`` says."""
         return _Failure(why, skipped=self._ignores)
 
     def failures(self, review: Review, params: Manifest | None) -> Iterator[_Failure]:
-        """Yield what does not hold, with one object of parameters or none."""
+        """Yield the validations that fail, evaluated with one parameter object or none."""
         try:
             data = bound(
                 object=review.new,
@@ -163,7 +163,11 @@ class Policy:
                 yield from self._judge(validation, data)
 
     def _match_conditions(self, data: Mapping[str, Any]) -> bool | _Failure:
-        """Any condition that does not hold ends it, whatever the others say."""
+        """
+        Evaluate the match conditions.
+
+        One false condition skips the policy, even if others fail.
+        """
         outcomes = [(condition_, condition_.evaluate(data)) for condition_ in self._conditions]
         if any(outcome.value is False for _, outcome in outcomes):
             return False
@@ -205,10 +209,10 @@ def judge(
     policies: Mapping[str, Policy], bindings: Sequence[Manifest], review: Review, look: Look
 ) -> Ruling:
     """
-    Return what policies and bindings say of a write.
+    Return the verdict of policies and bindings on a write.
 
-    Policies are asked by name; the API server asks them in no order. Configuration of
-    admission itself is never judged.
+    Policies run in order of their names; the API server's order is undefined. Admission
+    configuration itself is never judged.
     """
     ruling = Ruling()
     if review.kind.group == GROUP:
@@ -278,14 +282,15 @@ def _note(ruling: Ruling, failure: _Failure, policy: Policy, binding: Manifest) 
 
 def matches(constraints: Mapping[str, Any], review: Review, *, of_binding: bool = False) -> bool:
     """
-    Say whether ``matchConstraints`` (or a binding's ``matchResources``) mean this write.
+    Return whether ``matchConstraints`` (or a binding's ``matchResources``) match this write.
 
     Args:
-        of_binding: They are a binding's: without rules they mean everything.
+        of_binding: The constraints are a binding's. Without rules they match everything.
     """
     rules = constraints.get("resourceRules") or ()
     if not _selected(constraints, review):
         return False
+    # The default, Equivalent, matches a rule for any version of the resource.
     exact = constraints.get("matchPolicy") == "Exact"
     if any(
         _covers(rule, review, exact=exact) for rule in constraints.get("excludeResourceRules") or ()
@@ -320,6 +325,7 @@ def _is_resource(rule_resource: str, review: Review) -> bool:
 def _selected(constraints: Mapping[str, Any], review: Review) -> bool:
     object_selector = constraints.get("objectSelector") or {}
     objects = [labels_of(manifest) for manifest in (review.new, review.old) if manifest is not None]
+    # The server matches an update if the old or the new object fits.
     if object_selector and not any(selects(object_selector, labels) for labels in objects):
         return False
     namespace_selector = constraints.get("namespaceSelector") or {}
@@ -327,13 +333,14 @@ def _selected(constraints: Mapping[str, Any], review: Review) -> bool:
         return True
     if review.kind == NAMESPACE:
         return any(selects(namespace_selector, labels) for labels in objects)
+    # Cluster-scoped objects other than Namespaces always pass the namespace selector.
     return not review.namespace or selects(
         namespace_selector, labels_of(review.namespace_object or {})
     )
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Say whether a label selector (``matchLabels``, ``matchExpressions``) fits some labels."""
+    """Return whether a selector (``matchLabels``, ``matchExpressions``) matches the labels."""
     match_labels = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in match_labels.items()):
         return False

@@ -1,8 +1,8 @@
 """
-What the API server refuses of a ValidatingAdmissionPolicy itself: expressions that are not sound.
+Why the API server would refuse a ValidatingAdmissionPolicy: expressions that are not valid.
 
-Compiled, never run. Not here: names, limits, the cost of expressions. Called by the embedded
-cluster when a policy is written.
+Expressions are compiled, never run. Not covered: names, limits, the cost of expressions. Called by
+the embedded cluster when a policy is written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from orderkit.core.schema.cel.expressions import Expression
 
 
 def policy_faults(policy: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield field and sentence of each expression that the server would not take."""
+    """Yield field and message for each expression that the server would refuse."""
     spec = policy.get("spec") or {}
     variables: dict[str, str] = {}
     for index, condition in enumerate(spec.get("matchConditions") or ()):

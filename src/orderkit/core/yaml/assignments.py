@@ -3,15 +3,15 @@ Read the edits that people write on a command line: ``field=value``, ``+=``, ``-
 
 | Written | Meaning |
 |---|---|
-| ``spec.stage=stage3`` | set it; a missing key is added |
+| ``spec.stage=stage3`` | set the value; a missing key is added |
 | ``spec.hosts+=a.example.org`` | append to the list |
-| ``spec.hosts-=a.example.org`` | take that item out of the list |
-| ``spec.lease-`` | take the key away |
+| ``spec.hosts-=a.example.org`` | remove that item from the list |
+| ``spec.lease-`` | remove the key |
 
-A path is keys joined by dots; ``[0]`` is an item of a list, ``["a.b/c"]`` or ``a\.b/c`` a key with
-dots in it. A value has the type that YAML 1.2 gives it: ``3`` is a number, ``true`` a boolean,
-``null`` nothing, ``yes`` text, ``[a, b]`` and ``{a: 1}`` a list and a map. Quotes force a text:
-``version="1.10"`` with the quotes in the value. After ``=`` nothing is the empty text.
+A path is keys joined by dots. ``[0]`` is an item of a list; ``["a.b/c"]`` or ``a\.b/c`` is a key
+that contains dots. A value has the type that YAML 1.2 gives it: ``3`` is a number, ``true`` a
+boolean, ``null`` null, ``yes`` a string, ``[a, b]`` a list and ``{a: 1}`` a map. Quotes force a
+string: ``version="1.10"`` with the quotes in the value. Nothing after ``=`` is the empty string.
 
 Called by ``orderkit edit``, ``orderkit change`` and the flow that changes orders.
 """
@@ -47,19 +47,19 @@ class Assignment:
     value: Value = None
 
     def edit(self, document: int | None = None) -> Edit:
-        """Return it as an edit of a file."""
+        """Return the assignment as an edit of a file."""
         return Edit(self.path, self.op, self.value, document)
 
 
 def parse(text: str, *, as_text: bool = False) -> Assignment:
     """
-    Read one edit.
+    Read one assignment.
 
     Args:
-        as_text: The value is text, whatever it looks like.
+        as_text: The value is a string, whatever it looks like.
 
     Raises:
-        InvalidInputError: It is none, or its value is no readable YAML.
+        InvalidInputError: It is not an assignment, or its value is not readable YAML.
     """
     path, end = _path(text)
     assignment = text[end:]
@@ -75,10 +75,10 @@ def parse(text: str, *, as_text: bool = False) -> Assignment:
 
 def parse_path(text: str) -> tuple[Step, ...]:
     """
-    Read a path alone.
+    Read a path on its own.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is not a path.
     """
     path, end = _path(text)
     if not path or end != len(text):
@@ -106,10 +106,10 @@ def _path(text: str) -> tuple[tuple[Step, ...], int]:
 
 def parse_value(value_text: str, *, edit_text: str = "") -> Value:
     """
-    Return the value that YAML 1.2 reads; after nothing, the empty text.
+    Return the value as YAML 1.2 reads it; the empty string if there is none.
 
     Raises:
-        InvalidInputError: Quotes or brackets are not closed, or JSON cannot hold it.
+        InvalidInputError: Quotes or brackets are not closed, or JSON has no such value.
     """
     if not value_text:
         return ""

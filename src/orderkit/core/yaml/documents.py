@@ -1,8 +1,8 @@
 """
 The shape of our own documents: pack.yaml, kit.yaml, platform.yaml and records in repositories.
 
-Each has ``apiVersion``, ``kind``, a name and a closed ``spec``. Called by the modules that own
-a kind of document.
+Each has ``apiVersion``, ``kind``, a name and a ``spec`` that allows no unknown fields. Called by
+the modules that own a kind of document.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 Files = Mapping[PurePosixPath, bytes]
-"""A pack's files, by their path in it."""
+"""A pack's files, by their path in the pack."""
 API_VERSION = "orderkit.dev/v1alpha1"
 
 NAME: dict[str, Any] = {
@@ -20,7 +20,7 @@ NAME: dict[str, Any] = {
     "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     "maxLength": 40,
 }
-"""What a pack or a kit may be called."""
+"""Allowed names of packs and kits."""
 
 DATA_KIND: dict[str, Any] = {
     "type": "object",
@@ -35,11 +35,11 @@ DATA_KIND: dict[str, Any] = {
 }
 """An entry of ``plan.dataKinds`` in pack.yaml and kit.yaml."""
 DataKinds = Mapping[tuple[str, str], bool]
-"""By group (``*``: any) and kind."""
+"""By group (``*``: any group) and kind."""
 
 
 def data_kinds(spec: Mapping[str, Any]) -> dict[tuple[str, str], bool]:
-    """Read ``plan.dataKinds`` of a spec that was checked before."""
+    """Read ``plan.dataKinds`` of a spec that has been validated."""
     entries = (spec.get("plan") or {}).get("dataKinds") or ()
     return {(e.get("group", "*"), e["kind"]): e.get("holds", True) for e in entries}
 
@@ -47,7 +47,7 @@ def data_kinds(spec: Mapping[str, Any]) -> dict[tuple[str, str], bool]:
 def document(
     kind: str, spec: dict[str, Any], *, required: list[str] | None = None
 ) -> dict[str, Any]:
-    """Return the JSON Schema of a kind; its spec may be absent if nothing in it is required."""
+    """Return the JSON Schema of a kind. The spec is optional if it has no required fields."""
     return {
         "type": "object",
         "additionalProperties": False,

@@ -1,5 +1,5 @@
 """
-What a plain YAML scalar means to Kubernetes.
+Resolve plain YAML scalars as Kubernetes does.
 
 ``kubectl``, Argo CD and the API server read YAML with one Go library whose dialect is neither YAML
 1.1 nor 1.2: ``yes`` and ``y`` are true, ``1e3`` is a number, ``0o17`` and ``017`` are 15, ``1:20``
@@ -31,7 +31,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BASES = {"x": 16, "o": 8, "b": 2, "": 8}
 _INT_MIN, _UINT_MAX = -(2**63), 2**64 - 1
 _MAX_DIGITS = 400
-"""Longer digit strings are no numbers that anybody meant, and Python is slow on them."""
+"""Longer digit strings are not meant as numbers, and Python parses them slowly."""
 
 
 def resolve(text: str) -> Scalar:
@@ -39,7 +39,7 @@ def resolve(text: str) -> Scalar:
     Return the value of an unquoted scalar.
 
     Raises:
-        ValueError: It is an infinity or no number, which JSON cannot hold.
+        ValueError: It is infinity or NaN, which JSON cannot represent.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -47,8 +47,10 @@ def resolve(text: str) -> Scalar:
         raise ValueError(f"{text} cannot be written as JSON")
     if text[0] not in "+-.0123456789" or len(text) > _MAX_DIGITS:
         return text
+    # go-yaml (resolve.go) removes underscores only if the scalar begins with a digit or a sign.
     plain = text if text.startswith(".") else text.replace("_", "")
     integer = _whole(plain)
+    # go-yaml tries int64, then uint64, then float64.
     if integer is not None and _INT_MIN <= integer <= _UINT_MAX:
         return integer
     if _FLOAT.fullmatch(plain):
@@ -59,6 +61,7 @@ def resolve(text: str) -> Scalar:
 def _whole(plain: str) -> int | None:
     if _DECIMAL.fullmatch(plain):
         return int(plain)
+    # Go's ParseInt with base 0 reads a leading zero as octal.
     based = _BASED.fullmatch(plain)
     if based is None:
         return None

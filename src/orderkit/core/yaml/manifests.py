@@ -1,10 +1,10 @@
 """
-Read manifests from files that anybody may have pushed.
+Read manifests from untrusted files.
 
-One file gives the Kubernetes objects it holds, or one error with file and line. YAML is read as
-Kubernetes reads it (``core.yaml.go_scalars``) from a stream of parser events with limits on size,
-depth, events and aliases, because loading hostile YAML can hang or crash the process. Stricter than
-Kubernetes in one point: a key given twice is refused. No templating, no I/O.
+A file yields the Kubernetes objects in it, or one error with file and line. YAML is read as
+Kubernetes reads it (``core.yaml.go_scalars``), from parser events with limits on size, depth,
+events and aliases, because loading hostile YAML can hang or crash the process. Stricter than
+Kubernetes in one respect: a repeated key is refused. No templating, no I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from orderkit.core.yaml.go_scalars import Scalar, resolve
 
 @dataclass(frozen=True, slots=True)
 class ManifestLimits:
-    """What one file may hold."""
+    """Limits for one file."""
 
     size_bytes: int = 1_000_000
     depth: int = 64
@@ -39,7 +39,7 @@ _MERGE = "<<"
 
 
 class ManifestError(OrderkitError):
-    """A file that should hold manifests cannot be read as such."""
+    """A file that should contain manifests cannot be read."""
 
     def __init__(self, path: str, reason: str, *, line: int | None = None) -> None:
         location = f"{path}: line {line}" if line else path
@@ -56,15 +56,15 @@ def parse_manifests(
     """
     Return the objects of one YAML stream or (name ending in ``.json``) of one JSON file.
 
-    Empty documents are skipped and objects of kind List give their items. Nothing is returned
-    unless all of it is good.
+    Empty documents are skipped, and objects of kind List yield their items. If any part is invalid,
+    nothing is returned.
 
     Args:
         path: Names the file in messages.
 
     Raises:
-        ManifestError: It is no YAML or JSON, beyond the limits, repeats a key, or a document is
-            no Kubernetes object.
+        ManifestError: It is not YAML or JSON, exceeds the limits, repeats a key, or has a document
+            that is not a Kubernetes object.
     """
     documents = parse_documents(path, data, limits=limits)
     return tuple(
@@ -79,10 +79,10 @@ def parse_documents(
     path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> list[tuple[object, int]]:
     """
-    Return every document of a file, empty ones (None) too, with the line it begins on.
+    Return every document of a file with its first line; empty documents are None.
 
     Raises:
-        ManifestError: It is no YAML or JSON, beyond the limits, or repeats a key.
+        ManifestError: It is not YAML or JSON, exceeds the limits, or repeats a key.
     """
     text = _decode(path, data, limits)
     if path.endswith(".json"):
@@ -91,7 +91,7 @@ def parse_documents(
 
 
 def looks_like_manifest(data: bytes) -> bool:
-    """Say whether a broken file was meant as a manifest; Argo CD ignores it otherwise."""
+    """Return whether a broken file was meant as a manifest. Argo CD ignores other files."""
     return all(key in data for key in (b"apiVersion:", b"kind:", b"metadata:"))
 
 
@@ -109,7 +109,7 @@ def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
     Yield the document, or the items of a List.
 
     Raises:
-        ManifestError: It is no Kubernetes object.
+        ManifestError: It is not a Kubernetes object.
     """
     if not isinstance(document, dict):
         raise ManifestError(path, "a document is no map", line=line)
@@ -143,7 +143,7 @@ def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
         document = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise ManifestError(path, error.msg, line=error.lineno) from error
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # Python refuses integers of thousands of digits
         raise ManifestError(path, shorten(str(error))) from error
     except RecursionError as error:
         raise ManifestError(path, f"nested deeper than {limits.depth} levels") from error
@@ -192,7 +192,7 @@ def _parse_yaml(path: str, text: str, limits: ManifestLimits) -> Iterator[tuple[
 
 @dataclass(slots=True)
 class _Open:
-    """A map or list whose end is not reached."""
+    """A map or list whose end has not been reached."""
 
     value: dict[str, Any] | list[Any]
     line: int
@@ -213,7 +213,7 @@ class _Composer:
         self.document_line = 1
 
     def take(self, event: yaml.Event) -> bool:
-        """Take one event; True when it ended a document."""
+        """Process one event. Return whether it ended a document."""
         line = _line(event)
         self._count(1, line)
         if isinstance(event, yaml.DocumentStartEvent):
@@ -259,6 +259,7 @@ class _Composer:
         value = self._anchors[event.anchor]
         if _depth_exceeds(value, self._limits.depth - len(self._stack)):
             raise self._fail(f"nested deeper than {self._limits.depth} levels", line)
+        # An alias counts as much as its target: otherwise nested aliases multiply past the limit.
         self._count(_size(value), line)
         return copy.deepcopy(value)
 
@@ -275,12 +276,17 @@ class _Composer:
 
     def _close(self, line: int) -> None:
         closed = self._stack.pop()
+        # Merged last, so that keys written after the "<<" win, too.
         for merged in closed.merges or ():
             self._merge(closed, merged)
         self._put(closed.value, closed.anchor, line)
 
     def _merge(self, target: _Open, merged: object) -> None:
-        """Add what a ``<<`` brings; keys that are written out win, earlier merges win."""
+        """
+        Add the entries of a ``<<`` key.
+
+        Explicit keys win over merged ones, earlier merges over later.
+        """
         for source in merged if isinstance(merged, list) else [merged]:
             if not isinstance(source, dict) or not isinstance(target.value, dict):
                 raise self._fail("'<<' merges something that is no map", target.line)

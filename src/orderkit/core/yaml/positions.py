@@ -1,9 +1,9 @@
 """
-Where in a file a field stands: manifests together with the line and column of each value.
+Manifests together with the line and column of each value.
 
 `core.yaml.manifests` reads the file first, with all its limits, so a file that gets here is
-harmless. Then the parser's events are walked once more for their marks. JSON is walked as YAML,
-which it is; where that fails, places are simply not known. Called by ``flows.file.validating``.
+harmless. Then the parser's events are walked again for their marks. JSON is walked as YAML, of
+which it is a subset; if that fails, positions are unknown. Called by ``flows.file.validating``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Mark = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class LocatedManifest:
-    """An object and where its parts stand."""
+    """An object and the positions of its parts."""
 
     manifest: Manifest
     line: int
-    """The line its document begins on."""
+    """The first line of its document."""
     marks: Mapping[Steps, Mark]
     root: Steps = ()
-    """Where the object begins in its document: not at the top if it is an item of a List."""
+    """Path of the object in its document; not empty if it is an item of a List."""
 
     def find(self, steps: Sequence[str]) -> Mark | None:
-        """Return where a field stands, or the nearest field above it; None if not known."""
+        """Return the position of a field, or of the nearest enclosing field; None if unknown."""
         full_steps = (*self.root, *steps)
         for length in range(len(full_steps), len(self.root) - 1, -1):
             if full_steps[:length] in self.marks:
@@ -45,7 +45,7 @@ def located_manifests(
     path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[LocatedManifest, ...]:
     """
-    Return the objects of a file with their places.
+    Return the objects of a file with their positions.
 
     Raises:
         ManifestError: As ``core.yaml.manifests.parse_manifests``.
@@ -111,7 +111,7 @@ class _Walk:
             self._stack.append(_Open(steps, isinstance(event, yaml.MappingStartEvent)))
 
     def _step(self, top: _Open | None, mark: Mark) -> Steps:
-        """Note where a value stands: a map's at its key, which is what a person looks for."""
+        """Record a value's position. In a map it is the key's, which is what people look for."""
         if top is None:
             steps: Steps = ()
         elif top.is_map:

@@ -1,9 +1,9 @@
 """
-Read and write small YAML documents of our own: pack.yaml, kit.yaml, platform.yaml, records.
+Read and write our own small YAML documents: pack.yaml, kit.yaml, platform.yaml, records.
 
-Reading is YAML 1.1 without dates (a timestamp stays text) and checks a JSON Schema, so a
-misspelt key is an error that names the key. Writing quotes every text that YAML 1.1 or 1.2
-would read as something else. Files from repositories of others go through
+Documents are read as YAML 1.1 without dates (a timestamp stays a string) and checked by a JSON
+Schema, so that a misspelt key is an error that names the key. When writing, every string that YAML
+1.1 or 1.2 would read as something else is quoted. Files from other people's repositories go through
 ``core.yaml.manifests``, which adds limits.
 """
 
@@ -22,7 +22,7 @@ Steps = tuple[str | int, ...]
 
 
 class _Loader(yaml.CSafeLoader):
-    """Safe loader, libyaml's, that leaves dates as text: JSON has none."""
+    """libyaml's safe loader, but dates stay strings because JSON has none."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -32,7 +32,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 class _Dumper(yaml.SafeDumper):
-    """Safe dumper with indented lists and quotes around everything ambiguous."""
+    """Safe dumper that indents lists and quotes every ambiguous string."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - PyYAML's signature
         super().increase_indent(flow, indentless=False)
@@ -41,8 +41,8 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-# YAML 1.2 reads 0o17 and 1e3 as numbers and PyYAML does not; go-yaml, with which Kubernetes
-# reads, takes y and n for booleans. A plain scalar must be text for all of them.
+# YAML 1.2 reads 0o17 and 1e3 as numbers, PyYAML does not. go-yaml, which Kubernetes uses, reads y
+# and n as booleans. A string is left plain only if all of them read it as a string.
 _AMBIGUOUS = re.compile(
     r"^(?:[yYnN]|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?)$"
@@ -50,7 +50,7 @@ _AMBIGUOUS = re.compile(
 
 
 _SENTINEL = "__ORDERKIT_"
-"""What is baked in its place may look like a number."""
+"""Sentinels are quoted, because the value baked in their place may look like a number."""
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
@@ -68,13 +68,15 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
     """
     Read one document and check it against a JSON Schema.
 
-    A ``description`` in the part of the schema that refuses a value is the way out that is told.
+    If the part of the schema that refuses a value has a ``description``, that becomes the error's
+    hint.
 
     Args:
-        name: What to call the file in messages.
+        name: The file's name in messages.
 
     Raises:
-        InvalidInputError: Not YAML, not one map, or a key or value the schema refuses.
+        InvalidInputError: It is not YAML, not one map, or has a key or value that the schema
+            refuses.
     """
     import jsonschema
 
@@ -108,14 +110,14 @@ def _invalid(name: str, text: str | bytes, problem: Any) -> InvalidInputError:
 def field_location(
     name: str, text: str | bytes, steps: Steps, *, line_at: Steps | None = None
 ) -> str:
-    """Return ``file:line: key.key`` for messages; `line_at` if another key's line is meant."""
+    """Return ``file:line: key.key`` for messages; `line_at` selects another key's line."""
     path = ".".join(str(step) for step in steps)
     location = f"{name}:{line_of(text, steps if line_at is None else line_at)}"
     return f"{location}: {path}" if path else location
 
 
 def line_of(text: str | bytes, steps: Steps) -> int:
-    """Return the line, from 1, of a key or list entry; of the nearest above it if it is absent."""
+    """Return the line, from 1, of a key or list entry; if missing, of the nearest one above."""
     node = yaml.compose(text, _Loader)
     line = 0
     for step in steps:
@@ -133,12 +135,12 @@ def line_of(text: str | bytes, steps: Steps) -> int:
 
 
 def dump(value: dict[str, Any], *, width: int = 100) -> str:
-    """Write one document, keys in their order, ``---`` first, a newline last."""
+    """Write one document: keys in their order, ``---`` first, a final newline."""
     return dump_all([value], width=width)
 
 
 def dump_all(values: list[dict[str, Any]], *, width: int = 100) -> str:
-    """Write a stream of documents; lines are broken at blanks where they get wider."""
+    """Write a stream of documents. Longer lines are broken at blanks."""
     return yaml.dump_all(
         values,
         Dumper=_Dumper,

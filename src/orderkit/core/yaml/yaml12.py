@@ -1,5 +1,5 @@
 """
-Read a YAML 1.2 document as Backstage's parser does (core schema): ``yes`` is text.
+Read a YAML 1.2 document as Backstage's parser does (core schema): ``yes`` is a string.
 
 For files of a pack that the portal reads too: template.yaml. Limits on size, depth, events and
 aliases are checked on parser events first, because building hostile YAML can crash the process.

@@ -1,12 +1,11 @@
 """
-Twins of Composition functions that are not the pack's: the same answers, in this process.
+Twins of third-party Composition functions: reimplementations that run in this process.
 
-Each twin is a station: a request in, a response out. Which function a twin stands for is decided
-by the *package* that is installed under a name, not by the name; ``choosing`` does that. What a
-twin does not do exactly it refuses by name (`core.crossplane.station.OpaqueError`), and what it
-stands for, at which version, its module says. Functions without a twin (go-templating, KCL, CUE,
-Python scripts) run templates and programs of their own: they are called as real processes or are
-opaque.
+A twin is a station: a request in, a response out. ``choice`` selects the twin by the *package*
+installed under a function's name, not by the name. What a twin cannot do exactly it refuses with a
+message that names it (`core.crossplane.station.OpaqueError`). Each module states the function and
+version that it reimplements. Functions without a twin (go-templating, KCL, CUE, Python scripts) run
+templates and programs of their own: they are called as real processes or are opaque.
 """
 
 from orderkit.core.crossplane.twins.choice import Chosen, choose

@@ -1,11 +1,11 @@
 """
-Which of the installed functions run in this process, and how sure that is.
+Choose which installed functions run in this process, and report how certain the choice is.
 
-A function's package says what it is: the last part of its path, whatever registry and tag. Where
-only the name of a function is known (a step names it, no manifest does), the name is believed,
-and that is told: `Chosen.notes`.
+A function's package identifies it: the last part of its path, regardless of registry and tag. If
+only the name of a function is known (a step names it, no manifest does), the name is trusted, and
+`Chosen.notes` reports that.
 
-Called by whoever runs a pipeline from a pack's files or a cluster.
+Called by everything that runs a pipeline from a pack's files or a cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orderkit.core.crossplane.station import Station
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """A function that runs here, and the release of the real one that it was read from."""
+    """A function that runs here, and the release of the real one that it reimplements."""
 
     module: str
     function: str
@@ -28,7 +28,7 @@ class Twin:
 
     @property
     def station(self) -> Station:
-        """Import it: most pipelines call one or none."""
+        """Import the twin. Most pipelines call one or none."""
         station: Station = getattr(importlib.import_module(self.module), self.function)
         return station
 
@@ -55,7 +55,7 @@ class Chosen:
 
     functions: Mapping[str, Station]
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What is not certain of a function, by its name."""
+    """What is uncertain about a function, by its name."""
 
 
 def package_name(package: str) -> str:
@@ -69,7 +69,7 @@ def choose(packages: Mapping[str, str], function_names: Iterable[str]) -> Chosen
     Return the twins of the functions that steps name.
 
     Args:
-        packages: The package of every function whose manifest is known, by its name.
+        packages: The package of every function whose manifest is known, by the function's name.
         function_names: Names of functions that steps call.
     """
     functions, notes = {}, {}

@@ -1,8 +1,8 @@
 """
 The Composition environment: the map under one key of the context that functions share.
 
-It is an object to its functions, so it has a kind: one of Crossplane's own, unless the data
-brings another. Used by the twins of function-environment-configs and patch-and-transform.
+The functions treat it as an object, so it has a kind: one of Crossplane's own unless the data
+contains another. Used by the twins of function-environment-configs and patch-and-transform.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PARTS_MAX = 2
 
 
 def as_object(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the environment with the kind it has by default, unless it has any of its own."""
+    """Return the environment with its default kind, unless the data has a kind."""
     version, kind = data.get("apiVersion"), data.get("kind")
     own_version = version if isinstance(version, str) else ""
     own_kind = kind if isinstance(kind, str) else ""

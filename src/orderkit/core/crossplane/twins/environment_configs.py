@@ -1,13 +1,13 @@
 """
-A twin of function-environment-configs: EnvironmentConfigs merged into the environment.
+A twin of function-environment-configs: merge EnvironmentConfigs into the environment.
 
-Read at v0.7.1 (June 2026). Configs win over the environment that came, that over ``defaultData``
-(the function's own comment says otherwise; its code decides). Without any config to ask for
-nothing is written at all, not even the defaults.
+Follows v0.7.1 (June 2026). Configs override the incoming environment, which overrides
+``defaultData`` (a comment in the function says otherwise; its code decides). If the input
+references no configs, nothing is written, not even the defaults.
 
-Refused by name: configs put into overlapping places by different ``toFieldPath``, which the
-function merges in random order, and orders that Go's sort does not fix. Where the function
-crashes (a reference without ``ref``, a matcher without its value) the step ends fatally.
+Refused by name: configs with different ``toFieldPath`` that overlap, which the function merges in
+random order, and orders that Go's sort leaves undefined. Where the function crashes (a reference
+without ``ref``, a matcher without its value), the step ends fatally.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _INPUT = OptionalFields(
 
 def environment_configs(request: StationRequest) -> StationResponse:
     """
-    Ask for the configs, then merge them into the environment.
+    Require the configs, then merge them into the environment.
 
     Raises:
-        OpaqueError: What the real function makes of it is not fixed.
+        OpaqueError: The result of the real function is not deterministic.
     """
     response = StationResponse.to(request)
     wrong = misshapen(request.input, _INPUT)
@@ -74,6 +74,7 @@ def environment_configs(request: StationRequest) -> StationResponse:
     except ResourceSelectionError as error:
         response.fatal(f"cannot build requirements: {error}")
         return response
+    # The first call only declares the requirements; Crossplane calls again with the objects.
     if not request.required:
         return response
     try:
@@ -158,7 +159,7 @@ def _selected(selector: Source, objects: tuple[Manifest, ...]) -> list[Manifest]
 
 
 def _merged_by_path(objects_by_path: Mapping[str, list[Manifest]]) -> dict[str, Any]:
-    """Merge what goes to each place, then the places; refuse if their order would matter."""
+    """Merge the configs for each path, then the paths. Refuse if the order would matter."""
     places = [_data_at(path, objects) for path, objects in objects_by_path.items()]
     merged: dict[str, Any] = {}
     backwards: dict[str, Any] = {}

@@ -1,14 +1,13 @@
 """
-A twin of function-extra-resources: objects of the cluster put into the context.
+A twin of function-extra-resources: put objects of the cluster into the context.
 
-Read at v0.3.0 (January 2026). Every entry becomes a list under its name ``into``; one for which
-nothing is found is left out. What came after that release (``spec.context.key``) is an unknown
-field here, as it is there. A selector whose labels are all optional and absent is not
-asked for, and then the step ends fatally as soon as any other entry is answered: the real
-function's way.
+Follows v0.3.0 (January 2026). Every entry becomes a list under its name ``into``; an entry without
+results is left out. Fields added after that release (``spec.context.key``) are unknown here, as
+they are in v0.3.0. A selector whose labels are all optional and absent is not requested; the step
+then ends fatally as soon as any other entry has results, as in the real function.
 
-Refused by name: orders that Go's sort does not fix. Where the function crashes (a reference
-without ``ref``, a selector without ``selector``) the step ends fatally.
+Refused by name: orders that Go's sort leaves undefined. Where the function crashes (a reference
+without ``ref``, a selector without ``selector``), the step ends fatally.
 """
 
 from __future__ import annotations
@@ -59,10 +58,10 @@ _INPUT = OptionalFields(
 
 def extra_resources(request: StationRequest) -> StationResponse:
     """
-    Ask for the objects, then put them into the context.
+    Require the objects, then put them into the context.
 
     Raises:
-        OpaqueError: Their order is not fixed.
+        OpaqueError: Their order is undefined.
     """
     response = StationResponse.to(request)
     wrong = misshapen(request.input, _INPUT)

@@ -1,11 +1,11 @@
 """
 Field paths as Crossplane's functions read them: ``spec.items[0].name``, ``data[a.key]``.
 
-Get, set and expand as crossplane-runtime's fieldpath package does (read at 2.3 and 2.4), down to
-which absent thing is *not found* (a patch is skipped) and which is an error (the step fails).
-Paths never create what lies on the wrong type; lists grow with nulls.
+Get, set and expand follow crossplane-runtime's fieldpath package (2.3 and 2.4), including which
+missing things count as *not found* (the patch is skipped) and which are errors (the step fails).
+Values of the wrong type on the path are never replaced; lists are extended with nulls.
 
-Used by the twins. Values are ``govalues``'.
+Used by the twins. Values are those of ``go_values``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Segment = str | int
 
 
 class PathError(Exception):
-    """A path that cannot be read, or does not fit what it is used on."""
+    """A path that cannot be parsed, or that does not fit the data."""
 
 
 class NoSuchFieldError(PathError):
-    """Nothing is there."""
+    """There is no such field."""
 
 
 _TOKEN = re.compile(r"[.\[]")
@@ -39,10 +39,10 @@ _TOKEN = re.compile(r"[.\[]")
 
 def parse(path: str) -> list[Segment]:
     """
-    Read a path.
+    Parse a path.
 
     Raises:
-        PathError: It is none.
+        PathError: It is not a valid path.
     """
     try:
         return list(_segments(path))
@@ -99,6 +99,7 @@ def _unexpected(char: str, at: int) -> PathError:
 
 
 def _field(text: str) -> str:
+    # crossplane-runtime trims quotes at both ends, whether or not they match.
     return text.strip("'\"")
 
 
@@ -109,7 +110,7 @@ def _field_or_index(text: str) -> Segment:
 
 
 def path_text(segments: Sequence[Segment]) -> str:
-    """Write segments as a path; names with dots stand in brackets."""
+    """Write segments as a path. Names with dots are put in brackets."""
     texts = []
     for segment in segments:
         if isinstance(segment, int) or segment == WILDCARD or "." in segment:
@@ -121,11 +122,11 @@ def path_text(segments: Sequence[Segment]) -> str:
 
 def get(data: Any, path: str) -> Any:
     """
-    Return what is at a path.
+    Return the value at a path.
 
     Raises:
-        NoSuchFieldError: Nothing is there.
-        PathError: The path is none, or leads through something that has no fields.
+        NoSuchFieldError: There is no value.
+        PathError: The path is invalid, or leads through a value without fields.
     """
     return _value(data, parse(path))
 
@@ -153,10 +154,10 @@ def _value(data: Any, segments: Sequence[Segment]) -> Any:
 
 def get_string(data: Any, path: str) -> str:
     """
-    Return the text at a path.
+    Return the string at a path.
 
     Raises:
-        NoSuchFieldError, PathError: As `get`, or it is no text.
+        NoSuchFieldError, PathError: As `get`, or the value is not a string.
     """
     value = get(data, path)
     if not isinstance(value, str):
@@ -166,12 +167,13 @@ def get_string(data: Any, path: str) -> str:
 
 def put(data: dict[str, Any], path: str, value: Any) -> None:
     """
-    Set what is at a path, in place; objects and lists on the way are made.
+    Set the value at a path in place. Missing objects and lists on the way are created.
 
     Raises:
-        PathError: It leads through something else, or an index is beyond `INDEX_MAX`.
+        PathError: The path leads through another type, or an index is above `INDEX_MAX`.
     """
     segments = parse(path)
+    # As crossplane-runtime's SetValue, which converts a value to plain JSON types first.
     value = from_json(value)
     far = next((step for step in segments if isinstance(step, int) and step > INDEX_MAX), None)
     if far is not None:
@@ -193,7 +195,7 @@ def _check_holds(holder: Any, segments: Sequence[Segment]) -> None:
 
 
 def _make(holder: Any, segment: Any, following: Segment) -> None:
-    """Make what the next segment needs, if nothing is there; let a list grow."""
+    """Create what the next segment needs if it is missing; extend a list."""
     missing = holder[segment] is None if isinstance(holder, list) else segment not in holder
     if missing:
         holder[segment] = [] if isinstance(following, int) else {}
@@ -204,12 +206,12 @@ def _make(holder: Any, segment: Any, following: Segment) -> None:
 
 def expand(data: Any, path: str) -> list[str]:
     """
-    Return every path that a path with wildcards means; empty if something on the way is absent.
+    Return every path that matches a path with wildcards; empty if a part of it is missing.
 
     Raises:
-        NoSuchFieldError: A wildcard stands on null.
-        PathError: A wildcard stands on something that has no entries.
-        OpaqueError: One of the entries is named like the wildcard itself.
+        NoSuchFieldError: A wildcard is applied to null.
+        PathError: A wildcard is applied to a value without entries.
+        OpaqueError: One of the entries has the wildcard's own name.
     """
     wildcard_path = parse(path)
     try:

@@ -1,8 +1,8 @@
 """
-Shapes of the inputs that twins take: known fields and their types, and nothing else.
+The shapes of twins' inputs: known fields and their types, and nothing else.
 
-The real functions decode their input strictly: a field that they do not know, or a value of
-another type, ends the step fatally. A `Shape` says the same of plain data. It gives no defaults.
+The real functions decode their input strictly: an unknown field, or a value of the wrong type, ends
+the step fatally. A `Shape` makes the same check on plain data. It applies no defaults.
 
 Used by the twins.
 """
@@ -39,7 +39,7 @@ HEADER: Mapping[str, Shape] = {"apiVersion": "text", "kind": "text", "metadata":
 
 
 def misshapen(data: Any, shape: Shape) -> str:
-    """Return what is wrong first, or nothing."""
+    """Return the first fault, or the empty string."""
     return next(_faults(data, shape, ""), "")
 
 

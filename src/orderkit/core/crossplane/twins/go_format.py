@@ -1,10 +1,10 @@
 """
-Go's ``fmt.Sprintf`` for the values that patches carry, wrong types and all.
+Go's ``fmt.Sprintf`` for the values that patches carry, including values of the wrong type.
 
-Verbs: ``s d v t q x f F e g`` with width, precision and the flags ``- + 0`` and space, where they
-mean one thing in every release of Go. A verb that does not fit its value prints what Go prints
-(``%!d(string=a)``), as do values that are missing or left over. Refused by name: every other
-verb, ``#``, ``*``, explicit indexes, and combinations whose text depends on the release.
+Verbs: ``s d v t q x f F e g`` with width, precision and the flags ``- + 0`` and space, as far as
+all releases of Go agree. A verb that does not fit its value prints what Go prints
+(``%!d(string=a)``), and so do missing or extra values. Refused by name: every other verb, ``#``,
+``*``, explicit indices, and combinations whose output depends on the release.
 
 Used by the twin of function-patch-and-transform.
 """
@@ -24,7 +24,7 @@ _DIRECTIVE = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:(\.)(\d*|\*))?(\[\d+\])?(.)?", 
 _VERBS = frozenset("sdvtqxfFeg")
 _FITTING: dict[type, str] = {str: "svqx", bool: "tv", int: "dvx", float: "vxfFeg"}
 _FIXED_DIGITS = 6
-"""What ``%f`` and ``%e`` print unless told otherwise."""
+"""Default precision of ``%f`` and ``%e``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """
-Values as a function written in Go holds them: numbers as they came, text as Go prints it.
+Values as a function written in Go holds them: Go's number types and Go's printed text.
 
-What arrives over the wire is a float64, what was read from JSON by Kubernetes is an int64 if it
-is whole; transforms tell the two apart. Here a Go float64 is a Python float and an int64 is a
+Numbers that arrive over the wire are float64. Whole numbers that Kubernetes read from JSON are
+int64. Transforms distinguish the two, so here a Go float64 is a Python float and an int64 is a
 Python int. `json_text` writes what Go's ``encoding/json`` writes, `type_name` what ``%T`` prints.
 
 Used by the twins only.
@@ -17,13 +17,13 @@ from typing import Any
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _PLAIN_MIN, _PLAIN_MAX = 1e-6, 1e21
-"""Between these Go's JSON writes a float without exponent."""
+"""Between these Go's JSON encoder writes a float without an exponent."""
 _GENERAL_LOW, _GENERAL_HIGH = -4, 6
-"""Decimal exponents between which ``%v`` writes a float without exponent."""
+"""Decimal exponents between which ``%v`` writes a float without an exponent."""
 
 
 class JSONError(ValueError):
-    """A value that Go's JSON cannot write, in its words."""
+    """A value that Go's JSON encoder cannot write; the message is Go's."""
 
 
 def from_wire(value: Any) -> Any:

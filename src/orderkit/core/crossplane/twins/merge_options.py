@@ -1,10 +1,10 @@
 """
-How a patch's value meets what is at its target: the policies of ``policy.toFieldPath``.
+How a patch's value is merged with the existing value: the policies of ``policy.toFieldPath``.
 
-As crossplane-runtime merges through the mergo library (1.0.2), its oddities included: what
-exists and is *empty* (``""``, 0, false, an empty map) gives way although existing values are
-kept; lists append only entries that are new, and only at the top; text meeting a list in an
-appending merge is an error. Values are changed in place where Go changes them in place.
+Merges as crossplane-runtime does through the mergo library (1.0.2), including its oddities: an
+existing *empty* value (``""``, 0, false, an empty map) is replaced although existing values are
+kept; lists append only new entries, and only at the top level; in an appending merge a string that
+meets a list is an error. Values are changed in place where Go changes them in place.
 
 Used by the twin of function-patch-and-transform.
 """
@@ -22,7 +22,7 @@ from orderkit.core.crossplane.twins.go_values import same, type_name
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What happens to what exists already."""
+    """What happens to existing values."""
 
     override: bool
     append: bool = False
@@ -60,6 +60,7 @@ def _merged(present: Any, value: Any, how: Merge) -> Any:
     if present is None or value is None:
         return value
     if how.append and isinstance(present, list) and isinstance(value, list):
+        # removeSourceDuplicates in crossplane-runtime: it looks at the top level only.
         value = [entry for entry in value if not any(same(entry, old) for old in present)]
     holder = {"arg": present}
     _into(holder, {"arg": value}, how)
@@ -102,4 +103,5 @@ def _list_into(
 
 
 def _is_empty(value: Any) -> bool:
+    # mergo's isEmptyValue: the zero value of any type, not only null.
     return not value

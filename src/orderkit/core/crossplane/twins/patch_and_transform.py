@@ -1,15 +1,15 @@
 """
 A twin of function-patch-and-transform: resource templates, filled in by patches.
 
-Read at v0.10.8 (August 2026). It does everything its input can ask for: patch sets, patches from
-and to the XR and the environment, combining ones, all policies, transforms, readiness checks and
-connection details, with the texts of results that people see. What the real function does by
-accident it does too: the readiness that an earlier step gave to the XR or to a template without
-base is lost, whole numbers are floats until something made JSON of them.
+Follows v0.10.8 (August 2026). Supports everything its input can ask for: patch sets, patches from
+and to the XR and the environment, combining patches, all policies, transforms, readiness checks and
+connection details, with the result messages that people see. Accidental behaviour of the real
+function is reproduced too: the readiness that an earlier step gave to the XR, or to a template
+without base, is lost, and whole numbers are floats until they pass through JSON.
 
-Not done, refused by name instead (`OpaqueError`): formats, regular expressions and values that
-``goformat`` and ``transforms`` cannot compute as Go does, and input on which the function
-crashes. The texts about malformed JSON and fields of a wrong type are ours.
+Refused by name (`OpaqueError`): formats, regular expressions and values that ``go_format`` and
+``transforms`` cannot compute as Go does, and input on which the function crashes. The messages
+about malformed JSON and fields of a wrong type are ours.
 
 Runs as a step's function in ``core.crossplane.pipeline``.
 """
@@ -45,7 +45,7 @@ Template = Mapping[str, Any]
 
 
 class _RefusedError(Exception):
-    """The step ends fatally; the text is the function's."""
+    """The step ends fatally with the function's message."""
 
 
 def patch_and_transform(request: StationRequest) -> StationResponse:
@@ -68,7 +68,7 @@ def patch_and_transform(request: StationRequest) -> StationResponse:
 
 
 class _Run:
-    """One call."""
+    """One run of the function."""
 
     def __init__(self, request: StationRequest, response: StationResponse) -> None:
         self._request, self._response = request, response
@@ -91,6 +91,8 @@ class _Run:
             self._render(template, patches)
         if self._details and not keeps_details(self._objects.observed_xr):
             self._add_secret(settings.get("writeConnectionSecretToRef"))
+        # Without this, Crossplane would report the XR as ready although the skipped resource is
+        # missing.
         ready = Ready.FALSE if self._skipped else Ready.UNSPECIFIED
         desired = self._response.desired
         desired.composite = Resource(self._objects.desired_xr, ready, self._details)
@@ -101,11 +103,11 @@ class _Run:
         }
 
     def _without_connection(self, name: str) -> Resource:
-        """Return a desired resource as it goes out: without connection details."""
+        """Return a desired resource as the function returns it: without connection details."""
         return Resource(self._desired[name].resource, self._desired[name].ready)
 
     def _templates(self) -> Iterator[tuple[Template, Sequence[Patch]]]:
-        """Yield every template with its patches, those of patch sets in their places."""
+        """Yield every template with its patches. Patch sets are expanded in place."""
         settings = self._request.input
         sets = {
             patch_set["name"]: patch_set.get("patches") or ()
@@ -166,7 +168,7 @@ class _Run:
         return earlier
 
     def _observe(self, template: Template, existing: Resource) -> Ready:
-        """Take over what exists: its name, its details, whether it is ready."""
+        """Take over name, connection details and readiness of the existing resource."""
         observed: Data = from_wire(existing.resource)
         self._objects.observed = observed
         desired = self._objects.desired or {}
@@ -183,7 +185,7 @@ class _Run:
         return Ready.TRUE if ready else Ready.UNSPECIFIED
 
     def _apply(self, title: str, number: int, patch: Patch) -> bool:
-        """Apply a patch; False if the resource must wait for what it requires."""
+        """Apply a patch. Return False if the resource must wait for a required source."""
         patch_title = f"{quoted(patch_input.type_of(patch))} patch at index {number}"
         try:
             patch_composed(patch, self._objects)
@@ -215,6 +217,7 @@ class _Run:
 
 
 def _rename(manifest: Data, key: str, text: str) -> None:
+    # Like SetName and SetNamespace of Go's unstructured objects: an empty text removes the field.
     meta = manifest.setdefault("metadata", {})
     if text:
         meta[key] = text

@@ -1,9 +1,9 @@
 """
-Judge the input of function-patch-and-transform as it judges it, in its words.
+Validate the input of function-patch-and-transform as the function does, with its messages.
 
-Its CRD is never installed, so nothing but the function checks what a Composition holds; the
-defaults of that CRD do not apply either (a transform without ``type`` is an error). Read at
-v0.10.8. Called by ``patch_and_transform``, ``patches`` and ``patched_resources``.
+The CRD of this input is never installed, so only the function checks what a Composition contains.
+The CRD's defaults do not apply either (a transform without ``type`` is an error). Follows v0.10.8.
+Called by ``patch_and_transform``, ``patches`` and ``patched_resources``.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ _INPUT = OptionalFields(
 
 def refusal(data: Part) -> str:
     """
-    Return why the function refuses its input, in its words; nothing if it takes it.
+    Return why the function refuses its input, in its words; empty if it accepts it.
 
     Raises:
-        OpaqueError: The input holds something that cannot be judged here.
+        OpaqueError: The input contains something that cannot be judged here.
     """
     wrong = misshapen(dict(data), _INPUT)
     if wrong:
@@ -273,7 +273,7 @@ _MATH = {
 def _typed(
     settings: Part, title: str, fields_by_type: Mapping[str, tuple[str, str]]
 ) -> Iterator[str]:
-    """Judge the type of a transform, and that what its type needs is there."""
+    """Check the type of a transform, and that the fields of that type are present."""
     kind = settings.get("type") or ""
     if not kind:
         yield _required("type", f"{title} transform type is required")

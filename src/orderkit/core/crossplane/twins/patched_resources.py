@@ -1,8 +1,8 @@
 """
 What function-patch-and-transform reads from a composed resource: readiness, connection details.
 
-Read at v0.10.8. Numbers arrive over the wire as floats, so the check MatchInteger never finds an
-integer there and warns, as the function does. Called by ``patch_and_transform``.
+Follows v0.10.8. Numbers arrive over the wire as floats, so the check MatchInteger never finds an
+integer there and warns, as in the function. Called by ``patch_and_transform``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _SECRET_TYPE = "connection.crossplane.io/v1alpha1"  # noqa: S105 - the type of a
 
 
 class CheckError(Exception):
-    """A readiness check that cannot be run, in the function's words."""
+    """A readiness check that cannot be run; the message is the function's."""
 
 
 def is_ready(observed: Data, checks: Sequence[Mapping[str, Any]]) -> bool:
     """
-    Say whether all checks hold; without any, whether the condition Ready is True.
+    Return whether all checks pass; without checks, whether the condition Ready is True.
 
     Raises:
-        CheckError: A field is of another type than its check wants.
+        CheckError: A field has another type than its check expects.
     """
     if not checks:
         return _condition(observed, "Ready") == "True"
@@ -69,7 +69,7 @@ def _holds(observed: Data, check: Mapping[str, Any]) -> bool:
 
 
 def _condition(observed: Data, type_: str) -> str:
-    """Return the status of a condition; Unknown without it, nothing without any status."""
+    """Return the status of a condition; Unknown if it is missing, empty if there is no status."""
     if "status" not in observed:
         return ""
     conditions = dig(observed, "status", "conditions", default=None) or ()
@@ -84,7 +84,7 @@ def _condition(observed: Data, type_: str) -> str:
 def connection_details(
     observed: Data, secret_data: Mapping[str, bytes], details: Sequence[Mapping[str, Any]]
 ) -> dict[str, bytes]:
-    """Return what the XR is told of a composed resource; what is not there yet is left out."""
+    """Return the connection details for the XR. Missing values are left out."""
     published: dict[str, bytes] = {}
     for detail in details:
         kind, name = detail["type"], detail["name"]
@@ -103,7 +103,7 @@ def connection_details(
 
 
 def keeps_details(xr: Data) -> bool:
-    """Say whether Crossplane keeps connection details itself: XRs of the first API only."""
+    """Return whether Crossplane stores connection details itself, which it does for v1 XRs only."""
     try:
         field_paths.get(xr, "spec.crossplane")
     except PathError:
@@ -115,11 +115,11 @@ def connection_secret(
     xr: Data, details: Mapping[str, bytes], settings: Mapping[str, Any] | None
 ) -> Resource:
     """
-    Return the Secret that holds connection details of an XR which has none of its own.
+    Return the Secret with the connection details of an XR that has none of its own.
 
     Raises:
         PatchError: A patch of its name fails.
-        OpaqueError: One uses something that is not supported here.
+        OpaqueError: A patch uses something that is not supported here.
     """
     name, namespace = _reference(xr, settings or {})
     meta = {"name": name, "namespace": namespace}

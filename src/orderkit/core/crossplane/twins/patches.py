@@ -1,11 +1,11 @@
 """
-Patches of function-patch-and-transform: from where, through which transforms, to where.
+Patches of function-patch-and-transform: source, transforms, target.
 
-Read at v0.10.8. Sources are observed objects, targets desired ones and the environment. A target
-goes through JSON after each patch, so its whole numbers become integers, as in the function.
+Follows v0.10.8. Sources are observed objects; targets are desired objects and the environment. A
+target goes through JSON after each patch, so its whole numbers become integers, as in the function.
 
 Called by ``patch_and_transform`` and ``patched_resources``, with patches that ``patch_input`` has
-passed.
+accepted.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Data = dict[str, Any]
 
 
 class PatchError(Exception):
-    """A patch that fails its step, in the function's words."""
+    """A patch that fails its step; the message is the function's."""
 
 
 @dataclass(slots=True)
 class Objects:
-    """What patches of one resource template read and write."""
+    """What the patches of one resource template read and write."""
 
     observed_xr: Data
     desired_xr: Data
@@ -64,21 +64,21 @@ _OF_ENVIRONMENT = {
 
 
 def to_composed(patch: Patch) -> bool:
-    """Say whether a patch is to a composed resource, not from it."""
+    """Return whether the patch writes to a composed resource rather than reading from it."""
     return patch_input.type_of(patch) in _TO_COMPOSED
 
 
 def is_required(patch: Patch) -> bool:
-    """Say whether the source of a patch has to be there."""
+    """Return whether the source of a patch must exist."""
     return (patch.get("policy") or {}).get("fromFieldPath") == "Required"
 
 
 def patch_composed(patch: Patch, objects: Objects) -> None:
     """
-    Apply a patch of a resource template; one from a resource that does not exist does nothing.
+    Apply a patch of a resource template. Does nothing if its source resource does not exist.
 
     Raises:
-        NoSuchFieldError: Its source is not there.
+        NoSuchFieldError: Its source field does not exist.
         PatchError: It fails.
         OpaqueError: It uses something that is not supported here.
     """
@@ -104,11 +104,12 @@ def patch_environment(patch: Patch, objects: Objects) -> None:
 
 def patched(patch: Patch, source: Data, target: Data) -> Data:
     """
-    Return the target as the patch leaves it; the target itself may be changed on the way.
+    Return the patched target. The argument may be changed in the process.
 
     Raises:
-        NoSuchFieldError: The source has no such field, or a wildcard of the target stands on null.
-        PatchError: Anything else that the function ends with.
+        NoSuchFieldError: The source has no such field, or a wildcard of the target is applied to
+            null.
+        PatchError: Any other error of the function.
         OpaqueError: It uses something that is not supported here.
     """
     combining = patch_input.type_of(patch) in patch_input.COMBINING
@@ -126,7 +127,7 @@ def patched(patch: Patch, source: Data, target: Data) -> Data:
 
 
 def target_of(patch: Patch) -> str:
-    """Return where a patch writes; where it reads unless it says otherwise."""
+    """Return the path that a patch writes to; by default the path it reads from."""
     path = patch.get("toFieldPath")
     return str(patch.get("fromFieldPath") or "") if path is None else str(path)
 

@@ -1,8 +1,8 @@
 """
 Kubernetes quantities as the approximate float that a convert transform makes of them.
 
-The number of digits decides in Kubernetes which arithmetic is used; what its exact slow path
-would round (below a billionth) or cap is refused by name.
+In Kubernetes the number of digits decides which arithmetic is used. Values that its exact slow path
+would round (below a billionth) or cap are refused by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def as_float(text: str) -> float:
     Return the number, computed as Kubernetes computes it.
 
     Raises:
-        ValueError: It is no quantity; the text is Kubernetes'.
+        ValueError: It is not a quantity; the message is Kubernetes'.
         OpaqueError: Kubernetes would round or cap it.
     """
     try:

@@ -1,8 +1,9 @@
 """
-How functions pick objects out of a cluster: labels to match, how many, in which order.
+How functions select objects of a cluster: labels to match, how many, in which order.
 
-What function-environment-configs (v0.7.1) and function-extra-resources (v0.3.0) have in common.
-Refused by name: more than twelve objects that compare equal, whose order Go's sort does not fix.
+Shared by the twins of function-environment-configs (v0.7.1) and function-extra-resources (v0.3.0).
+Refused by name: more than twelve objects that compare equal, because Go's sort leaves their order
+undefined.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from orderkit.core.crossplane.twins.go_values import from_wire, type_name
 from orderkit.core.objects.kube_objects import Manifest
 
 _STABLE_MAX = 12
-"""Up to this many entries Go's sort keeps the order of equal ones."""
+"""Go's sort keeps the order of equal entries up to this length (insertion sort)."""
 
 SELECTOR = OptionalFields(
     {
@@ -42,15 +43,16 @@ SELECTOR = OptionalFields(
 
 
 class ResourceSelectionError(Exception):
-    """A selection that fails its step, in the function's words."""
+    """A selection that fails its step; the message is the function's."""
 
 
 def labels_of_matchers(matchers: Iterable[Mapping[str, Any]], xr: Manifest) -> dict[str, str]:
     """
-    Return the labels to match; a matcher may do without a field that is optional.
+    Return the labels to match. Matchers of missing optional fields are skipped.
 
     Raises:
-        SelectionError: A field of the XR is not there or no text, or a matcher has no value.
+        ResourceSelectionError: A field of the XR is missing or not a string, or a matcher has no
+            value.
     """
     labels: dict[str, str] = {}
     for matcher in matchers:
@@ -78,14 +80,14 @@ def selected(
     objects: Sequence[Manifest], selector: Mapping[str, Any], title: str
 ) -> Sequence[Manifest]:
     """
-    Return the objects in the selector's order, at least and at most as many as it says.
+    Return the objects in the selector's order, within its minimum and maximum number.
 
     Args:
         title: What is counted, for messages.
 
     Raises:
-        SelectionError: There are too few, or they cannot be ordered.
-        OpaqueError: Their order is not fixed.
+        ResourceSelectionError: There are too few, or they cannot be ordered.
+        OpaqueError: Their order is undefined.
     """
     smallest, largest = selector.get("minMatch"), selector.get("maxMatch")
     if smallest is not None and len(objects) < smallest:

@@ -1,14 +1,13 @@
 """
 Transforms of function-patch-and-transform: map, match, math, string, convert.
 
-Read at v0.10.8. A transform that fails raises `TransformError` with the function's own words, and
-the step ends fatally, as it does there. Refused by name (`OpaqueError`): regular expressions that
-cannot be read with RE2's meaning, formats that ``goformat`` does not print, upper and lower case
-of characters whose case is more than one character, base64 of data that is no text, infinite
+Follows v0.10.8. A transform that fails raises `TransformError` with the function's message, and the
+step ends fatally, as in the function. Refused by name (`OpaqueError`): regular expressions that
+cannot be read with RE2's meaning, formats that ``go_format`` does not print, case conversion of
+characters whose other case is more than one character, base64 of data that is not text, infinite
 numbers and floats in Go's hexadecimal notation.
 
-Called by ``patches`` and ``patch_input``; what is written wrongly has been refused by ``checking``
-before.
+Called by ``patches`` and ``patch_input``. ``patch_input`` has already refused malformed transforms.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ Transform = Mapping[str, Any]
 
 
 class TransformError(Exception):
-    """A transform that does not work on its value, in the function's words."""
+    """A transform that cannot be applied to its value; the message is the function's."""
 
 
 def transformed(transforms: Sequence[Transform], value: Any) -> Any:
     """
-    Return a value after all transforms, in their order.
+    Return the value after all transforms, in order.
 
     Raises:
-        TransformError: One cannot work on what it is given.
-        OpaqueError: One uses something that is not supported here.
+        TransformError: A transform cannot be applied to its value.
+        OpaqueError: A transform uses something that is not supported here.
     """
     for number, transform in enumerate(transforms):
         try:
@@ -78,7 +77,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     Return a regular expression with RE2's meaning.
 
     Raises:
-        OpaqueError: It is none, or cannot be evaluated as RE2 does.
+        OpaqueError: It is not valid, or cannot be evaluated as RE2 does.
     """
     try:
         return compile_pattern(pattern)

@@ -1,5 +1,5 @@
 """
-What a person should check before merging: losses, traps, and changes that will not work.
+Find what a person should check before merging: losses, traps, changes that will not work.
 
 Each `Danger` has a stable code. The rules follow what Kubernetes and Crossplane do: a composed
 resource that is no longer desired is deleted at once; one whose kind changes under the same

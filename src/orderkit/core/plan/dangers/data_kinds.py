@@ -1,8 +1,8 @@
 """
-Which kinds hold data: a table of common kinds, and what a pack declares.
+Kinds that hold data: a table of common kinds, extended by what a pack declares.
 
 ``pack.yaml`` and ``kit.yaml`` extend the table (``spec.plan.dataKinds``) and take precedence over
-it. A kind that is in neither is taken for one without data.
+it. A kind in neither is assumed to hold no data.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _WHY = {
 
 
 def holds_data(kind: Kind, laws: PackRules) -> bool:
-    """Say whether objects of a kind hold data."""
+    """Return whether objects of a kind hold data."""
     for group in (kind.group, ANY_GROUP):
         declared = laws.data_kinds.get((group, kind.kind))
         if declared is not None:

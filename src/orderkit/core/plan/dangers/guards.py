@@ -85,10 +85,10 @@ def _unprotected(pair: Pair) -> Iterator[Danger]:
 
 
 def _was_guard(name: str, value: object) -> bool:
-    """Say whether a field protected data while it had this value."""
+    """Return whether a field protected data while it had this value."""
     return value is True and _GUARD_FIELDS.get(name) is False
 
 
 def is_listed_value(table: Mapping[str, object], name: str, value: object) -> bool:
-    """Say whether a field has exactly the value of a table; 0 is not false there."""
+    """Return whether a field has exactly the value of a table; 0 is not false there."""
     return name in table and type(value) is type(table[name]) and value == table[name]

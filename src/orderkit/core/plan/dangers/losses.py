@@ -116,7 +116,7 @@ def _live_object_dangers(path: str, before: Assembly, mind: DangerContext) -> It
 
 
 def is_deleted_with_it(manifest: Manifest) -> bool:
-    """Say whether deleting the object deletes what it manages (managed resources may not)."""
+    """Return whether deleting the object deletes what it manages (managed resources may not)."""
     policies: Sequence[str] = dig(manifest, "spec", "managementPolicies", default=None) or ["*"]
     has_policy = ".m." not in Kind.of(manifest).group
     orphaned = has_policy and dig(manifest, "spec", "deletionPolicy") == "Orphan"

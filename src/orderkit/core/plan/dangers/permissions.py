@@ -63,7 +63,7 @@ def _granted(obj: OutcomeObject, old: OutcomeObject | None) -> Iterator[Danger]:
 def _grants(manifest: Manifest) -> Iterator[str]:
     """Yield, as sentences, what an object grants to everybody, or grants broadly."""
     if wrapped_object(manifest) is not None:
-        return  # judged as what it wraps
+        return  # the wrapped object is judged instead
     inspected = dig(manifest, "spec", "ingress") if _is_network_policy(manifest) else manifest
     yield from (f"{text} means everybody" for text in _texts(inspected) if text in _EVERYBODY)
     yield from _roles(manifest)
@@ -76,7 +76,7 @@ def _grants(manifest: Manifest) -> Iterator[str]:
 
 
 def _is_network_policy(manifest: Manifest) -> bool:
-    """Say whether it is a NetworkPolicy: its egress rules grant no access."""
+    """Return whether it is a NetworkPolicy: its egress rules grant no access."""
     return manifest.get("kind") == "NetworkPolicy"
 
 

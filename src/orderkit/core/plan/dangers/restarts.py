@@ -1,8 +1,8 @@
 """
 Workloads that stop or start, and values that disappear.
 
-Workloads count wherever they are: composed, or wrapped in an Object. A resource whose status says
-``paused`` is taken for one that holds something back.
+Workloads count both composed and wrapped in an Object. A resource whose status says ``paused`` is
+assumed to hold something back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def restart_dangers(before: Assembly, after: Assembly) -> Iterator[Danger]:
 
 
 def _fails(after: Assembly) -> bool:
-    """Say whether the pipeline failed: that is a fault already, and nothing changes."""
+    """Return whether the pipeline failed: that is a fault already, and nothing changes."""
     return any(fault.code == "pipeline" and not fault.path for fault in after.faults)
 
 
@@ -171,7 +171,7 @@ def pod_specs(manifest: Manifest) -> Iterator[dict[str, Any]]:
 
 
 def is_pinned(image: str) -> bool:
-    """Say whether an image has a digest, or a tag that does not move."""
+    """Return whether an image has a digest, or a tag that does not move."""
     if "@sha256:" in image:
         return True
     tag = image.rpartition("/")[2].partition(":")[2]

@@ -102,7 +102,7 @@ def _metadata(obj: OutcomeObject) -> Iterator[Fault]:
 
 
 def _is_plain(meta: Mapping[str, Any]) -> bool:
-    """Say whether metadata has only usual fields of the right types."""
+    """Return whether metadata has only usual fields of the right types."""
     maps = [meta.get(name) or {} for name in ("labels", "annotations")]
     return (
         meta.keys() <= _PLAIN

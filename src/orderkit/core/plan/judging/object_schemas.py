@@ -72,6 +72,7 @@ def _judged(
     obj: OutcomeObject, known_kind: KnownKind, before: Assembly, after: Assembly
 ) -> tuple[list[Fault], set[str]]:
     """Check one object against one schema; return faults, and rules that were not evaluated."""
+    # A status in a desired object has no effect: only its subresource can be written.
     manifest = {key: value for key, value in obj.manifest.items() if key != "status"}
     old = _old(obj, before)
     report = known_kind.validator.check(manifest, old)
@@ -86,6 +87,7 @@ def _judged(
     findings = [
         finding
         for finding in report.findings
+        # `object_names` judges names by the rules of their kind.
         if finding.path != "metadata.name"
         and not (finding.reason is Reason.REQUIRED and (watched or _is_there(finding, live)))
     ]
@@ -113,7 +115,7 @@ def _object_in(obj: OutcomeObject, resources: Mapping[str, Manifest]) -> Manifes
 
 
 def _is_there(finding: Finding, live: Manifest | None) -> bool:
-    """Say whether another writer has set the missing field: an apply keeps it."""
+    """Return whether another writer has set the missing field: an apply keeps it."""
     return live is not None and value_at(live, finding.path) is not None
 
 

@@ -1,10 +1,10 @@
 """
-Rendering: strings, data and trees, as Backstage's scaffolder renders them, or an error.
+Render strings, data and trees as Backstage's scaffolder does, or fail.
 
-The public names are here; modules below are layered ``refusals < faults < javascript <
-operands < filters, methods < library, lexer < grammar < parser, operations < engine < data,
-tree``. Importing this package imports Jinja2 (about 50 ms),
-so commands import it when they need it. No I/O.
+The public names are here. The modules below are layered ``unsupported < render_errors < javascript
+< operands < filters, methods < builtins, lexer < grammar < parser, operations < engine < data,
+tree``. Importing this package imports Jinja2 (about 50 ms), so commands import it only when they
+need it. No I/O.
 """
 
 from orderkit.core.portal.render.data import render_data

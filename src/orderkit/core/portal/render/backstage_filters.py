@@ -1,8 +1,8 @@
 """
 Backstage's own filters: parseRepoUrl, projectSlug, parseEntityRef, pick.
 
-They know the shape of a forge's address and what the public forges require. Which forges the
-portal has integrations for is known where a platform's task runs (``integrations``).
+They check the shape of a forge's address and what the public forges require. Which forges the
+portal integrates with is known only while a platform's task runs (``integrations``).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def project_slug(value: Value) -> Value:
 
 
 def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
-    """Split ``kind:namespace/name``, or complete an object of these keys."""
+    """Split ``kind:namespace/name``, or complete an object with these keys."""
     source = used(value)
     if isinstance(source, Safe):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'parseEntityRef'")
@@ -121,7 +121,7 @@ _STEP = re.compile(r"""\["([^"]*)"\]|\['([^']*)'\]|\[([0-9]+)\]|(\w+)""")
 
 
 def pick(value: Value, path: Value) -> Value:
-    """Return a copy of what stands at a path such as ``a.b[0]["c-d"]``; lodash's ``get``."""
+    """Return a copy of the value at a path such as ``a.b[0]["c-d"]``; lodash's ``get``."""
     picked = _at(value, path)
     return picked if isinstance(picked, Undefined) else _through_json(picked)
 
@@ -144,10 +144,10 @@ def _own(value: Value, key: Value) -> Value:
 
 def _through_json(value: Value) -> Value:
     """
-    Return a copy as JSON carries it: without undefined members, with null for undefined items.
+    Return a copy as JSON represents it: undefined members removed, undefined items null.
 
     Raises:
-        UnsupportedFault: JSON changes more of it, and not in every release of Backstage.
+        UnsupportedFault: JSON would change more, and not in every release of Backstage.
     """
     if isinstance(value, Safe):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'pick'")

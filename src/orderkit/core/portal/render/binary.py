@@ -1,9 +1,9 @@
 """
 Tell binary files from text as Backstage does (npm isbinaryfile 5.0.7, first 512 bytes).
 
-A byte order mark means text, ``%PDF-`` means binary, a NUL means binary, and so do more than
-ten per cent of suspicious bytes. Left out: the last guess at Protocol Buffers, which matters
-only for files that are no valid UTF-8; those are refused as templates anyway.
+A byte order mark means text; ``%PDF-``, a NUL or more than ten per cent of suspicious bytes mean
+binary. Left out: the final guess at Protocol Buffers, which matters only for files that are not
+valid UTF-8, and those are refused as templates anyway.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LEADS = ((0xC0, 0xDF, 1), (0xE0, 0xEF, 2), (0xF0, 0xF7, 3))
 
 
 def is_binary(data: bytes) -> bool:
-    """Say whether Backstage would copy the file unchanged."""
+    """Return whether Backstage would copy the file unchanged."""
     head = data[: CHECKED_BYTES + _RESERVE]
     if not head or head.startswith(_MARKS):
         return False
@@ -49,7 +49,7 @@ def _suspicious(head: bytes) -> bool:
 
 
 def _sequence(head: bytes, at: int) -> tuple[int, bool]:
-    """Return how far to step inside a UTF-8 sequence, and whether it is one."""
+    """Return how many bytes to skip inside a UTF-8 sequence, and whether it is one."""
     for low, high, size in _LEADS:
         if low <= head[at] <= high and at + size < len(head):
             following = head[at + 1 : at + 1 + size]

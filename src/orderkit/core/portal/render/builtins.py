@@ -1,8 +1,8 @@
 """
 The filters, tests, methods and functions that templates may use, by name.
 
-``docs/rendering.md`` is generated from these tables. What Backstage has beyond them is in
-``FILTERS_REFUSED``. All are pure functions on JSON-like values.
+``docs/rendering.md`` is generated from these tables. ``FILTERS_REFUSED`` lists what Backstage has
+in addition. All are pure functions on JSON-like values.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter: its function, how many arguments it takes, and what it does with safe text."""
+    """A filter: its function, its number of arguments, and how it treats safe text."""
 
     run: Callable[..., Value]
     arguments: tuple[int, int] = (0, 0)
     keywords: tuple[str, ...] = ()
     """Arguments that may be given by keyword, in order."""
     keeps_safe: bool = False
-    """Its result is safe if the value is: JavaScript's `copySafeness`."""
+    """The result is safe text if the value is (Nunjucks' `copySafeness`)."""
     takes_safe: bool = False
     """Arguments may be safe text."""
     of_backstage: bool = False
@@ -131,9 +131,9 @@ FILTERS: Mapping[str, Filter] = {
     "wordcount": Filter(texts.wordcount),
 }
 FILTERS_REFUSED = frozenset({"random"})
-"""Filters that Backstage has and no offline rendering can repeat."""
+"""Backstage's filters whose results no offline rendering can repeat."""
 
 
 def literal_number(digits: str) -> float:
-    """Return the number a template writes as ``12`` or ``1.5``."""
+    """Return the value of a number literal such as ``12`` or ``1.5``."""
     return js.normal(float(digits))

@@ -1,9 +1,9 @@
 """
-What ``cookiecutterCompat`` changes: Python's names and methods on lists and maps.
+The effect of ``cookiecutterCompat``: Python's names, and methods on lists and maps.
 
-Old releases install Nunjucks' compatibility layer for it, newer ones have their own; here is
-what both do alike. A key with the name of such a method is refused, because the layer finds
-the method and newer releases the data.
+Old releases install Nunjucks' compatibility layer for it, newer ones have their own. This module
+implements what both do alike. A key with the name of such a method is refused, because the layer
+returns the method and newer releases the data.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _LIST_NAMES = frozenset(LIST_METHODS) | {"insert"}
 
 def member(value: Value, key: Value) -> Value:
     """
-    Return ``value[key]`` as `javascript.member` does, but for names of Python's methods.
+    Return ``value[key]`` as `javascript.member` does, but refuse the names of Python's methods.
 
     Raises:
         UnsupportedFault: The key has the name of such a method.
@@ -88,7 +88,7 @@ def member(value: Value, key: Value) -> Value:
 
 def method(value: Value, name: str, *arguments: Value) -> Value:
     """
-    Call a method of JavaScript's or Python's.
+    Call a method of JavaScript or Python.
 
     Raises:
         Fault: The value has no such method.

@@ -1,10 +1,10 @@
 """
-Render JSON-like data: every string in it is a template, keys are not.
+Render JSON-like data: every string in it is a template; keys are not.
 
-The rules are those of scaffolder steps in Backstage >= 4.1: a string that is exactly one
-``${{ }}`` keeps its value's type; undefined drops the key, and becomes null in a list; any
-other string becomes text. An expression that fails is an error here; Backstage would pass the
-raw source on. Called by the interpreter of steps.
+The rules are those of scaffolder steps in Backstage >= 4.1: a string that is exactly one ``${{ }}``
+keeps the type of its value; undefined drops the key, and becomes null in a list; any other string
+becomes text. A failing expression is an error here, while Backstage would pass on the raw source.
+Called by the interpreter of steps.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def render_data(value: Value, context: Mapping[str, Value], *, name: str) -> Val
     Return `value` with every string in it rendered; undefined strings are dropped.
 
     Args:
-        name: Where the value stands, for messages: ``steps.fetch.input``.
+        name: The place of the value, for messages: ``steps.fetch.input``.
 
     Raises:
-        RenderError: A template in it is malformed, refused or fails; named by its path.
+        RenderError: A template in it is malformed, refused or fails; the message has its path.
     """
     if isinstance(value, str):
         return _render_text(value, context, name=name)
@@ -51,7 +51,7 @@ def _render_text(source: str, context: Mapping[str, Value], *, name: str) -> Val
 
 
 def _detached(value: Value) -> Value:
-    """Copy a value, so that nobody changes parameters or outputs through it."""
+    """Copy a value, so that parameters and outputs cannot be changed through it."""
     if isinstance(value, list):
         return [None if isinstance(item, Undefined) else _detached(item) for item in value]
     if isinstance(value, dict):
@@ -60,7 +60,7 @@ def _detached(value: Value) -> Value:
 
 
 def _as_double(value: Value) -> Value:
-    """Round a whole number as JavaScript's only kind of number does."""
+    """Round an integer to a double, JavaScript's only kind of number."""
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) <= SAFE_INTEGER:
         return value
     try:

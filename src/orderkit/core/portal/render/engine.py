@@ -1,14 +1,14 @@
 """
-The template engine: ``compile_template(source, delimiters)`` gives a `Renderable`.
+The template engine: ``compile_template(source, delimiters)`` returns a `Renderable`.
 
-The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.6 that both read alike; Backstage
-has used either. An own front end (``lexer``, ``grammar``, ``parser``) emits Jinja2's syntax
-tree, Jinja2 compiles it, and ``operations`` do what it means. What is outside the common part
-is refused: before rendering where the syntax shows it, else at the operation, with line and
-column; ``refusals`` is the table. Bounded: source, nesting, loop rounds, calls, texts, lists,
-output; not time, which ``adapters.processes`` bounds for templates that nobody vouches for.
+The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.6 that both read alike; Backstage has used
+both. Our own front end (``lexer``, ``grammar``, ``parser``) emits Jinja2's syntax tree, Jinja2
+compiles it, and ``operations`` implements the semantics. Everything outside the common part is
+refused: before rendering if the syntax shows it, otherwise when the operation runs, with line and
+column; ``unsupported`` has the table. Limited: source, nesting, loop rounds, calls, strings, lists,
+output. Not limited: time, which ``adapters.processes`` limits for untrusted templates.
 
-Compiled templates are kept: the 2,048 used last, up to 64 KB each. One environment serves all.
+Compiled templates are cached: the 2,048 used last, up to 64 KB each. All share one environment.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from orderkit.core.portal.render.render_errors import (
 from orderkit.core.portal.render.scopes import Budget, Frame
 
 OUTPUT_MAX = 1 << 22
-"""Most characters one template, or one part of it, may write."""
+"""Maximum characters that one template, or one part of it, may write."""
 
 
 class _Generator(CodeGenerator):
-    """Jinja2's code generator, with JavaScript's truth in ``and`` and ``or``."""
+    """Jinja2's code generator, with JavaScript's truthiness in ``and`` and ``or``."""
 
     def visit_And(self, node: nodes.BinExpr, frame: CompilerFrame) -> None:  # noqa: N802 - Jinja2's name
         self._choose(node, frame, "if")
@@ -66,6 +66,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def _environment() -> _Environment:
+    # The optimizer would fold constants with Python's semantics, and Jinja2's own filters and
+    # globals have them, too: templates reach only our operations.
     environment = _Environment(optimized=False, cache_size=0)
     environment.filters.clear()
     environment.globals.clear()
@@ -77,7 +79,7 @@ _ENVIRONMENT = _environment()
 
 
 class Renderable:
-    """A compiled template. Immutable; may be rendered by several threads at once."""
+    """A compiled template. Immutable; several threads may render it at once."""
 
     def __init__(self, source: str, delimiters: Delimiters, *, capture: bool) -> None:
         parsed = TemplateParser(source, delimiters, capture=capture).parse()
@@ -92,7 +94,7 @@ class Renderable:
         Return the text.
 
         Args:
-            context: The names the template may use. Not changed.
+            context: The names that the template may use. Not changed.
             strict: Printing a name that does not exist is an error.
 
         Raises:
@@ -102,7 +104,7 @@ class Renderable:
 
     def value(self, context: Mapping[str, Value]) -> Value:
         """
-        Return the value of a sole expression with its type, `UNDEFINED` included.
+        Return the value of a sole expression with its type; it may be `UNDEFINED`.
 
         Raises:
             RenderError: An operation failed.
@@ -111,6 +113,7 @@ class Renderable:
 
     def _run(self, context: Mapping[str, Value], *, strict: bool) -> tuple[str, Value]:
         variables = {**FUNCTIONS, **context}
+        # A template that calls push or the like must not change the caller's lists.
         if self._changes_lists:
             variables = {name: _copied(value) for name, value in variables.items()}
         budget = Budget(self._body)
@@ -138,6 +141,7 @@ class Renderable:
 
     def _located(self, fault: OperationFault, trace: TracebackType | None) -> RenderError:
         number = 0
+        # The innermost template frame wins: the place in a macro's body, not that of its call.
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename
             if name.startswith(_FILE):
@@ -178,14 +182,14 @@ def compile_template(
     source: str, delimiters: Delimiters = BACKSTAGE, *, capture: bool = False
 ) -> Renderable:
     """
-    Compile a template, or return the one compiled before.
+    Return a compiled template, from the cache if possible.
 
     Args:
-        capture: Keep the value of a sole expression (`Renderable.value`) instead of printing.
+        capture: Keep the value of a sole expression (`Renderable.value`) instead of printing it.
 
     Raises:
         RenderError: The source is malformed; with line and column.
-        UnsupportedError: It uses what the engines read differently.
+        UnsupportedError: It uses a construct that the engines read differently.
         LimitError: It is too long or nested too deeply.
     """
     if len(source) > KEPT_MAX:

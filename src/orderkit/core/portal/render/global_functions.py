@@ -1,4 +1,4 @@
-"""Functions that templates may call: ``range``, ``cycler``, ``joiner``, and what they return."""
+"""Functions that templates may call: ``range``, ``cycler``, ``joiner``, and their results."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Builtin(Function):
         Return the result.
 
         Raises:
-            Fault: These arguments do not fit.
+            Fault: The arguments do not fit.
         """
         if not self.least <= len(arguments) <= self.most:
             raise OperationFault(f"{self.name}() takes {self.least} to {self.most} arguments")
         return self.run(arguments)
 
     def run(self, arguments: tuple[Value, ...]) -> Value:
-        """Do the work; the number of arguments is right."""
+        """Compute the result. The number of arguments has been checked."""
         raise NotImplementedError
 
 
@@ -64,7 +64,7 @@ def _counted(start: float, stop: float, step: float) -> list[Value]:
 
 
 class Cycler(Function):
-    """What ``cycler(a, b)`` returns: one item after the other, round and round."""
+    """The result of ``cycler(a, b)``: returns its items one after the other, repeatedly."""
 
     __slots__ = ("_at", "_items")
 
@@ -73,18 +73,18 @@ class Cycler(Function):
 
     @property
     def current(self) -> Value:
-        """The item that `next` returned last; null before the first."""
+        """The item that `next` returned last; null before the first call."""
         if self._at < 0:
             return None
         return self._items[self._at] if self._items else UNDEFINED
 
     def next(self) -> Value:
-        """Step on and return the item."""
+        """Advance and return the item."""
         self._at = (self._at + 1) % max(len(self._items), 1)
         return self.current
 
     def reset(self) -> Value:
-        """Begin again."""
+        """Start from the beginning."""
         self._at = -1
         return UNDEFINED
 
@@ -99,7 +99,7 @@ class _MakeCycler(Builtin):
 
 
 class Joiner(Builtin):
-    """What ``joiner(',')`` returns: nothing at the first call, the separator afterwards."""
+    """The result of ``joiner(',')``: empty on the first call, the separator afterwards."""
 
     __slots__ = ("_separator", "_used")
 

@@ -1,8 +1,8 @@
 """
 Match paths against the globs of ``copyWithoutTemplating``: ``* ** ? [abc] {a,b}``.
 
-Dot files match as any others, as Backstage asks of its glob library. Negated and extended
-globs (``!x``, ``+(a|b)``) are refused.
+Dot files match like any others, because Backstage configures its glob library that way. Negated and
+extended globs (``!x``, ``+(a|b)``) are refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from orderkit.core.portal.render.render_errors import UnsupportedError
 @functools.lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """
-    Return a pattern to `fullmatch` relative paths with.
+    Return a pattern for `fullmatch` on relative paths.
 
     Raises:
         UnsupportedError: The glob is negated or extended.

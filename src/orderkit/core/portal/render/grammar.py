@@ -1,13 +1,14 @@
 """
 Parse Nunjucks expressions and emit Jinja2's syntax tree.
 
-Nunjucks parses with its own precedence but prints JavaScript without parentheses, so
-JavaScript's precedence decides in the end (``not a == b`` is ``(not a) == b``; ``1 + 2 ~ 3``
-is ``"33"``). This parser does the same in the same two steps: Nunjucks' grammar yields a flat
-row of operands and operators, `fold` applies JavaScript's precedence to it.
+Nunjucks parses with its own precedence but prints JavaScript without parentheses, so JavaScript's
+precedence decides in the end (``not a == b`` is ``(not a) == b``; ``1 + 2 ~ 3`` is ``"33"``). This
+parser uses the same two steps: Nunjucks' grammar yields a flat sequence of operands and operators,
+and `fold` applies JavaScript's precedence to it.
 
-Every operation becomes a call of a function of ``javascript`` or ``library``, written as a
-Jinja2 filter node, so no attribute of a Python object is ever reached. Called by ``parser``.
+Every operation becomes a call of a function in ``javascript`` or ``operations``, written as a
+Jinja2 filter node, so that templates never reach an attribute of a Python object. Called by
+``parser``.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class ExpressionParser:
     """
     Reads the tokens of one tag.
 
-    `frame` is the name of the variable that holds the scope; `compat` turns on what
-    ``cookiecutterCompat`` adds; names in `stale` are refused. `changes_lists`
-    says that a list may be changed in place.
+    `frame` is the name of the variable that holds the scope. `compat` enables what
+    ``cookiecutterCompat`` adds. Names in `stale` are refused. `changes_lists` is set if a list may
+    be changed in place.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class ExpressionParser:
     # --- reading tokens
 
     def continue_at(self, other: ExpressionParser) -> None:
-        """Go on where `other`, a reader of the same tag, stands."""
+        """Continue at the position of `other`, a reader of the same tag."""
         self._at = other._at
 
     @property
@@ -70,7 +71,7 @@ class ExpressionParser:
         return self._tag.tokens[self._at] if self._at < len(self._tag.tokens) else None
 
     def peek(self, *texts: str) -> bool:
-        """Say whether the next token is a name or operator with one of these texts."""
+        """Return whether the next token is a name or operator with one of these texts."""
         token = self._token
         return (
             token is not None
@@ -79,13 +80,13 @@ class ExpressionParser:
         )
 
     def take(self, *texts: str) -> bool:
-        """Step over the next token if it is one of these."""
+        """Skip the next token if it is one of these; return whether it was."""
         is_next = self.peek(*texts)
         self._at += is_next
         return is_next
 
     def expect(self, text: str) -> None:
-        """Step over `text`; raises RenderError if it is not there."""
+        """Skip `text`; raises RenderError if it is not there."""
         if not self.take(text):
             raise self.error(f"expected `{text}`")
 
@@ -106,7 +107,7 @@ class ExpressionParser:
         return RenderError(f"{problem} in `{self._tag.source}`", self._position(), hint=hint)
 
     def refused(self, refusal: UnsupportedConstruct, name: str = "") -> UnsupportedError:
-        """Return the error of an entry of the table of refusals, at the next token."""
+        """Return the error for an unsupported construct, at the next token."""
         return UnsupportedError(
             f"{refusal.problem(name)} in `{self._tag.source}`",
             self._position(),
@@ -239,7 +240,7 @@ class ExpressionParser:
 
         Raises:
             RenderError: There is no such filter, or the arguments do not fit.
-            UnsupportedError: Backstage has the filter and we refuse it.
+            UnsupportedError: Backstage has the filter, but it is refused here.
         """
         full_name = self.name()
         while self.take("."):
@@ -289,7 +290,7 @@ class ExpressionParser:
         return self._postfix(self._variable(token.text))
 
     def _variable(self, name: str) -> nodes.Expr:
-        """Read a name and the constant members behind it: one look-up for ``values.a.b``."""
+        """Read a name and the constant members after it: one look-up for ``values.a.b``."""
         if name in self._stale:
             raise self.refused(unsupported.ELSE_NAME, name)
         keys: list[nodes.Expr] = [constant(name)]
@@ -306,7 +307,7 @@ class ExpressionParser:
         return call(f"compat {function}" if self._compat else function, first, *operands)
 
     def _constant_key(self) -> str | None:
-        """Step over ``.name`` or ``["name"]``, unless it is called or computed."""
+        """Skip ``.name`` or ``["name"]`` and return the key, unless it is called or computed."""
         tokens = self._tag.tokens[self._at : self._at + 4]
         texts = [token.text for token in tokens]
         is_member = len(tokens) > 1 and texts[0] == "." and tokens[1].kind is TokenKind.NAME
@@ -369,7 +370,7 @@ class ExpressionParser:
         return self._operation("method", value, constant(name), *self._arguments())
 
     def _arguments(self, *, keywords: bool = False) -> list[nodes.Expr]:
-        """Read what stands between parentheses, the opening one already taken."""
+        """Read arguments up to the closing parenthesis; the opening one has been read."""
         arguments: list[nodes.Expr] = []
         pairs: list[nodes.Pair] = []
         while not self.take(")"):
@@ -391,7 +392,7 @@ class ExpressionParser:
 
         Raises:
             RenderError: They are malformed.
-            UnsupportedError: Two of one name, or one called ``caller``.
+            UnsupportedError: Two have the same name, or one is called ``caller``.
         """
         names: list[str] = []
         defaults: list[tuple[str, nodes.Expr]] = []

@@ -1,9 +1,9 @@
 """
-Which forges the portal has integrations for: ``parseRepoUrl`` fails on any other.
+The forges that the portal has integrations for: ``parseRepoUrl`` fails on any other.
 
-Nobody knows them without a platform; then every host is taken. Who runs a task for a platform
-names its forge for the time of that task; what Backstage has without any configuration is
-known besides. Kept per thread of execution, because filters get values and nothing else.
+Without a platform they are unknown, and every host is accepted. Code that runs a task for a
+platform names its forge for the duration of the task; the hosts that Backstage knows without
+configuration are added. Stored in a context variable, because filters receive only values.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ BUILT_IN = frozenset(
         "gitlab.com",
     }
 )
-"""What Backstage 1.55 knows without configuration (read from @backstage/integration)."""
+"""Hosts that Backstage 1.55 knows without configuration (from @backstage/integration)."""
 
 _hosts: ContextVar[frozenset[str] | None] = ContextVar("integrations", default=None)
 
 
 @contextlib.contextmanager
 def integrations(hosts: Collection[str] | None) -> Iterator[None]:
-    """Let only these hosts, and the built-in ones, be known; None: every host is."""
+    """Accept only these hosts and the built-in ones; None: every host."""
     token = _hosts.set(None if hosts is None else frozenset(hosts))
     try:
         yield
@@ -38,11 +38,11 @@ def integrations(hosts: Collection[str] | None) -> Iterator[None]:
 
 
 def hosts_known() -> frozenset[str] | None:
-    """Return the hosts named by `integrations`, None if nobody named any."""
+    """Return the hosts set by `integrations`; None if none were set."""
     return _hosts.get()
 
 
 def has_integration(host: str) -> bool:
-    """Say whether the portal knows this host, as far as anybody said."""
+    """Return whether the portal knows this host; True if no hosts were set."""
     hosts = _hosts.get()
     return hosts is None or host in hosts or host in BUILT_IN

@@ -1,9 +1,9 @@
 """
 JavaScript's semantics for JSON-like values: printing, truth, equality, arithmetic, members.
 
-Values are what JSON has (None is ``null``; numbers are doubles, held as int or float) and
-``Undefined``. Checked against Node for what the renderer uses; what JavaScript does with
-objects of other kinds (functions, dates, symbols) does not occur here.
+Values are those of JSON (None is ``null``; numbers are doubles, stored as int or float) and
+``Undefined``. Checked against Node for what the renderer uses. JavaScript's other kinds of objects
+(functions, dates, symbols) do not occur here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from orderkit.core.portal.render.render_errors import (
 )
 
 Value = Any
-"""A JSON-like value or an `Undefined`. `Any`: its shape is the template's business."""
+"""A JSON-like value or an `Undefined`. `Any`, because templates decide its shape."""
 
 SAFE_INTEGER = 2**53
 _BEYOND = 1 << 1023
@@ -35,11 +35,11 @@ SPACE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-"""What ``\\s`` matches and ``trim()`` removes."""
+"""The characters that ``\\s`` matches and ``trim()`` removes."""
 EXPONENT_MAX = 1100
-"""Greatest exponent of a power that is proved exact."""
+"""Largest exponent of a power that is proved exact."""
 TEXT_MAX = 1 << 24
-"""Longest text an operation may build, in characters."""
+"""Longest text that an operation may build, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Undefined:
     """
     ``undefined``, and why.
 
-    `missing` is a message if the value was never passed and strictness is on; then every use
-    as text or number is a fault. Tests, ``default`` and conditions are always allowed.
+    `missing` is a message if the value was never passed and strictness is on. Then every use as
+    text or number is a fault. Tests, ``default`` and conditions are always allowed.
     """
 
     missing: str = ""
@@ -65,9 +65,9 @@ UNDEFINED = Undefined()
 
 class Safe(str):
     """
-    What a macro, ``safe`` or ``escape`` returns: an object in JavaScript that acts as text.
+    The result of a macro, ``safe`` or ``escape``: an object in JavaScript that acts as text.
 
-    It is true even when empty, equal (strictly) only to itself and no string to a test.
+    It is truthy even when empty, strictly equal only to itself, and not a string to a test.
     """
 
     __slots__ = ()
@@ -80,7 +80,7 @@ class Function:
 
 
 class Closed(dict[str, Value]):
-    """A map whose missing members are mistakes, not ``undefined``: ``values`` of a skeleton."""
+    """A map whose missing members are errors, not ``undefined``: ``values`` of a skeleton."""
 
     def missing(self, key: object) -> Undefined:
         names = ", ".join(self) or "none"
@@ -93,14 +93,14 @@ class Closed(dict[str, Value]):
 
 class Ragged(dict[str, Value]):
     """
-    A map that has further keys, with undefined, in newer releases of Backstage.
+    A map that has additional keys, with undefined values, in newer releases of Backstage.
 
-    Its members and its JSON are the same everywhere; to count or list its keys is refused.
+    Its members and its JSON are the same in all releases. Counting or listing its keys is refused.
     """
 
 
 def is_number(value: Value) -> bool:
-    """Say whether the value is a number (Python's booleans are not)."""
+    """Return whether the value is a number (Python's booleans are not)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -122,7 +122,7 @@ def number_text(number: float) -> str:
 
 
 def _digits(double: float) -> str:
-    """Lay out the shortest digits of a positive double (ECMA-262, Number::toString)."""
+    """Write the shortest digits of a positive double (ECMA-262, Number::toString)."""
     mantissa, _, exponent = f"{double!r}".partition("e")
     integer_digits, _, fraction = mantissa.partition(".")
     fraction = "" if fraction == "0" else fraction
@@ -170,7 +170,7 @@ def _is_nullish(value: Value) -> bool:
 
 
 def printed(value: Value) -> str:
-    """Return what ``${{ value }}`` writes: nothing for undefined and null."""
+    """Return what ``${{ value }}`` prints: nothing for undefined and null."""
     if isinstance(value, str):
         return value
     if isinstance(value, Undefined):
@@ -189,7 +189,7 @@ def truthy(value: Value) -> bool:
 
 
 def double(integer: int) -> float:
-    """Return a whole number as JavaScript holds it."""
+    """Return an integer as JavaScript stores it."""
     try:
         return float(integer)
     except OverflowError:
@@ -222,7 +222,7 @@ def _parse_number(source: str) -> float:
 
 
 def normal(result: float) -> float:
-    """Keep whole numbers as int where a double is exact, so that they print and compare alike."""
+    """Store integers as int where a double is exact, so that they print and compare alike."""
     if isinstance(result, int):
         return result if abs(result) <= SAFE_INTEGER else float(result)
     minus_zero = result == 0 and math.copysign(1, result) < 0
@@ -258,7 +258,7 @@ def loosely_equal(left: Value, right: Value) -> bool:
 
 
 def less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
-    """Return ``left < right`` or ``left <= right``: texts by UTF-16 units, the rest as numbers."""
+    """Return ``left < right`` or ``left <= right``: strings by UTF-16 units, others as numbers."""
     a: Any = text(left) if isinstance(left, list | dict) else left
     b: Any = text(right) if isinstance(right, list | dict) else right
     if isinstance(a, str) and isinstance(b, str):
@@ -268,7 +268,7 @@ def less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
 
 
 def add(left: Value, right: Value) -> Value:
-    """Return ``left + right``: text as soon as one side is text, list or map."""
+    """Return ``left + right``: a string as soon as one side is a string, list or map."""
     if isinstance(left, str | list | dict) or isinstance(right, str | list | dict):
         joined = text(left) + text(right)
         if len(joined) > TEXT_MAX:
@@ -315,7 +315,7 @@ def _power(a: float, b: float) -> float:
 
 
 def _exact_power(a: float, b: float, power: float) -> bool:
-    """Say whether no rounding took part; roots and long fractions are rounded."""
+    """Return whether the power is exact; roots and long fractions are rounded."""
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(power)) or b in {0, 1}:
         return True
     if not float(b).is_integer() or abs(b) > EXPONENT_MAX:
@@ -334,7 +334,7 @@ _CALCULATIONS = {
 
 
 def contains(needle: Value, haystack: Value) -> bool:
-    """Return ``needle in haystack``: items of a list, parts of a text, keys of a map."""
+    """Return ``needle in haystack``: items of a list, parts of a string, keys of a map."""
     if isinstance(haystack, list):
         return any(strictly_equal(needle, item) for item in haystack)
     if isinstance(haystack, Safe):
@@ -360,10 +360,10 @@ def utf16_length(source: str) -> int:
 
 def member(value: Value, key: Value) -> Value:
     """
-    Return ``value[key]``: undefined where there is none, also of null and undefined.
+    Return ``value[key]``; undefined if there is none, also for null and undefined.
 
     Raises:
-        Fault: The name is one that JavaScript's objects have themselves.
+        Fault: The name is a member of JavaScript's own objects.
     """
     if isinstance(value, dict):
         name = text(key)
@@ -404,7 +404,7 @@ def _item(value: str | list[Value], key: Value) -> Value:
 
 def whole(value: str) -> str:
     """
-    Return a text that may be taken apart by characters.
+    Return a text that can be split into characters.
 
     Raises:
         UnsupportedFault: It has characters that are two units in JavaScript.
@@ -468,7 +468,7 @@ def keyed(value: Mapping[str, Value]) -> Mapping[str, Value]:
     Return a map whose keys may be counted and listed.
 
     Raises:
-        UnsupportedFault: Releases disagree about its keys.
+        UnsupportedFault: Releases of Backstage disagree about its keys.
     """
     if isinstance(value, Ragged):
         raise UnsupportedFault.of(unsupported.RAGGED_MAP)
@@ -476,7 +476,7 @@ def keyed(value: Mapping[str, Value]) -> Mapping[str, Value]:
 
 
 def ordered(value: Mapping[str, Value]) -> list[tuple[str, Value]]:
-    """Return the entries as JavaScript orders them: array indices first, ascending."""
+    """Return the entries in JavaScript's order: array indices first, ascending."""
     return _in_order(keyed(value))
 
 

@@ -1,8 +1,8 @@
 """
-Cut a template into literal text, tags and the tokens inside them, as Nunjucks 3.2 does.
+Split a template into literal text, tags and the tokens inside them, as Nunjucks 3.2 does.
 
 Delimiters of blocks and comments are fixed (``{% %}``, ``{# #}``); those of variables are
-given (``${{ }}`` in Backstage, ``{{ }}`` in its cookiecutter mode). Called by the parser.
+configurable (``${{ }}`` in Backstage, ``{{ }}`` in its cookiecutter mode). Called by the parser.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOURCE_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Delimiters:
-    """How a variable tag starts and ends, and which newlines blocks swallow."""
+    """The delimiters of variable tags, and which newlines blocks remove."""
 
     start: str = "${{"
     end: str = "}}"
@@ -43,7 +43,7 @@ COOKIECUTTER = Delimiters(start="{{", cookiecutter=True)
 
 
 class TokenKind(Enum):
-    """What a token inside a tag is."""
+    """The kind of a token inside a tag."""
 
     NAME = "name"
     TEXT = "text"
@@ -53,7 +53,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TemplateToken:
-    """One token inside a tag; `offset` is where it starts in the template."""
+    """One token inside a tag; `offset` is its start in the template."""
 
     kind: TokenKind
     text: str
@@ -62,7 +62,7 @@ class TemplateToken:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Text that is printed as it stands."""
+    """Text that is printed as it is."""
 
     text: str
     offset: int
@@ -70,7 +70,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A ``${{ … }}`` or ``{% … %}`` and its tokens; `end` is the offset behind it."""
+    """A ``${{ … }}`` or ``{% … %}`` and its tokens; `end` is the offset after it."""
 
     block: bool
     tokens: tuple[TemplateToken, ...]
@@ -83,7 +83,7 @@ _SPACE = " \n\t\r\u00a0"
 _DELIMITERS = "()[]{}%*-+~/#,:|.<>=!"
 _COMPLEX = ("===", "!==", "==", "!=", "<=", ">=", "//", "**")
 RESERVED = frozenset({"constructor", "prototype", "__proto__"})
-"""Names that are refused wherever they stand."""
+"""Names that are refused everywhere."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _WORD = re.compile("[^" + re.escape(_SPACE + _DELIMITERS) + "]+")
@@ -111,7 +111,7 @@ class Lexer:
             UnsupportedError: A construct that the engines read differently.
         """
         drop_leading = False
-        raw = ""  # text since the last tag that is no raw block, if there was a raw block
+        raw = ""  # text since the last tag other than a raw block, if there was a raw block
         while self._at < len(self.source):
             start = self._at
             match = self._starts.search(self.source, start)
@@ -153,7 +153,7 @@ class Lexer:
             yield Literal(text, offset)
 
     def _before(self, literal: str, match: re.Match[str]) -> str:
-        """Trim the text before a tag: by ``-``, or by lstripBlocks."""
+        """Trim the text before a tag, by ``-`` or by lstripBlocks."""
         if self.source[match.end() : match.end() + 1] == "-" and match[0] != "#}":
             return literal.rstrip(SPACE)
         if self._delimiters.lstrip_blocks and match[0] == "{%":
@@ -193,7 +193,7 @@ class Lexer:
         return Tag(block, tuple(tokens), offset, stop, self.source[offset:stop]), trims
 
     def _tag_end(self, *, block: bool, offset: int) -> str | None:
-        """Skip blanks; return the end mark of the tag if it stands here."""
+        """Skip blanks; return the end delimiter of the tag if it follows."""
         while self._at < len(self.source) and self.source[self._at] in _SPACE:
             self._at += 1
         if self._at >= len(self.source):
@@ -263,7 +263,7 @@ class Lexer:
         raise self._error("the text is not closed")
 
     def _raw(self, tag: Tag) -> Iterator[Literal]:
-        """Yield what stands between raw and endraw."""
+        """Yield the text between raw and endraw."""
         name = tag.tokens[0].text
         if len(tag.tokens) > 1:
             self._at = tag.offset

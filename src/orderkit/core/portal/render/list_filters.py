@@ -1,8 +1,8 @@
 """
-Filters on lists and maps: choose, order, group, cut and join.
+Filters on lists and maps: select, order, group, cut and join.
 
-Sorting compares as JavaScript does and refuses values of different kinds, because there the
-result depends on the engine's sorting algorithm.
+Sorting compares as JavaScript does. It refuses values of different types, because there the result
+depends on the engine's sorting algorithm.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _Fold = Callable[[str], str]
 
 
 def default(value: Value, fallback: Value = UNDEFINED, also_falsy: Value = False) -> Value:  # noqa: FBT002 - the template's own order
-    """Put `fallback` for undefined, or with a second true argument for anything false."""
+    """Replace undefined by `fallback`; with a second true argument, any falsy value."""
     if js.truthy(also_falsy):
         return value if js.truthy(value) else fallback
     return fallback if isinstance(value, Undefined) else value
 
 
 def dump(value: Value, indent: Value = None) -> Value:
-    """Write JSON as ``JSON.stringify`` does; the argument indents."""
+    """Write JSON as ``JSON.stringify`` does; the argument sets the indentation."""
     if js.is_number(indent):
         indent = size(max(indent, 0), "dump")
     return js.to_json(value, indent)
@@ -80,7 +80,7 @@ def _edge(value: Value, name: str, index: int) -> Value:
 
 
 def to_list(value: Value) -> Value:
-    """Make a list of characters, or of {key, value} of a map."""
+    """Make a list of characters, or of {key, value} for a map."""
     if isinstance(value, Safe):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'list'")
     if isinstance(value, str):
@@ -91,7 +91,7 @@ def to_list(value: Value) -> Value:
 
 
 def reverse(value: Value) -> Value:
-    """Turn a list or text around."""
+    """Reverse a list or text."""
     if isinstance(value, Safe):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'reverse'")
     if isinstance(value, str):
@@ -100,7 +100,7 @@ def reverse(value: Value) -> Value:
 
 
 def _mapped(value: Value, name: str) -> list[Value]:
-    """Return the items as Nunjucks' own `map` sees them: none of null, numbers, maps."""
+    """Return the items as Nunjucks' own `map` sees them: none for null, numbers and maps."""
     if value is None or isinstance(value, Undefined):
         used(value)
         return []
@@ -108,7 +108,7 @@ def _mapped(value: Value, name: str) -> list[Value]:
 
 
 def join(value: Value, separator: Value = "", attribute: Value = UNDEFINED) -> Value:
-    """Join items by a separator; the second argument names an attribute of theirs."""
+    """Join items with a separator; the second argument names an attribute of the items."""
     if js.truthy(attribute):
         items = [attribute_of(item, attribute, "join") for item in _mapped(value, "join")]
     else:
@@ -135,7 +135,7 @@ def attribute_of(item: Value, key: Value, name: str) -> Value:
 
 
 def total(value: Value, attribute: Value = UNDEFINED, start: Value = 0) -> Value:
-    """Add the items, or an attribute of theirs, to a start."""
+    """Add up the items, or an attribute of them, beginning with a start value."""
     if js.truthy(attribute):
         items = [attribute_of(item, attribute, "sum") for item in _mapped(value, "sum")]
     else:
@@ -147,7 +147,7 @@ def total(value: Value, attribute: Value = UNDEFINED, start: Value = 0) -> Value
 
 
 def batch(value: Value, count: Value = UNDEFINED, fill: Value = UNDEFINED) -> Value:
-    """Cut a list into rows of `count`, the last filled up with `fill`."""
+    """Cut a list into rows of `count`; the last is padded with `fill`."""
     items = sequence(value, "batch")
     width = size(count, "batch", least=1)
     rows = [items[at : at + width] for at in range(0, len(items), width)]
@@ -220,7 +220,7 @@ def _path_of(item: Value, attribute: Value, name: str) -> Value:
 
 
 def _own(item: Value, key: Value, name: str) -> Value:
-    """Return an own member; texts have only those of their letters, which are refused."""
+    """Return an own member. A text's only own members are its characters, which are refused."""
     if item is None or isinstance(item, Undefined):
         raise OperationFault(f"filter '{name}' cannot read an attribute of null or undefined")
     if isinstance(item, dict | list):
@@ -231,7 +231,7 @@ def _own(item: Value, key: Value, name: str) -> Value:
 
 
 def group_by(value: Value, attribute: Value = UNDEFINED) -> Value:
-    """Make a map of lists by an attribute."""
+    """Group the items by an attribute into a map of lists."""
     groups: dict[str, Value] = {}
     for item in sequence(value, "groupby"):
         key = js.text(_path_of(item, attribute, "groupby"))
@@ -246,7 +246,7 @@ def sort(
     case_sensitive: Value = False,  # noqa: FBT002
     attribute: Value = UNDEFINED,
 ) -> Value:
-    """Order by value or attribute (``a.b``), case ignored unless asked."""
+    """Sort by value or attribute (``a.b``), ignoring case by default."""
     items = _mapped(value, "sort")
     keys = [_path_of(item, attribute, "sort") for item in items]
     fold = None if js.truthy(case_sensitive) else str.lower
@@ -268,8 +268,8 @@ def _folded(keys: list[Value], name: str, fold: _Fold) -> list[Value]:
     Return the keys with the case of texts folded.
 
     Raises:
-        UnsupportedFault: JavaScript folds a text in some comparisons only: not beside a list or
-            a map, so that no order fits all of them, and safe text not in every engine.
+        UnsupportedFault: JavaScript folds a text only in some comparisons: not next to a list or a
+            map, so that no order fits all of them, and safe text not in every engine.
     """
     folded = [fold(key) if isinstance(key, str) else key for key in keys]
     plain = all(isinstance(key, str) and not isinstance(key, Safe) for key in keys)

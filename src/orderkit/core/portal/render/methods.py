@@ -1,8 +1,8 @@
 """
-Methods of texts, lists and numbers that Nunjucks and Nunjitsu both have.
+Methods of strings, lists and numbers that Nunjucks and Nunjitsu both have.
 
-Methods that change a list (``push`` and its kin) change it for the rest of this rendering;
-``engine`` gives templates that call them a copy of the values.
+Methods that change a list (``push`` and similar) change it for the rest of the rendering.
+``engine`` passes a copy of the values to templates that call them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MANY = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method and how many arguments Nunjitsu lets it take."""
+    """A method and the number of arguments that Nunjitsu accepts."""
 
     run: Callable[..., Value]
     arguments_min: int = 0
@@ -33,7 +33,7 @@ class Method:
 
 
 def _position(value: Value, size: int, absent: int) -> int:
-    """Return an argument that counts from the start, within a text or list."""
+    """Return an argument that counts from the start, limited to the size of a text or list."""
     if isinstance(value, Undefined):
         return absent
     position = js.number(used(value))
@@ -43,7 +43,7 @@ def _position(value: Value, size: int, absent: int) -> int:
 
 
 def _place(value: Value, size: int, absent: int) -> int:
-    """Return an argument that counts from the end if it is negative."""
+    """Return an argument that counts from the end if negative."""
     if isinstance(value, Undefined):
         return absent
     position = js.number(value)
@@ -81,6 +81,7 @@ def _index(value: str, index: Value) -> int | None:
     position = 0 if isinstance(index, Undefined) else js.number(index)
     at = 0 if math.isnan(position) else position
     js.whole(value)
+    # JavaScript truncates towards zero, so -0.5 is the first character.
     return int(at) if -1 < at < len(value) else None
 
 
@@ -122,6 +123,7 @@ def _offset(value: str, index: int) -> int:
 
 def _replace(value: str, old: Value, new: Value) -> str:
     replacement = js.text(new)
+    # JavaScript expands "$&" and the like in a replacement.
     if "$" in replacement:
         raise UnsupportedFault.of(unsupported.DOLLAR)
     return limited(value.replace(js.text(old), replacement, 1), "replace")
@@ -228,7 +230,7 @@ def _slice(value: list[Value], begin: Value = UNDEFINED, end: Value = UNDEFINED)
 
 
 def _grown(value: list[Value], items: tuple[Value, ...]) -> None:
-    """Refuse what would make a list too long, or put it into itself."""
+    """Refuse additions that would make a list too long or put it into itself."""
     if len(value) + len(items) > LIST_MAX:
         raise LimitFault(f"a list of more than {LIST_MAX} entries")
     if any(_holds(item, value) for item in items):
@@ -358,7 +360,7 @@ CHANGING = frozenset(name for name, method_ in LIST_METHODS.items() if method_.c
 
 
 def table_of(value: Value) -> Mapping[str, Method]:
-    """Return the methods that a value has."""
+    """Return the methods of a value."""
     if isinstance(value, str):
         return TEXT_METHODS
     if isinstance(value, list):
@@ -370,7 +372,7 @@ def table_of(value: Value) -> Mapping[str, Method]:
 
 def method(value: Value, name: str, *arguments: Value) -> Value:
     """
-    Call a method that JavaScript's texts, lists and numbers have.
+    Call a method of JavaScript's strings, lists and numbers.
 
     Raises:
         Fault: The value has no such method.
@@ -386,7 +388,8 @@ def run_method(
     Call a method that was looked up.
 
     Raises:
-        Fault: There is none. UnsupportedFault: These arguments.
+        Fault: There is no such method.
+        UnsupportedFault: The arguments are not supported.
     """
     if method_ is None or (isinstance(value, dict) and name in value):
         raise OperationFault(f"the value has no method '{name}'")

@@ -1,7 +1,7 @@
 """
-JavaScript's functions on numbers: parseInt, parseFloat, Math.round, toFixed and its kin.
+JavaScript's functions on numbers: parseInt, parseFloat, Math.round, toFixed and similar.
 
-Exact: decimal digits come from `decimal` on the exact value of the double, as ECMA-262 asks.
+Exact: `decimal` computes the digits from the exact value of the double, as ECMA-262 requires.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orderkit.core.portal.render.render_errors import LimitFault, OperationFault
 _FLOAT = re.compile(r"[+-]?(?:Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 10_000
-"""Most digits that are read as a number."""
+"""Maximum number of digits that are read as a number."""
 
 
 def parse_float(text: str) -> float:
@@ -35,7 +35,7 @@ def parse_int(text: str, radix: int) -> float:
     Return ``parseInt(text, radix)``.
 
     Raises:
-        UnsupportedFault: The number is beyond 2^53 and the base not ten.
+        UnsupportedFault: The number is beyond 2^53 and the base is not ten.
     """
     digits_text = text.lstrip(js.SPACE)
     sign = -1 if digits_text.startswith("-") else 1
@@ -88,7 +88,7 @@ def _nearest(number: float, exponent: int) -> Decimal:
 
 
 def to_exponential(number: float, places: int | None) -> str:
-    """Return ``number.toExponential(places)``; None asks for as many digits as needed."""
+    """Return ``number.toExponential(places)``; None: as many digits as needed."""
     if not math.isfinite(number):
         return js.number_text(number)
     if places is None:
@@ -131,7 +131,7 @@ def to_radix(number: float, radix: int) -> str:
     Return ``number.toString(radix)``.
 
     Raises:
-        UnsupportedFault: A fraction in another base than ten.
+        UnsupportedFault: It is a fraction and the base is not ten.
     """
     _bounded(radix, 2, 36, "toString")
     if radix == 10 or not math.isfinite(number):  # noqa: PLR2004

@@ -1,8 +1,8 @@
 """
-Check and convert what filters and methods are given.
+Check and convert the arguments of filters and methods.
 
-Each function says in its fault which filter wanted what, and what to write instead. Called by
-the modules of filters, methods and functions.
+Each function's fault names the filter, what it requires, and what to write instead. Called by the
+modules of filters, methods and functions.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from orderkit.core.portal.render.javascript import Safe, Undefined, Value
 from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 LIST_MAX = 100_000
-"""Most entries of a list that a template builds; Backstage has the same limit."""
+"""Maximum entries of a list that a template builds; Backstage has the same limit."""
 
 
 def used(value: Value) -> Value:
-    """Return `value`; a name that was never passed is a fault where values are strict."""
+    """Return `value`. In strict mode, a name that was never passed is a fault."""
     if isinstance(value, Undefined):
         value.use()
     return value
@@ -35,7 +35,7 @@ def whole_number(value: Value, name: str) -> int:
 
 
 def size(value: Value, name: str, *, least: int = 0) -> int:
-    """Return a count of at least `least` and at most what a list may hold."""
+    """Return a count between `least` and the maximum size of a list."""
     number = whole_number(value, name)
     if number < least:
         raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
@@ -45,7 +45,7 @@ def size(value: Value, name: str, *, least: int = 0) -> int:
 
 
 def plain_text(value: Value, name: str) -> str:
-    """Return a text, "" for null, undefined and false as Nunjucks' `normalize` does."""
+    """Return a text; "" for null, undefined and false, as Nunjucks' `normalize` does."""
     if isinstance(value, str):
         return value
     if value is None or value is False or isinstance(value, Undefined):
@@ -55,7 +55,7 @@ def plain_text(value: Value, name: str) -> str:
 
 
 def must_be_text(value: Value, name: str) -> str:
-    """Return a text; nothing else is taken."""
+    """Return a text; other values are refused."""
     if isinstance(used(value), str):
         return str(value)
     raise OperationFault(
@@ -65,14 +65,14 @@ def must_be_text(value: Value, name: str) -> str:
 
 
 def must_be_list(value: Value, name: str) -> list[Value]:
-    """Return a list; nothing else is taken."""
+    """Return a list; other values are refused."""
     if isinstance(used(value), list):
         return list(value)
     raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
 
 
 def sequence(value: Value, name: str) -> list[Value]:
-    """Return the items of a list or the characters of a text; of other data, nothing."""
+    """Return the items of a list or the characters of a text; nothing for other data."""
     if isinstance(value, list):
         return list(value)
     if isinstance(value, Safe):
@@ -88,14 +88,14 @@ def sequence(value: Value, name: str) -> list[Value]:
 
 
 def limited(text: str, name: str) -> str:
-    """Return a text that is not longer than any text may be."""
+    """Return a text, refused if it exceeds the maximum length."""
     if len(text) > js.TEXT_MAX:
         raise LimitFault(f"`{name}` builds a text of more than {js.TEXT_MAX} characters")
     return text
 
 
 def limited_list(items: Iterable[Value], name: str) -> list[Value]:
-    """Return a list that is not longer than any list may be."""
+    """Return a list, refused if it exceeds the maximum length."""
     entries = list(items)
     if len(entries) > LIST_MAX:
         raise LimitFault(f"`{name}` builds a list of more than {LIST_MAX} entries")
@@ -107,10 +107,11 @@ def in_order(values: list[Value], name: str, *, alike: bool = False) -> list[Val
     Return keys that sort as JavaScript's ``<`` does.
 
     Args:
-        alike: Only texts, or only numbers; else also what becomes one of them.
+        alike: Accept only strings, or only numbers; otherwise also values that convert to one of
+            them.
 
     Raises:
-        UnsupportedFault: Values of different kinds, where the order depends on the engine.
+        UnsupportedFault: The values are of different kinds, whose order depends on the engine.
     """
     if all(isinstance(value, str) for value in values):
         return [units(value) for value in values]
@@ -127,5 +128,5 @@ def in_order(values: list[Value], name: str, *, alike: bool = False) -> list[Val
 
 
 def units(text: str) -> bytes:
-    """Return bytes that compare as JavaScript compares texts: by UTF-16 units."""
+    """Return bytes that compare as JavaScript compares strings: by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")

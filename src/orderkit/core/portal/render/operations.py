@@ -1,8 +1,8 @@
 """
 The operations that a compiled template calls: look-ups, loops, assignments, calls, operators.
 
-``engine`` registers them as Jinja2 filters, under names that no template can write. They know
-scopes and values, nothing of syntax.
+``engine`` registers them as Jinja2 filters, under names that no template can write. They work on
+scopes and values and know nothing about syntax.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _loop(frame: Frame, sequence: Value, *targets: str) -> Iterator[Frame]:
 
 
 def _items(sequence: Value, targets: int) -> tuple[list[Value], bool]:
-    """Return what a loop takes, and whether its names are hidden from other bodies."""
+    """Return the items of a loop, and whether its names are hidden from other bodies."""
     if isinstance(sequence, Undefined):
         sequence.use()
         return [], False
@@ -134,7 +134,7 @@ def _entries(sequence: dict[str, Value], targets: int) -> list[Value]:
 
 
 def _parts(item: Value, count: int) -> list[Value]:
-    """Take an item of a loop with several names apart."""
+    """Unpack an item for a loop with several names."""
     if item is None or isinstance(item, Undefined):
         raise OperationFault("a loop with several names over null or undefined")
     if isinstance(item, list):
@@ -203,7 +203,7 @@ def _text(frame: Frame, body: int) -> str:
 
 
 def _chain(first: Value, *operations: Value) -> Value:
-    """Apply operators of one precedence from left to right."""
+    """Apply operators of equal precedence from left to right."""
     result = first
     for at in range(0, len(operations), 2):
         operator, operand = operations[at], operations[at + 1]

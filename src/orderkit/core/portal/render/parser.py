@@ -1,12 +1,12 @@
 """
-Parse a whole template: literal text, ``${{ }}`` and every tag of Nunjucks but the loading ones.
+Parse a whole template: literal text, ``${{ }}`` and every tag of Nunjucks except loading ones.
 
-Emits Jinja2's syntax tree. Each statement has a number that stands in the place of Jinja2's
-line number; the table ``statements`` leads from there to line, column and source. Scopes are
-``scopes.Frame`` objects in variables ``f0``, ``f1``…, one per nested loop, because Nunjucks'
-``set`` writes to outer scopes, which Jinja2's variables cannot. What renders to a value of its
-own (macros, call, filter and set blocks, blocks) becomes a separate tree, a *body*, that is
-run with the scope it needs. Called by ``engine``.
+Emits Jinja2's syntax tree. Each statement has a number, which is stored as Jinja2's line number;
+the table ``statements`` maps it to line, column and source. Scopes are ``scopes.Frame`` objects in
+variables ``f0``, ``f1``…, one per nested loop, because Nunjucks' ``set`` writes to outer scopes,
+which Jinja2's variables cannot. What renders to a value of its own (macros, call, filter and set
+blocks, blocks) becomes a separate tree, a *body*, which runs with the scope it needs. Called by
+``engine``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ TAGS = (
     "if", "elif", "elseif", "else", "for", "set", "macro", "call", "filter", "switch", "case",
     "default", "block", "raw", "verbatim",
 )  # fmt: skip
-"""Every tag that renders."""
+"""Every tag that can be rendered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Where a piece of a template stands and how it reads."""
+    """Position and source of a piece of a template."""
 
     position: Position
     source: str
@@ -48,7 +48,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Parsed:
-    """A template as Jinja2's trees, the whole one last, and its statements by number (from 1)."""
+    """A template as Jinja2 trees, the whole one last, and its statements by number (from 1)."""
 
     bodies: list[nodes.Template]
     statements: list[Statement] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What is refused where the parser stands: the words that complete a refusal, or ""."""
+    """Restrictions at the parser's position: the words that complete a refusal, or ""."""
 
     sets: str = ""
     macros: str = ""
@@ -71,7 +71,7 @@ class _Place:
 
 
 class TemplateParser:
-    """Turns one template into trees. `capture` keeps a sole expression's value unprinted."""
+    """Parses one template into trees. `capture` keeps a sole expression's value unprinted."""
 
     def __init__(self, source: str, delimiters: Delimiters, *, capture: bool = False) -> None:
         self._source, self._compat = source, delimiters.cookiecutter
@@ -93,7 +93,7 @@ class TemplateParser:
 
         Raises:
             RenderError: It is malformed.
-            UnsupportedError: It uses what is outside the common language.
+            UnsupportedError: It uses a construct outside the common language.
             LimitError: It is nested too deeply.
         """
         self._keep(self._body(()))
@@ -127,7 +127,7 @@ class TemplateParser:
         return reader
 
     def _body(self, ends: tuple[str, ...]) -> list[nodes.Node]:
-        """Read until one of the tags in `ends`, which is then in `self._stop`."""
+        """Read up to one of the tags in `ends`, which is then in `self._stop`."""
         self._blocks += 1
         if self._blocks > BLOCKS_MAX:
             raise LimitError(f"blocks nested deeper than {BLOCKS_MAX} levels")
@@ -196,7 +196,7 @@ class TemplateParser:
         )
 
     def _inside(self, end: str, tag: Tag, **restrictions: str | frozenset[str]) -> list[nodes.Node]:
-        """Read a body with its own refusals up to its closing tag."""
+        """Read a body up to its closing tag, with additional restrictions."""
         before = self._place
         self._place = replace(before, **restrictions)  # type: ignore[arg-type]  # fields of _Place
         body = self._body((end,))
@@ -267,7 +267,7 @@ class TemplateParser:
             reader.end()
             otherwise = self._body(("endswitch",))
             self._closing(tag, "endswitch")
-        if tests:  # the last cases are empty: judged for their errors, then the default
+        if tests:  # the last cases are empty: parsed for their errors, then the default applies
             judged = call("untrue", nodes.List(tests))
             branches.append(nodes.If(judged, [], [], [], lineno=self._statement(stop)))
         return branches, otherwise
@@ -341,7 +341,7 @@ class TemplateParser:
         return self._statement_node(tag, call("assign_text", frame, body, *keys))
 
     def _separate(self, end: str, tag: Tag, **restrictions: str) -> nodes.Expr:
-        """Read a body that is run on its own; return its number as a node."""
+        """Read a body that runs on its own; return its number as a node."""
         loops, self._loops = self._loops, 0
         body = self._inside(end, tag, **restrictions)
         self._loops = loops
@@ -375,7 +375,7 @@ class TemplateParser:
     def _parameters(
         self, tag: Tag, reader: ExpressionParser
     ) -> tuple[list[str], list[str], list[nodes.Node]]:
-        """Read the parameters; return names, names with defaults, what sets the defaults."""
+        """Read the parameters; return names, names with defaults, and nodes that set defaults."""
         inner = ExpressionParser(tag, self._source, "f0", compat=self._compat)
         inner.continue_at(reader)
         names, defaults = inner.signature()

@@ -1,7 +1,7 @@
 """
-Apply JavaScript's precedence to a flat row of operands and operators.
+Apply JavaScript's precedence to a flat sequence of operands and operators.
 
-Also the two makers of nodes that the whole front end uses. Called by ``grammar`` and ``parser``.
+Also has the two node constructors of the whole front end. Called by ``grammar`` and ``parser``.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def constant(value: object) -> nodes.Expr:
 
 
 def fold(items: list[Item]) -> nodes.Expr:
-    """Return the expression that JavaScript reads in a row of operands and operators."""
+    """Return the expression that JavaScript reads from a sequence of operands and operators."""
     return _fold(_negate(items), 0)
 
 
 def _negate(items: list[Item]) -> list[Item]:
-    """Apply each ``!`` to the operand behind it: it binds tightest."""
+    """Apply each ``!`` to the operand after it: it has the highest precedence."""
     row: list[Item] = []
     bangs = 0
     for item in items:
@@ -79,7 +79,7 @@ def _fold(row: list[Item], level: int) -> nodes.Expr:
 
 
 def _join(operands: list[nodes.Expr], operators: list[str]) -> nodes.Expr:
-    """Combine operands of one level of precedence."""
+    """Combine operands of equal precedence."""
     if operators[0] in {"+", "-", "*", "/", "%"}:
         pairs = zip(operators, operands[1:], strict=True)
         pairs_flat = [node for operator, operand in pairs for node in (constant(operator), operand)]

@@ -1,4 +1,4 @@
-"""Tests: what may stand behind ``is`` and in ``select``. Pure functions on values."""
+"""Tests: names that may follow ``is``, also used by ``select``. Pure functions on values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from orderkit.core.portal.render.render_errors import OperationFault, Unsupporte
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test and how many arguments it takes besides the value."""
+    """A test and the number of its arguments besides the value."""
 
     run: Callable[..., bool]
     arguments: int = 0
     of_functions: bool = False
-    """It may be asked about functions; Nunjitsu fails otherwise."""
+    """It also accepts functions; Nunjitsu fails otherwise."""
 
     def checked(self, name: str) -> Callable[..., bool]:
         """Return the function that the compiled template calls."""
@@ -86,5 +86,5 @@ TESTS: Mapping[str, Test] = {
 
 
 def run_test(name: str, value: Value, *arguments: Value) -> bool:
-    """Return the verdict of a test that exists."""
+    """Return the result of an existing test."""
     return TESTS[name].checked(name)(value, *arguments)

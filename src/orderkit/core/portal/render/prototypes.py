@@ -1,4 +1,4 @@
-"""The members that every JavaScript object of a kind has: names that are never data."""
+"""The members that every JavaScript object of a kind has. These names are never data."""
 
 from __future__ import annotations
 

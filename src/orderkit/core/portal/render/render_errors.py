@@ -1,12 +1,12 @@
 """
-Errors of rendering: each says where in which template, what is wrong, and the way out.
+Errors of rendering. Each has the position in the template, the problem and the way out.
 
     RenderError            exit 2    the template, or what it does with the values, is wrong
       UndefinedValueError  exit 2    a value that was never passed reaches the output
       UnsupportedError     exit 2    the construct differs between engines, or is not ours yet
       LimitError           exit 2    the template is too large, too deep or runs too long
 
-``OperationFault`` is what an operation on values raises; the engine adds the position.
+Operations on values raise ``OperationFault``; the engine adds the position.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where in a template: line and column, both from 1."""
+    """A position in a template: line and column, both from 1."""
 
     line: int
     column: int
@@ -43,16 +43,16 @@ class RenderError(UsageError):
         self.problem, self.position, self.name = problem, position, name
 
     def named(self, name: str) -> Self:
-        """Return the same error with the name of the file it is about."""
+        """Return the same error with the name of its file."""
         return type(self)(self.problem, self.position, name=name, hint=self.hint)
 
 
 class UndefinedValueError(RenderError):
-    """A value that nobody passed would be printed; Backstage would print nothing."""
+    """A value that was never passed would be printed; Backstage would print nothing."""
 
 
 class UnsupportedError(RenderError):
-    """Refused: the engines of different Backstage releases disagree, or ours has no such part."""
+    """Refused: the engines of different Backstage releases disagree, or ours lacks the feature."""
 
 
 class LimitError(RenderError):
@@ -76,13 +76,13 @@ class MissingFault(OperationFault):
 
 
 class UnsupportedFault(OperationFault):
-    """These values are what the engines read differently."""
+    """The engines treat these values differently."""
 
     error = UnsupportedError
 
     @classmethod
     def of(cls, refusal: UnsupportedConstruct, name: str = "") -> Self:
-        """Return the fault that an entry of the table of refusals stands for."""
+        """Return the fault for an entry of the table of unsupported constructs."""
         return cls(refusal.problem(name), hint=refusal.way_out(name))
 
 

@@ -1,8 +1,8 @@
 """
-Where a template's variables live, and the macros, which are bodies with a scope of their own.
+The scopes of a template's variables, and macros, which are bodies with a scope of their own.
 
-Two kinds of binding, as in the code Nunjucks writes: ``bound`` names (loop variables, macros,
-parameters) are found where they stand in the text, even when undefined; ``variables`` (``set``,
+There are two kinds of binding, as in the code that Nunjucks generates. ``bound`` names (loop
+variables, macros, parameters) are resolved lexically, even when undefined. ``variables`` (``set``,
 defaults of parameters) are looked up through the frames at run time, and undefined ones are
 skipped. Called by ``engine`` and the operations it registers.
 """
@@ -17,7 +17,7 @@ from orderkit.core.portal.render.javascript import UNDEFINED, Function, Safe, Un
 from orderkit.core.portal.render.render_errors import LimitFault, UnsupportedFault
 
 ROUNDS_MAX = 200_000
-"""Most rounds all loops of one rendering may take together."""
+"""Maximum rounds of all loops of one rendering together."""
 CALLS_MAX = 50
 """Deepest nesting of macro calls."""
 
@@ -25,7 +25,7 @@ RunBody = Callable[[int, "Frame"], str]
 
 
 class Budget:
-    """What one rendering may still do, what it caught, and how it renders a body."""
+    """What one rendering may still use, the value it captured, and how it renders a body."""
 
     __slots__ = ("calls", "captured", "rounds", "run")
 
@@ -61,11 +61,11 @@ class Frame:
         self.strict, self.barrier = strict, barrier
         self.bound: dict[str, Value] = {}
         self.hidden = False
-        """The bound names are no variables of the frame at run time."""
+        """The bound names are not variables of the frame at run time."""
         self.exports: dict[str, Value] | None = None
-        """Where the template's own variables are seen by macros."""
+        """The template's own variables, as macros see them."""
         self.dynamic: Frame | None = None
-        """The frame that called, if this is a call's body."""
+        """The calling frame, if this is the body of a call."""
 
     def inner(self, *, barrier: bool = False) -> Frame:
         """Return a scope inside this one."""
@@ -73,10 +73,10 @@ class Frame:
 
     def find(self, name: str) -> Value:
         """
-        Return the value of a name, undefined if there is none.
+        Return the value of a name; undefined if there is none.
 
         Raises:
-            UnsupportedFault: The engines find different values, in a call's body.
+            UnsupportedFault: In a call's body, the engines would find different values.
         """
         frame: Frame | None = self
         while frame is not None:
@@ -92,7 +92,7 @@ class Frame:
         return self._unknown(name)
 
     def find_both(self, name: str) -> Value:
-        """Look a name up around a call's body and in the macro that calls it."""
+        """Look up a name both around a call's body and in the macro that calls it."""
         frame = self.parent
         while frame is not None:
             if name in frame.bound:
@@ -116,7 +116,7 @@ class Frame:
         return Undefined(f"'{name}' is used, but there is no such name here", f"names: {names}")
 
     def assign(self, name: str, value: Value) -> None:
-        """Write where the name is already set in a loop or above, else here."""
+        """Assign in the loop or outer scope where the name is already set, otherwise here."""
         if self.exports is not None:
             self.exports[name] = value
         frame: Frame | None = self
@@ -153,11 +153,11 @@ class Frame:
 
 
 GIVEN = " given"
-"""Under this name, which no template can write, a macro's scope keeps its keyword arguments."""
+"""Name of the entry that holds a macro's keyword arguments. No template can write it."""
 
 
 class Keywords(dict[str, Value]):
-    """Arguments given by keyword: the last argument of a call that has some."""
+    """Keyword arguments: the last argument of a call that has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Signature:
     def bind(
         self, arguments: tuple[Value, ...], keyword_values: Mapping[str, Value]
     ) -> tuple[dict[str, Value], dict[str, Value]]:
-        """Return the values of the names, and those of the names with defaults that were given."""
+        """Return the values of the names, and those passed for names with defaults."""
         keywords = dict(keyword_values)
         bound = dict(zip(self.names, arguments, strict=False))
         for name in self.names[len(arguments) :]:
@@ -181,14 +181,14 @@ class Signature:
 
 
 class Macro(Function):
-    """A macro, or the body of a call block: text made from arguments."""
+    """A macro, or the body of a call block: makes text from arguments."""
 
     __slots__ = ("_around", "_body", "_home", "_signature")
 
     def __init__(self, signature: Signature, body: int, home: Frame, *, around: bool) -> None:
         self._signature, self._body = signature, body
         self._home, self._around = home, around
-        """What the body sees: the context, or (`around`) what stands around a call block."""
+        """The scope of the body: the context, or (`around`) the scope around a call block."""
 
     def call(
         self, frame: Frame, arguments: tuple[Value, ...], keyword_values: Mapping[str, Value]
@@ -216,7 +216,7 @@ class Macro(Function):
 
 
 def given(frame: Frame, name: str) -> bool:
-    """Say whether a parameter with a default was given, and set it if so."""
+    """Return whether a parameter with a default was passed, and set it if so."""
     keywords = frame.variables[GIVEN]
     if name not in keywords:
         return False
@@ -229,7 +229,7 @@ def set_parameter(frame: Frame, value: Value, name: str) -> None:
     Set a parameter that has a default.
 
     Raises:
-        UnsupportedFault: It is undefined, and there is a variable of that name further outside.
+        UnsupportedFault: It is undefined, and an outer scope has a variable of that name.
     """
     if isinstance(value, Undefined) and frame.parent is not None:
         outside = frame.parent.find(name)

@@ -1,7 +1,7 @@
 r"""
 Filters that make text: case, space, HTML, numbers and URLs.
 
-Regular expressions here are Nunjucks' own, written for Python: ``\s`` spelt out, ``\w`` ASCII.
+Regular expressions are Nunjucks' own, translated to Python: ``\s`` spelt out, ``\w`` ASCII.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _COLUMNS_MAX = 100_000
 
 
 def upper(value: Value) -> Value:
-    """Write in capitals."""
+    """Convert to upper case."""
     return plain_text(value, "upper").upper()
 
 
 def lower(value: Value) -> Value:
-    """Write in small letters."""
+    """Convert to lower case."""
     return plain_text(value, "lower").lower()
 
 
 def capitalize(value: Value) -> Value:
-    """Begin with a capital, the rest small."""
+    """Convert the first character to upper case, the rest to lower case."""
     lowered = plain_text(value, "capitalize").lower()
     first = lowered[:1]
     return (first if first > "\uffff" else first.upper()) + lowered[1:]
@@ -59,12 +59,12 @@ def title(value: Value) -> Value:
 
 
 def trim(value: Value) -> Value:
-    """Cut white space at both ends."""
+    """Remove white space at both ends."""
     return must_be_text(value, "trim").strip(js.SPACE)
 
 
 def string(value: Value) -> Value:
-    """Make text of a value."""
+    """Convert a value to text."""
     if value is None or isinstance(value, Undefined):
         used(value)
         raise OperationFault(
@@ -74,7 +74,7 @@ def string(value: Value) -> Value:
 
 
 def indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # noqa: FBT002 - the template's own order
-    """Indent all lines but the first by `width` blanks, blank lines too."""
+    """Indent all lines but the first by `width` blanks, including blank lines."""
     text = plain_text(value, "indent")
     columns = whole_number(width, "indent") if js.truthy(width) else 4
     if not 0 <= columns <= 1000:  # noqa: PLR2004
@@ -91,7 +91,7 @@ def indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # no
 
 
 def center(value: Value, width: Value = 80) -> Value:
-    """Put blanks at both sides up to `width`."""
+    """Pad with blanks at both sides up to `width`."""
     columns = whole_number(width, "center") if js.truthy(width) else 80
     if columns > _COLUMNS_MAX:
         raise LimitFault(f"filter 'center' takes at most {_COLUMNS_MAX} columns")
@@ -107,7 +107,7 @@ def center(value: Value, width: Value = 80) -> Value:
 
 
 def _length(value: Value, name: str) -> int:
-    """Return ``value.length`` where there is one, else 0."""
+    """Return ``value.length`` if the value has one, otherwise 0."""
     if isinstance(value, str):
         return js.utf16_length(value)
     if isinstance(value, dict) and "length" in value:
@@ -157,7 +157,7 @@ def truncate(
 
 
 def wordcount(value: Value) -> Value:
-    """Count words; null if there is none."""
+    """Count words; null if there are none."""
     if value == 0 and js.is_number(value):
         return None
     words = re.findall(r"[A-Za-z0-9_]+", plain_text(value, "wordcount"))
@@ -190,7 +190,7 @@ def nl2br(value: Value) -> Value:
 
 
 def striptags(value: Value, preserve: Value = False) -> Value:  # noqa: FBT002 - the template's own order
-    """Remove HTML tags; squash white space unless `preserve`."""
+    """Remove HTML tags; collapse white space unless `preserve`."""
     text = _TAG.sub("", plain_text(value, "striptags"))
     if _TAG.search(text):
         raise UnsupportedFault.of(unsupported.NESTED_TAGS)
@@ -236,7 +236,7 @@ _DOMAIN = re.compile(r"\.(?:org|net|com)(?::|/|\Z)")
 
 
 def urlize(value: Value, length: Value = UNDEFINED, nofollow: Value = False) -> Value:  # noqa: FBT002 - the template's own order
-    """Make links of addresses in text."""
+    """Turn addresses in text into links."""
     text = must_be_text(value, "urlize")
     length_max = len(text) if isinstance(length, Undefined) else size(length, "urlize")
     attribute = ' rel="nofollow"' if nofollow is True else ""
@@ -263,18 +263,18 @@ def _linked(word: str, length_max: int, attribute: str) -> str:
 
 
 def absolute(value: Value) -> Value:
-    """Take the sign off a number."""
+    """Return the absolute value of a number."""
     return js.normal(abs(js.number(value)))
 
 
 def to_float(value: Value, fallback: Value = UNDEFINED) -> Value:
-    """Read the number at the start of a text, else the argument."""
+    """Read the number at the start of a text; the argument if there is none."""
     number = parse_float(js.text(value))
     return fallback if math.isnan(number) else js.normal(number)
 
 
 def to_int(value: Value, default: Value = UNDEFINED, base: Value = UNDEFINED) -> Value:
-    """Read the whole number at the start of a text, else the argument."""
+    """Read the integer at the start of a text; the first argument if there is none."""
     radix = 10 if isinstance(base, Undefined) else whole_number(base, "int")
     number = parse_int(js.text(value), radix)
     return default if math.isnan(number) else number

@@ -1,12 +1,12 @@
 """
 Render a skeleton, a tree of files in memory, as Backstage's ``fetch:template`` does.
 
-Paths are templates too; a path that becomes empty, starts with a slash or has an empty part
-drops its file. Binary files, links, and files matched by ``copyWithoutTemplating`` keep their
-bytes. Stricter than Backstage, because a form user types the values: a value that was never
-passed is an error, not an empty string; two files that render to one path, text that is no
-UTF-8, names that some system cannot hold, and links that leave the tree are refused. Folders
-exist only as parts of paths: git keeps no empty ones.
+Paths are templates too. A path that becomes empty, starts with a slash or has an empty part drops
+its file. Binary files, links, and files matched by ``copyWithoutTemplating`` keep their bytes.
+Stricter than Backstage, because users of the form type the values: a value that was never passed is
+an error, not an empty string. Refused are two files that render to one path, text that is not
+UTF-8, names that some system cannot store, and links that leave the tree. Folders exist only as
+parts of paths, because git stores no empty ones.
 
 Called by the actions ``fetch:template`` and ``fetch:plain`` and by ``flows.template.rendering``. No
 I/O.
@@ -34,7 +34,7 @@ FILES_MAX, FILE_BYTES_MAX, TREE_BYTES_MAX = 500, 1 << 20, 5 << 20
 NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024
 PLAIN_MODE, EXECUTABLE_MODE, LINK_MODE = 0o100644, 0o100755, 0o120000
 _MARKS = re.compile(r"\{\{|\{%|\{#|#\}")
-"""What a path without templates has none of."""
+"""A path without a match contains no template."""
 _DEVICES = frozenset(
     {"con", "prn", "aux", "nul"}
     | {f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)}
@@ -55,14 +55,14 @@ Tree = Mapping[PurePosixPath, SkeletonFile]
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions:
-    """The inputs of ``fetch:template`` that say how to render."""
+    """The inputs of ``fetch:template`` that control rendering."""
 
     copy_without_templating: tuple[str, ...] = ()
     template_file_extension: str = ""
-    """Only files with this extension have templates in them; it is cut off."""
+    """Only files with this extension contain templates; the extension is removed."""
     delimiters: Delimiters = BACKSTAGE
     links: bool = False
-    """Symbolic links inside the tree are kept, as they are; else they are refused."""
+    """Symbolic links inside the tree are kept as they are; otherwise they are refused."""
 
     @property
     def root(self) -> str:
@@ -72,7 +72,7 @@ class TreeOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """What became of one file of a skeleton: `file` is set if it is written, `error` if refused."""
+    """The result for one file of a skeleton: `file` is set if it is written, `error` if refused."""
 
     path: PurePosixPath
     how: str
@@ -89,14 +89,14 @@ def render_tree(
     files: Tree, values: Mapping[str, Value], options: TreeOptions = _DEFAULTS
 ) -> dict[PurePosixPath, SkeletonFile]:
     """
-    Render every file and path. Either all of it or an error; the input is not changed.
+    Render every file and path. Either everything or an error; the input is not changed.
 
     Args:
         values: What templates see as ``values``. Data: never rendered again.
 
     Raises:
         RenderError: A template is malformed or fails; file, line and column are named.
-        UndefinedValueError: A template prints a value that `values` has not.
+        UndefinedValueError: A template prints a value that `values` lacks.
         RefusedError: A path would leave the tree, a link, a collision of names.
         LimitError: Too many files, or too large.
     """
@@ -113,10 +113,10 @@ def judge_tree(
     files: Tree, values: Mapping[str, Value], options: TreeOptions = _DEFAULTS
 ) -> list[FileOutcome]:
     """
-    Render what can be rendered; say of each file what became of it.
+    Render what can be rendered, and return the outcome of each file.
 
     Raises:
-        LimitError: Too many files, or too large, before or after.
+        LimitError: Too many files, or too large, before or after rendering.
     """
     return list(_outcomes(files, values, options))
 
@@ -228,7 +228,7 @@ class _Plan:
             raise RefusedError(f"{path}: is a symbolic link into git's own folder")
 
     def _target(self, path: PurePosixPath, context: Mapping[str, Value]) -> PurePosixPath | None:
-        """Return the target path, or None if the file is to be left out."""
+        """Return the target path, or None if the file is left out."""
         source = str(path)
         extension = self._options.template_file_extension
         cut = source.removesuffix(extension) if path.suffix == extension else source
@@ -259,7 +259,7 @@ class _Plan:
 
 
 def _with_folders(globs: Sequence[str], files: Tree) -> Iterator[str]:
-    """Yield the globs; one that is a folder's path also stands for what is in it."""
+    """Yield the globs. A glob that is a folder's path also matches the folder's contents."""
     for glob in globs:
         yield glob
         folder = glob.removeprefix("./").rstrip("/")
@@ -268,7 +268,7 @@ def _with_folders(globs: Sequence[str], files: Tree) -> Iterator[str]:
 
 
 def _template_of(data: bytes, delimiters: Delimiters) -> Renderable:
-    """Compile a file's bytes; the same bytes only once."""
+    """Compile a file's bytes; equal bytes only once."""
     if len(data) > KEPT_MAX:
         return compile_template(data.decode(), delimiters)
     return _kept_template(data, delimiters)
@@ -287,7 +287,7 @@ def _no_text(path: PurePosixPath, error: UnicodeDecodeError) -> RefusedError:
 
 
 def _encode(text: str) -> bytes:
-    """Encode as UTF-8; a lone half of a surrogate pair becomes U+FFFD, as in Node."""
+    """Encode as UTF-8; a lone surrogate becomes U+FFFD, as in Node."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -295,14 +295,14 @@ def _encode(text: str) -> bytes:
 
 
 class _Taken:
-    """The paths that are taken, as a file or as a folder, by names that fold case."""
+    """The paths in use, as files or folders, by case-folded name."""
 
     def __init__(self) -> None:
         self._files: dict[str, PurePosixPath] = {}
         self._folders: dict[str, PurePosixPath] = {}
 
     def claim(self, target: PurePosixPath, origin: PurePosixPath) -> RefusedError | None:
-        """Take a path, or return the error that says who has it."""
+        """Claim a path, or return the error that names the file that has it."""
         key = folded(str(target))
         parents = [key[:at] for at, char in enumerate(key) if char == "/"]
         other = self._files.get(key)
@@ -327,13 +327,13 @@ class _Taken:
 
 @functools.lru_cache(maxsize=4096)
 def folded(path: str) -> str:
-    """Return what systems that ignore case, or the form of letters, take a path for."""
+    """Return the path as systems see it that ignore case or Unicode normalization."""
     return path.casefold() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
 
 
 def check_tree(files: Tree) -> None:
     """
-    Refuse what no tree of ours may have.
+    Refuse trees that we never write.
 
     Raises:
         LimitError: Too many files, or too large.
@@ -366,7 +366,7 @@ def check_path(path: str, *, origin: str) -> PurePosixPath:
     Return a relative path that stays below its root on every system.
 
     Raises:
-        RefusedError: It is absolute, climbs, or has a part that some system cannot hold.
+        RefusedError: It is absolute, climbs, or has a part that some system cannot store.
     """
     reason, relative_path = _checked(path)
     if reason:

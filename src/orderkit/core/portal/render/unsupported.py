@@ -1,10 +1,10 @@
 """
-What is refused, why, and what to write instead: one entry per construct.
+Constructs that are refused, each with the reason and what to write instead.
 
-Every refusal of the parser and of operations on values names an entry of this table, and
-``docs/rendering.md`` is generated from it (``scripts/rendering_docs.py``), so the page and the
-code cannot disagree. A construct is here because Nunjucks 3.2.4 and Nunjitsu 0.6.1 read it
-differently, because one of them has none, or because ours cannot be exact.
+Every refusal of the parser and of operations on values refers to an entry of this table, and
+``docs/rendering.md`` is generated from it (``scripts/rendering_docs.py``), so page and code cannot
+disagree. A construct is listed because Nunjucks 3.2.4 and Nunjitsu 0.6.1 read it differently,
+because one of them lacks it, or because our implementation cannot be exact.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _ONLY_NUNJUCKS = "Nunjitsu (Backstage >= 4.0.3) has none"
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedConstruct:
-    """A construct that is refused. `what` may hold one ``{}`` for a name."""
+    """A construct that is refused. `what` may contain one ``{}`` for a name."""
 
     construct: str
     why: str
     instead: str
     early: bool = True
-    """Refused before rendering; else it depends on the values."""
+    """Refused before rendering; otherwise it depends on the values."""
 
     def problem(self, name: str = "") -> str:
         """Return the sentence that an error shows."""
@@ -340,7 +340,7 @@ CASES: Mapping[str, str] = {
     "COMPAT_FAILED": "{{ cookiecutter.l.index('z') }}",
     "DOLLAR": "${{ values.s.replace('t', '$') }}",
 }
-"""A template for each entry that is refused for it."""
+"""For each entry, a template that is refused because of it."""
 
 
 def table() -> dict[str, UnsupportedConstruct]:

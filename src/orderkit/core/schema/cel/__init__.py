@@ -1,13 +1,15 @@
 """
-CEL rules of schemas (``x-kubernetes-validations``), as the Kubernetes API server judges them.
+CEL rules in schemas (``x-kubernetes-validations``), judged as the Kubernetes API server does.
 
-`RuleSet` compiles a schema's rules and checks objects against them. The verdicts are those of
-Google's CEL library (``cel-expr-python``); this package types ``self`` and ``oldSelf`` as
-Kubernetes does, adds its functions, finds the old values of transition rules and speaks in the
-server's words. A rule that cannot be evaluated exactly is a `Gap`, never passed.
+`RuleSet` compiles a schema's rules and checks objects against them. Google's CEL library
+(``cel-expr-python``) evaluates the expressions. This package types ``self`` and ``oldSelf`` as
+Kubernetes does, adds Kubernetes' functions, finds the old values for transition rules and writes
+the server's messages. A rule that cannot be evaluated exactly becomes a `Gap`; it never counts as
+passed.
 
-Not here: cost limits, and rules of admission policies. Imports the library when the first rule is
-compiled; where it has no build (Linux on other processors than x86-64) every rule is a gap.
+Not covered: cost limits, and the rules of admission policies. The library is imported when the
+first rule is compiled. Where it has no build (Linux on processors other than x86-64), every rule is
+a gap.
 
 Called by ``core.schema.validate``, by the embedded cluster and by checks of XRDs.
 """

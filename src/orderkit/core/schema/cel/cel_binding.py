@@ -1,9 +1,9 @@
 """
-Turn plain values into what a CEL rule is given, by their shape.
+Convert plain values to the values that a CEL rule sees, according to their CEL type.
 
-Nulls count as absent, undeclared fields are left out. Values that the CEL library's Python side
-cannot hold (integers beyond 64 bits, a leap second) raise `Unbound`: the rule is
-then not evaluated, never evaluated on something else.
+Nulls count as absent; undeclared fields are left out. Values that the CEL library's Python side
+cannot represent (integers beyond 64 bits, a leap second) raise `Unbound`. The rule is then not
+evaluated at all, rather than evaluated on a changed value.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _PYTHON: dict[str, Any] = {
     "dyn": (int, str, float),
     **dict.fromkeys(("string", "bytes", "timestamp", "duration"), str),
 }
-"""An old object may be one that today's schema refuses."""
+"""Types are checked here too: an old object may violate the current schema."""
 
 
-class Unbound(ValueError):  # noqa: N818 - no error of the caller: the value stays unjudged
-    """A value cannot be given to the library without changing it."""
+class Unbound(ValueError):  # noqa: N818 - not an error: the rule is not evaluated
+    """The value cannot be passed to the library without changing it."""
 
 
 def bind(shape: CelType, value: Any, *, canonical: bool = False) -> Any:
@@ -52,11 +52,11 @@ def bind(shape: CelType, value: Any, *, canonical: bool = False) -> Any:
     Return the value as a rule sees it.
 
     Args:
-        canonical: Put lists that have no order (sets and keyed lists) into one fixed order, so
-            that comparing them as lists gives what Kubernetes says.
+        canonical: Sort lists that have no order (sets and keyed lists), so that comparing them as
+            lists gives the same result as in Kubernetes.
 
     Raises:
-        Unbound: The library cannot hold it.
+        Unbound: The library cannot represent the value.
     """
     if value is None:
         return None
@@ -116,7 +116,7 @@ def timestamp(text: str) -> Any:
     Read a ``date`` or ``date-time`` as a protobuf Timestamp.
 
     Raises:
-        Unbound: It is finer than nanoseconds, has a leap second or is written in an unusual way.
+        Unbound: It is finer than nanoseconds, has a leap second or is in an unusual notation.
     """
     from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -140,7 +140,7 @@ def duration(text: str) -> Any:
     Read a ``duration`` as a protobuf Duration.
 
     Raises:
-        Unbound: It is finer than nanoseconds or is written in an unusual way.
+        Unbound: It is finer than nanoseconds or is in an unusual notation.
     """
     from google.protobuf.duration_pb2 import Duration
 

@@ -1,10 +1,10 @@
 """
 Kubernetes' own CEL functions in Python, called by the CEL library.
 
-Each gives the server's answer, raises the server's error (`ValueError`, its text goes into the
-rule's message) or raises `Unsure`: then the rule is not evaluated. `Unsure` travels through the
-library as an error whose text begins with `MARK`; where the library may ignore an error
-(``true || …``), ignoring it is right.
+Each function returns the server's result, raises the server's error (`ValueError`; its text goes
+into the rule's message) or raises `Unsure`, in which case the rule is not evaluated. `Unsure`
+passes through the library as an error whose text begins with `MARK`. Where the library may ignore
+an error (``true || …``), ignoring `Unsure` is correct too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def implementations(messages: Mapping[str, Callable[..., Any]]) -> dict[str, Fun
     Return the functions by their signature in ``library``.
 
     Args:
-        messages: Makes the opaque types, by name; each has one field ``text``.
+        messages: Constructors of the opaque types, by name. Each type has one field, ``text``.
     """
     functions = {**_lists(), **_regex()}
     functions |= _quantities(messages["Quantity"])
@@ -65,7 +65,7 @@ def _guarded(function: Function) -> Function:
 
 
 def _refuse_times(arguments: tuple[Any, ...]) -> None:
-    """The library hands times over without their nanoseconds and takes none back."""
+    """Refuse times: the library passes them without nanoseconds and cannot take them back."""
     lists = [argument for argument in arguments if isinstance(argument, list)]
     if any(isinstance(value, datetime | timedelta) for values in lists for value in values):
         raise Unsure("a function of lists is called on times")
@@ -267,7 +267,11 @@ def _address(text: str) -> Address:
 
 
 def _address_argument(text: str) -> Address:
-    """``containsIP`` with what is no address: the server says that it has no such function."""
+    """
+    Read the argument of ``containsIP``.
+
+    The server rejects a non-address as "no such overload".
+    """
     try:
         return _address(text)
     except ValueError as error:

@@ -1,8 +1,8 @@
 """
-One ``x-kubernetes-validations`` entry, compiled: sound or not, evaluated or not.
+Compile one ``x-kubernetes-validations`` entry.
 
-`compile_rule` says with the server's words why a rule would be refused. A rule that is sound but
-cannot be evaluated exactly has a `gap`. Cost limits are left to the server.
+`compile_rule` reports in the server's words why the server would refuse a rule. A rule that is
+valid but cannot be evaluated exactly has a `gap`. Cost limits are not checked.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from orderkit.core.schema.cel.type_shapes import CelType
 RULES = "x-kubernetes-validations"
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 HERE = "\0"
-"""Stands in a fault for the path of the schema in its CRD."""
+"""Placeholder in a fault for the path of the schema in its CRD."""
 _UNDECLARED_OLD = "undeclared reference to 'oldSelf"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CelRule:
-    """A sound rule."""
+    """A valid rule."""
 
     source: str
     message: str
-    """What is told when it fails, without ``messageExpression``."""
+    """The message when the rule fails and has no ``messageExpression``."""
     label: str
-    """What names it when it ends in an error: its message, else the rule."""
+    """The rule's name in an evaluation error: its message, otherwise its expression."""
     reason: str
     field_path: str
     uses_old: bool
@@ -40,17 +40,20 @@ class CelRule:
     program: Any
     """The compiled expression; None if there is a gap."""
     on_lists: Any
-    """The same with ``indexOf`` of lists; tried where the other one knows it of texts only."""
+    """
+    The same expression compiled with ``indexOf`` on lists. Tried when `program`, which has it on
+    strings only, reports that the function is missing.
+    """
     message_program: Any
     canonical: bool
-    """Give it unordered lists in a fixed order."""
+    """Sort unordered lists before evaluating."""
     gap: str
-    """Why it cannot be evaluated; empty if it can."""
+    """Why the rule cannot be evaluated; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFault:
-    """Why the server would refuse a rule: which of its fields, and the sentence."""
+    """Why the server would refuse a rule: the field at fault and the message."""
 
     field: str
     message: str
@@ -58,7 +61,7 @@ class RuleFault:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where rules stand: the schema, what rules see of it, whether old values can be found."""
+    """The place of a rule: schema, CEL type of ``self``, whether old values can be found."""
 
     schema: Mapping[str, Any]
     shape: CelType
@@ -69,12 +72,13 @@ class Context:
 
 
 def compile_rule(entry: Mapping[str, Any], context: Context) -> CelRule | list[RuleFault]:
-    """Return the rule, or why the server would refuse it."""
+    """Return the compiled rule, or the reasons why the server would refuse it."""
     source = str(entry.get("rule") or "")
     faults = _plain_faults(entry, source, context)
     if not source.strip():
         return [RuleFault("rule", "Required value: rule is not specified"), *faults]
     verdict = context.judge.judge(source)
+    # Compiled without oldSelf first: the error that it is undeclared shows a transition rule.
     uses_old = _UNDECLARED_OLD in verdict.fault
     optional = bool(entry.get("optionalOldSelf"))
     if uses_old:
@@ -116,7 +120,7 @@ def _plain_faults(entry: Mapping[str, Any], source: str, context: Context) -> li
 
 
 def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
-    """Return the steps of a ``fieldPath`` such as ``.a['b-c']``; None if it leads nowhere."""
+    """Return the steps of a ``fieldPath`` such as ``.a['b-c']``; None if it matches no field."""
     steps: list[str] = []
     remaining = path
     while remaining:
@@ -159,7 +163,11 @@ def _rule_faults(
 
 
 def _idle_option(entry: Mapping[str, Any]) -> list[RuleFault]:
-    """A rule that does not compile uses no ``oldSelf`` either, says the server."""
+    """
+    Report an unneeded ``optionalOldSelf``.
+
+    The server also reports it if the rule does not compile.
+    """
     if entry.get("optionalOldSelf") is None:
         return []
     message = (
@@ -187,7 +195,7 @@ def _message_faults(
 
 
 def _literal_fault(tree: ExpressionNode) -> str:
-    """Find a constant that the server tries out while it compiles."""
+    """Find a constant that the server evaluates while compiling and that is invalid."""
     for node in tree.walk():
         if node.kind != "call" or not node.children or node.children[-1].kind != "constant":
             continue
@@ -211,7 +219,11 @@ def _fails(expression: str) -> bool:
 
 
 def _mixed_list(tree: ExpressionNode) -> str:
-    """The server refuses list literals of several types, except as arguments of format."""
+    """
+    Find a list literal of mixed types.
+
+    The server allows these only as arguments of ``format``.
+    """
     if tree.kind == "call" and tree.name == "format":
         return _mixed_list(tree.children[0])
     if tree.kind == "list":
@@ -250,7 +262,11 @@ def _rule(
 
 
 def _programs(source: str) -> tuple[Any, Any, str]:
-    """Compile for running; return the program, the one for positions in lists, or why none."""
+    """
+    Compile for evaluation.
+
+    Return the program, the one for list positions, or why there is none.
+    """
     programs, why = [], ""
     for positions in (False, True) if "ndexOf" in source else (False,):
         try:

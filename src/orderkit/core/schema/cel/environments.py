@@ -1,9 +1,9 @@
 """
-The CEL library's environments: one that judges rules as the server does, one that runs them.
+The CEL library's environments: one that type-checks rules as the server does, one that runs them.
 
-The judge knows all of the server's functions and the schema's types, and runs nothing. The
-runner knows what Orderkit evaluates and takes plain values. Imported when the first rule is
-compiled: the library costs 20 ms and 50 MB on disk.
+The judge knows all functions of the server and the schema's types, but evaluates nothing. The
+runner knows the functions that Orderkit evaluates and takes plain values. The library is imported
+when the first rule is compiled: the import takes 20 ms, the library 50 MB on disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orderkit.core.schema.cel.rule_messages import OPAQUE, PACKAGE, Declarations
 from orderkit.core.schema.cel.type_shapes import CelType
 
 _UNPLANNED = "No overload found in reference resolve step"
-"""The library says so of an expression whose types are sound and whose functions it lacks."""
+"""The library's error for an expression that type-checks but calls functions it lacks."""
 
 OLD, HAS_OLD = "orderkit_old", "orderkit_has_old"
 
@@ -31,11 +31,11 @@ class UnavailableError(ImportError):
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """What the judge says: the fault (empty if sound), and the tree if it can be read."""
+    """The judge's result: the fault (empty if the rule is valid) and the tree, if readable."""
 
     fault: str
     result: str
-    """Name of the result's type; empty if it is not known."""
+    """Name of the result type; empty if unknown."""
     serialised: bytes | None
 
 
@@ -44,7 +44,7 @@ def load() -> Any:
     Import the CEL library.
 
     Raises:
-        UnavailableError: It is not installed here.
+        UnavailableError: It is not installed on this machine.
     """
     try:
         from cel_expr_python import cel
@@ -56,7 +56,7 @@ def load() -> Any:
 
 
 class Judge:
-    """Says whether rules on one schema would be accepted by the server."""
+    """Checks whether the server would accept rules on one schema."""
 
     def __init__(self, shape: CelType) -> None:
         self._declarations = Declarations()
@@ -69,7 +69,7 @@ class Judge:
         Check an expression over ``self``.
 
         Args:
-            old: How ``oldSelf`` is declared: not at all, "plain" or "optional".
+            old: How ``oldSelf`` is declared: "" (not declared), "plain" or "optional".
         """
         try:
             compiled = self._environment(old).compile(expression)
@@ -79,7 +79,7 @@ class Judge:
         return RuleVerdict("", compiled.return_type().name(), compiled.serialize())
 
     def _run_types(self, expression: str, old: str) -> RuleVerdict:
-        """Read tree and result of a sound expression whose functions only the runner has."""
+        """Return tree and result type of a valid expression that only the runner can compile."""
         key = f"running {old}"
         if key not in self._made:
             self._made[key] = _running(self._messages(), self._variables(old), positions=False)
@@ -111,10 +111,10 @@ class Judge:
 @functools.cache
 def runner(*, positions: bool = False) -> Any:
     """
-    Return the environment that evaluates.
+    Return the environment that evaluates expressions.
 
     Args:
-        positions: Know ``indexOf`` on lists, and none of the functions on strings.
+        positions: Declare ``indexOf`` on lists, and none of the functions on strings.
     """
     kinds = {"self": "dyn", "oldSelf": "dyn", OLD: "dyn", HAS_OLD: "bool"}
     variables = {name: {"type_name": kind} for name, kind in kinds.items()}
@@ -122,19 +122,19 @@ def runner(*, positions: bool = False) -> Any:
 
 
 ADMISSION = ("object", "oldObject", "request", "params", "namespaceObject")
-"""What expressions of admission policies see; ``variables`` are bound around them."""
+"""Variables of admission policy expressions; ``variables`` are bound around the expression."""
 
 
 @functools.cache
 def admission_runner(*, positions: bool = False) -> Any:
-    """Return the environment that evaluates expressions of policies; see `runner`."""
+    """Return the environment that evaluates admission policy expressions; see `runner`."""
     variables = {name: {"type_name": "dyn"} for name in ADMISSION}
     return _running(Declarations().pool(), variables, positions=positions)
 
 
 @functools.cache
 def admission_judge() -> Any:
-    """Return the environment that knows all of the server's functions, and runs nothing."""
+    """Return the environment that knows all functions of the server and evaluates nothing."""
     variables = {name: {"type_name": "dyn"} for name in ADMISSION}
     text = kubernetes_library.configuration(
         kubernetes_library.server(), variables, "bindings", server=True
@@ -143,7 +143,7 @@ def admission_judge() -> Any:
 
 
 def is_unplanned(error: str) -> bool:
-    """Say whether the library only lacks a function of an expression that is sound."""
+    """Return whether the expression is valid and the library merely lacks one of its functions."""
     return _UNPLANNED in error
 
 
@@ -167,7 +167,11 @@ def _running(pool: Any, variables: Mapping[str, Any], *, positions: bool) -> Any
 
 
 def run_source(expression: str, *, optional_old: bool) -> str:
-    """Return what the runner compiles: with an optional ``oldSelf``, bound around the rule."""
+    """
+    Return the source that the runner compiles.
+
+    An optional ``oldSelf`` is bound around the rule.
+    """
     if not optional_old:
         return expression
     bound = f"{HAS_OLD} ? optional.of({OLD}) : optional.none()"
@@ -175,6 +179,10 @@ def run_source(expression: str, *, optional_old: bool) -> str:
 
 
 def _faulty(text: str) -> RuleVerdict:
-    """Cut what only the library says; the server begins each fault with ERROR too."""
+    """
+    Remove the lines that only the library writes.
+
+    The server's faults begin with ERROR as well.
+    """
     message = re.sub(r" \[[A-Z_]+\]\Z", "", text.removeprefix("INVALID_ARGUMENT: "))
     return RuleVerdict(message, "", None)

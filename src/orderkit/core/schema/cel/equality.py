@@ -1,9 +1,8 @@
 """
-Rules over sets and keyed lists: Kubernetes compares them regardless of order, CEL does not.
+Rules on sets and keyed lists, which Kubernetes compares regardless of order and CEL does not.
 
-A rule that only compares such lists with each other is given them in a fixed order and is right.
-One that concatenates them, compares them with a list of its own or asks for positions is not
-evaluated.
+If a rule only compares such lists with each other, they are sorted first and the result is correct.
+A rule that concatenates them, compares them with a literal list or uses positions is not evaluated.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _OF_ELEMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """Whether the rule wants its lists in a fixed order, or why it cannot be evaluated."""
+    """Whether the rule needs sorted lists, or why it cannot be evaluated."""
 
     canonical: bool
     gap: str
 
 
 def comparing(tree: ExpressionNode, shape: CelType) -> Comparing:
-    """Return how a rule over a shape with unordered lists is to be evaluated."""
+    """Return how to evaluate a rule over a type that contains unordered lists."""
     calls = [node for node in tree.walk() if node.kind == "call"]
     compared = [call for call in calls if call.name in _EQUALITY and _any_collection(call)]
     if any(_joins(call, shape) for call in calls):
@@ -57,7 +56,7 @@ def _any_collection(call: ExpressionNode) -> bool:
 
 
 def _holds_list(node: ExpressionNode) -> bool:
-    """A list, an object that may hold one, or something whose type is not known."""
+    """Return whether the node is a list, an object that may contain one, or of unknown type."""
     return node.is_dynamic or element_type(node.type) is not None or _is_object(node)
 
 
@@ -66,7 +65,7 @@ def _is_object(node: ExpressionNode) -> bool:
 
 
 def _joins(call: ExpressionNode, shape: CelType) -> bool:
-    """Say whether a call joins lists to one, or compares elements that are lists or objects."""
+    """Return whether a call concatenates lists, or compares elements that are lists or objects."""
     if call.name in _OF_ELEMENTS:
         inner = element_type(call.children[0].type)
         return inner is None or _holds_list(ExpressionNode("", "", inner, ()))
@@ -78,12 +77,16 @@ def _joins(call: ExpressionNode, shape: CelType) -> bool:
 
 
 def _is_given(node: ExpressionNode) -> bool:
-    """The accumulator of ``map`` and ``filter`` is a list too, but none of the object's."""
+    """
+    Return whether the list comes from the object.
+
+    ``map`` and ``filter`` accumulate lists too.
+    """
     return node.kind == "select" or (node.kind == "ident" and not node.name.startswith("@"))
 
 
 def _needs_order(call: ExpressionNode) -> bool:
-    """Say whether a call may tell lists of another order apart: positions, joining, sorting."""
+    """Return whether the result of a call may depend on list order: positions, joining, sorting."""
     lists = [child for child in call.children if element_type(child.type) is not None]
     if call.name == "_[_]":
         return call.children[0] in lists or call.children[0].is_dynamic
@@ -92,7 +95,7 @@ def _needs_order(call: ExpressionNode) -> bool:
 
 
 def _mixes(shape: CelType) -> bool:
-    """Say whether there are lists with order beside those without: they compare differently."""
+    """Return whether the type has both ordered and unordered lists, which compare differently."""
     are_atomic = {shape_.list_type == "atomic" for shape_ in _lists(shape)}
     return len(are_atomic) > 1
 

@@ -1,4 +1,4 @@
-"""Run a compiled expression, and tell an error of the expression from one of the CEL library."""
+"""Run a compiled expression and tell errors of the expression from errors of the CEL library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _INTERNAL = re.compile(
     f"{_INTERNAL_MARK}|Non-CEL value type|Unexpected value type|out of range for '"
     r"|No matching overloads found : (?:\([^)]*\)\.)?[A-Za-z]"
 )
-"""Errors of the library's Python side, and functions it lacks: they say nothing of the rule."""
+"""
+Errors of the library's Python side, and functions it lacks. They do not mean the rule is wrong.
+"""
 _LACKING = re.compile(
     r"No overload found in reference resolve step for (\S+)"
     r"|No matching overloads found : ((?:\([^)]*\)\.)?[A-Za-z][^ ]*)"
@@ -21,7 +23,7 @@ _LACKING = re.compile(
 
 
 def run(program: Any, data: Mapping[str, Any]) -> tuple[bool | None, str]:
-    """Return the rule's verdict; None and the library's text if it ended in an error."""
+    """Return the rule's verdict, or None and the library's error text if evaluation failed."""
     try:
         result = program.eval(data=data)
     except RuntimeError as error:
@@ -32,7 +34,7 @@ def run(program: Any, data: Mapping[str, Any]) -> tuple[bool | None, str]:
 
 
 def gap_in(text: str) -> str:
-    """Return why an error says nothing about the rule; empty if it does."""
+    """Return why the rule could not be evaluated; empty if the error is the rule's own."""
     if MARK in text:
         return text.partition(MARK)[2]
     lacking = _LACKING.search(text)

@@ -1,11 +1,10 @@
 """
 Expressions of admission policies: compiled once, evaluated exactly or not at all.
 
-``variables`` are what the server says they are: evaluated when an expression first asks for one.
-They are bound around the expression, so that no value leaves the CEL library on the way. Objects
-are plain data here, as on the server: no schema, lists in their order, nulls are nulls. Where
-this cannot say what the server would (functions the library lacks, ``authorizer``, integers
-beyond 64 bits), the outcome is a gap.
+As on the server, ``variables`` are evaluated on first use. They are bound around the expression, so
+that no value leaves the CEL library in between. Objects are plain data, also as on the server: no
+schema, lists keep their order, nulls stay null. If the server's result cannot be reproduced
+(functions the library lacks, ``authorizer``, integers beyond 64 bits), the outcome is a gap.
 
 Called by ``core.schema.admission`` and ``core.schema.policy_errors``.
 """
@@ -29,7 +28,7 @@ from orderkit.core.schema.cel.environments import (
 from orderkit.core.schema.cel.evaluation import gap_in
 
 Variables = Mapping[str, str]
-"""Name -> expression; each may use those before it."""
+"""Name -> expression. An expression may use the variables before it."""
 
 _BOUND = "orderkit_variable_"
 _TOKEN = re.compile(
@@ -43,7 +42,7 @@ _BEYOND = "object or parameter holds a number beyond 64 bits"
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOutcome:
-    """A value; or an error, as the server has one too; or why it was not evaluated."""
+    """A value, an error that the server would report too, or the reason for not evaluating."""
 
     value: Any = None
     error: str = ""
@@ -51,7 +50,7 @@ class EvaluationOutcome:
 
 
 class Expression:
-    """One expression. Made for any source; what is wrong with it shows when it is evaluated."""
+    """One expression. Can be made from any source; errors in it show up on evaluation."""
 
     def __init__(self, source: str, variables: Variables | None = None) -> None:
         self.source = source.strip()
@@ -62,9 +61,9 @@ class Expression:
 
     def judged(self) -> tuple[str, str]:
         """
-        Return why the server would not take it, in cel-cpp's words, and its type.
+        Return why the server would refuse the expression, in cel-cpp's words, and the result type.
 
-        Either is empty: it is sound, or the type is not known.
+        The first is empty if the expression is valid, the second if the type is unknown.
         """
         try:
             compiled = admission_judge().compile(self._text)
@@ -77,7 +76,7 @@ class Expression:
         return "", str(compiled.return_type().name()).lower()
 
     def evaluate(self, data: Mapping[str, Any]) -> EvaluationOutcome:
-        """Evaluate over objects that `bound` made."""
+        """Evaluate with variables made by `bound`."""
         self._compile()
         outcome = EvaluationOutcome(gap=self._gap)
         for program in self._programs:
@@ -118,10 +117,10 @@ def _evaluated(program: Any, data: Mapping[str, Any]) -> EvaluationOutcome:
 
 def bound(**values: Any) -> dict[str, Any]:
     """
-    Return what expressions are evaluated over; what is not given is null.
+    Return the variables to evaluate an expression with. Missing ones are null.
 
     Raises:
-        OverflowError: A number cannot be given to the CEL library without changing it.
+        OverflowError: A number cannot be passed to the CEL library without changing it.
     """
     for value in values.values():
         if any(type(leaf) is int and leaf not in INT64 for leaf in _leaves(value)):
@@ -141,7 +140,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _with_variables(source: str, variables: Variables) -> str:
-    """Bind what the expression needs around it, the first variable outermost."""
+    """Bind the variables that the expression needs around it, the first one outermost."""
     used_names = _needed(source, variables)
     text = _renamed(source)
     for name in reversed([name for name in variables if name in used_names]):

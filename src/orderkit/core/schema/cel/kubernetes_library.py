@@ -1,10 +1,10 @@
 """
-The functions a Kubernetes 1.36 API server offers to CEL rules, as declarations.
+Declarations of the functions that a Kubernetes 1.36 API server offers to CEL rules.
 
-`server` is what the server's type checker knows: a rule is sound if it compiles against it.
-`ours` is what Orderkit evaluates. The rest (semantic versions, named formats, the text of an
-address) compiles and is then "not evaluated". The CEL library brings the standard functions,
-strings, lists, sets, optional values and two-variable comprehensions itself.
+`server` is what the server's type checker knows: a rule is valid if it compiles against it. `ours`
+is what Orderkit evaluates. The others (semantic versions, named formats, the text of an address)
+compile and are then "not evaluated". The CEL library itself provides the standard functions,
+strings, lists, sets, optional values and two-variable comprehensions.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ list(A).sum() dyn
 list(A).min() dyn
 list(A).max() dyn
 """
-"""As they are run: the library's Python side cannot return a type parameter."""
+"""List functions as they run. The library's Python side cannot return a type parameter."""
 _POSITIONS = """
 list(A).indexOf(A) int
 list(A).lastIndexOf(A) int
@@ -119,7 +119,7 @@ Semver.isLessThan(Semver) bool
 """
 _EXTENSIONS = ("lists", "sets", "optional", "two-var-comprehensions")
 _REPLACED = ("string", "_<_", "_<=_", "_>_", "_>=_")
-"""Standard functions of which the server has more overloads than the library declares."""
+"""Standard functions for which the server declares more overloads than the library."""
 
 _GLOBALS = ("ip.isCanonical", "strings.quote", "optional.unwrap", "format.")
 
@@ -129,7 +129,7 @@ Overload = dict[str, Any]
 def configuration(
     signatures: Iterable[str], variables: Mapping[str, Any], *extensions: str, server: bool
 ) -> str:
-    """Return an environment's configuration, as the CEL library reads it."""
+    """Return the configuration of an environment in the CEL library's format."""
     functions: dict[str, list[Overload]] = {}
     for signature in signatures:
         name, overload = _overload(signature)
@@ -142,26 +142,27 @@ def configuration(
     }
     if server:
         document["stdlib"] = {"exclude_functions": [{"name": name} for name in _REPLACED]}
-    return json.dumps(document)  # JSON is YAML
+    return json.dumps(document)  # JSON is a subset of YAML
 
 
 def ours() -> list[str]:
-    """Return the signatures of what Orderkit evaluates by functions of its own."""
+    """Return the signatures of the functions that Orderkit implements."""
     return _lines(_ADDRESSES, _QUANTITIES, _REGEX, _LISTS)
 
 
 def positions() -> list[str]:
     """
-    Return the signatures of ``indexOf`` and ``lastIndexOf`` on lists, as they are run.
+    Return the signatures of ``indexOf`` and ``lastIndexOf`` on lists, as they run.
 
-    They clash with the library's own functions on strings: an environment has either.
+    They clash with the library's string functions of the same names, so an environment has only one
+    of the two.
     """
     names = ("indexOf", "lastIndexOf")
     return [f"list(A).{name}({type_}) int" for name in names for type_ in _COMPARABLE]
 
 
 def server() -> list[str]:
-    """Return the signatures that the server declares beyond the library's own."""
+    """Return the signatures that the server declares in addition to the library's."""
     parts = [_ADDRESSES, _QUANTITIES, _REGEX, _TEXTS, _SEMVER, _POSITIONS]
     return [*_lines(*parts), *_of_lists(), *_of_formats(), *_of_texts(), *_of_orders()]
 
@@ -222,14 +223,14 @@ def _overload(signature: str) -> tuple[str, Overload]:
 
 
 def _member(head: str) -> tuple[str, str, str]:
-    """Split ``list(A).indexOf(A)`` behind the name, not behind ``list``."""
+    """Split ``list(A).indexOf(A)`` after the function's name, not after ``list``."""
     type_, _, signature = head.partition(").")
     name, bracket, arguments = signature.partition("(")
     return f"{type_}).{name}", bracket, arguments
 
 
 def _split(arguments: str) -> list[str]:
-    """Split at the commas outside brackets."""
+    """Split at commas outside brackets."""
     return [text for text in re.split(r",(?![^(]*\))", arguments) if text]
 
 

@@ -1,8 +1,8 @@
 """
-The API server's sentences about rules that fail or cannot be computed.
+The API server's messages for rules that are false or fail to evaluate.
 
-``spec.size: Invalid value: 3: failed rule: self < 3``; the value is shown if it is a scalar and
-the rule does not point elsewhere with ``fieldPath``.
+``spec.size: Invalid value: 3: failed rule: self < 3``. The value is shown if it is a scalar and the
+rule has no ``fieldPath`` to another field.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STATUS = re.compile(r"\A[A-Z_]+: ")
 def failure(
     rule: CelRule, schema: Mapping[str, Any], value: Any, path: str, message: str
 ) -> SchemaProblem:
-    """Return what the server says of a rule that is false."""
+    """Return the server's message for a rule that is false."""
     field_path = path
     steps = field_steps(rule.field_path, schema) or []
     if steps:
@@ -59,7 +59,7 @@ def failure(
 
 
 def error_text(rule: CelRule, schema: Mapping[str, Any], path: str, error: str) -> SchemaProblem:
-    """Return what the server says of a rule that ended in an error."""
+    """Return the server's message for a rule whose evaluation failed."""
     kind = schema.get("type") or ""
     if _NO_OVERLOAD in error:
         message = (

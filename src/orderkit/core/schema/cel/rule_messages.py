@@ -1,9 +1,9 @@
 """
-Declare shapes to the type checker: every object becomes a protobuf message of its own.
+Declare CEL types to the type checker: every object type becomes its own protobuf message.
 
-So a rule that names a field the schema lacks, or compares a string with an integer, is refused
-as the API server refuses it. Weaker than the server in one point: what is inside a list of
-lists, or inside a map of lists or maps, is not typed.
+This way a rule that names an undeclared field, or compares a string with an integer, is refused as
+the API server refuses it. Weaker than the server in one respect: the contents of a list of lists,
+or of a map of lists or maps, are not typed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _WELL_KNOWN = {
     "map": "Struct",
 }
 OPAQUE = ("URL", "Quantity", "IP", "CIDR", "Semver", "NamedFormat")
-"""Types of Kubernetes' own functions; each is a message with one text."""
+"""Types of Kubernetes' own functions; each is a message with one string field."""
 PACKAGE = "kubernetes"
 
 
 class Declarations:
-    """A pool of messages; `declare` adds a shape and returns its type for the environment."""
+    """A pool of messages. `declare` adds a type and returns its name in the environment."""
 
     def __init__(self) -> None:
         from google.protobuf import descriptor_pb2
@@ -40,7 +40,7 @@ class Declarations:
             self._add(self._file.message_type.add(name=name), "text", CelType("string"))
 
     def declare(self, shape: CelType) -> dict[str, Any]:
-        """Return the type of a shape as the environment's configuration writes it."""
+        """Return the type as the environment's configuration writes it."""
         if shape.kind == "object":
             return {"type_name": f"{PACKAGE}.{self._message(shape)}"}
         if shape.kind == "map" and shape.items is not None:
@@ -53,7 +53,7 @@ class Declarations:
         return _type_reference(shape.kind)
 
     def pool(self) -> Any:
-        """Return the descriptor pool with all that was declared."""
+        """Return the descriptor pool with everything declared so far."""
         from google.protobuf import descriptor_pb2, descriptor_pool
 
         pool = descriptor_pool.DescriptorPool()
@@ -85,7 +85,7 @@ class Declarations:
             self._type(added, shape)
 
     def _entry(self, message: Any, name: str, items: CelType) -> str:
-        """Protobuf writes a map as a list of entries, whose message has a prescribed name."""
+        """Add a map's entry message. Protobuf prescribes its name."""
         words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
         entry = message.nested_type.add(name=f"{words}Entry")
         entry.options.map_entry = True

@@ -1,8 +1,8 @@
 """
-Read the syntax tree of a checked expression, as the CEL library serialises it.
+Read the syntax tree of a checked expression from the CEL library's serialisation.
 
-Just enough of protobuf's wire format to walk ``cel.expr.CheckedExpr``: what is called on what,
-and of which type each part is. The library's Python side offers no other view.
+Reads just enough of protobuf's wire format to walk ``cel.expr.CheckedExpr``: what is called on
+what, and the type of each part. The library's Python side offers no other access to the tree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMS = {
     7: ("list", 0, (1,)),
     9: ("other", 0, (2, 4, 5, 6, 7)),
 }
-"""Field of an expression -> what it is, the field of its name, those of what is below."""
+"""Field number of an expression -> node kind, field of its name, fields of its children."""
 _DYN, _LIST_TYPE, _MESSAGE_TYPE = b"\n\x00", 6, 9
 
 Fields = Mapping[int, list[int | bytes]]
@@ -34,14 +34,14 @@ class ExpressionNode:
     kind: str
     """``call``, ``list``, ``select``, ``ident``, ``constant`` or ``other``."""
     name: str
-    """Function, field or identifier; the text of a text constant."""
+    """Function, field or identifier; the text of a string constant."""
     type: bytes
-    """The checked type, serialised; equal types are equal bytes. Empty if it is not known."""
+    """The checked type, serialised. Equal types have equal bytes. Empty if unknown."""
     children: tuple[ExpressionNode, ...]
-    """Of a call the target, if there is one, and the arguments."""
+    """For a call: the target, if any, then the arguments."""
 
     def walk(self) -> Iterator[ExpressionNode]:
-        """Yield this node and all below it."""
+        """Yield this node and all its descendants."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -62,7 +62,7 @@ def read_tree(serialised: bytes) -> ExpressionNode:
 
 
 def element_type(type_: bytes) -> bytes | None:
-    """Return the element type of a list type; None if it is no list."""
+    """Return the element type of a list type; None for other types."""
     fields = _fields(type_)
     return (
         _bytes(_fields(_bytes(fields[_LIST_TYPE])).get(1, [_DYN])) if _LIST_TYPE in fields else None
@@ -70,7 +70,7 @@ def element_type(type_: bytes) -> bytes | None:
 
 
 def message_name(type_: bytes) -> str | None:
-    """Return the name of a message type; None if it is none."""
+    """Return the name of a message type; None for other types."""
     fields = _fields(type_)
     return _bytes(fields[_MESSAGE_TYPE]).decode() if _MESSAGE_TYPE in fields else None
 

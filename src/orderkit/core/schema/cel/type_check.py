@@ -1,9 +1,9 @@
 """
-All rules of one schema, and what they say of an object.
+All rules of one schema, and their verdicts on objects.
 
-`RuleSet` is made once per schema and may be used for any number of objects; its rules are
-compiled when they are first asked for. Old values are found as the server finds them: by field,
-by key of a map, by the keys of a keyed list, never by position.
+A `RuleSet` is made once per schema and checks any number of objects. Rules are compiled on first
+use. Old values are found as the server finds them: by field, by map key, by the keys of a keyed
+list, never by position.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCKING = frozenset(
         *("FieldValueTooMany", "FieldValueTypeInvalid"),
     }
 )
-"""Faults of the structure after which the server looks at no rule."""
+"""Structural faults after which the server evaluates no rules."""
 
 _UNTYPED = (
     "Internal error: internal error: failed to construct type information for "
@@ -50,7 +50,7 @@ MESSAGE_MAX = 5 * 1024
 
 @dataclass(frozen=True, slots=True, order=True)
 class Gap:
-    """A rule that was not evaluated: where it stands on the object, the rule, and why."""
+    """A rule that was not evaluated: its place in the object, the rule, and the reason."""
 
     path: str
     rule: str
@@ -59,17 +59,17 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Broken:
-    """A rule that does not hold, in the server's words."""
+    """A rule that failed, in the server's words."""
 
     problem: SchemaProblem
     rule: str
     is_transition: bool
-    """It compares with the object before the change."""
+    """The rule compares with the object before the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What the rules say of one object. Empty `broken` and `gaps`: all rules hold."""
+    """The verdicts on one object. If `broken` and `gaps` are empty, all rules hold."""
 
     broken: tuple[Broken, ...] = ()
     gaps: tuple[Gap, ...] = ()
@@ -94,7 +94,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Where compiling stands: path in the schema, and whether old values can be found."""
+    """The compiler's position: path in the schema, and whether old values can be found."""
 
     path: str
     correlatable: bool = True
@@ -103,21 +103,21 @@ class _Level:
 
 
 def has_rules(schema: object) -> bool:
-    """Say whether a schema has rules on any level. Costs no import."""
+    """Return whether a schema has rules at any level. Does not import the CEL library."""
     if isinstance(schema, Mapping):
         return bool(schema.get(RULES)) or any(has_rules(child) for child in schema.values())
     return isinstance(schema, list) and any(has_rules(child) for child in schema)
 
 
 class RuleSet:
-    """The rules of one schema. `faults` and `check` compile them when first called."""
+    """The rules of one schema, compiled on the first call of `faults` or `check`."""
 
     def __init__(self, schema: Schema, *, resource: bool = True) -> None:
         """
-        Take the rules of a schema.
+        Read the rules of a schema.
 
         Args:
-            resource: The schema is of a whole Kubernetes object, not of a part.
+            resource: The schema describes a whole Kubernetes object, not a part of one.
         """
         self._schema, self._resource = schema, resource
         self._faults: list[tuple[str, RuleFault]] = []
@@ -128,10 +128,10 @@ class RuleSet:
 
     def faults(self, *, at: str = "") -> list[tuple[str, str]]:
         """
-        Return path and sentence for every rule, and default, that the server would refuse.
+        Return path and message for every rule, and every default, that the server would refuse.
 
         Args:
-            at: Path of the schema in its CRD, put before every path.
+            at: Path of the schema in its CRD; prefix of every path.
         """
         self._compile()
         return [
@@ -141,10 +141,10 @@ class RuleSet:
 
     def check(self, new: Any, old: Any = None) -> Verdicts:
         """
-        Judge an object that its structural schema accepts and that has its defaults.
+        Judge an object that has its defaults and conforms to its structural schema.
 
         Args:
-            old: The object before an update; None if it is created.
+            old: The object before an update; None on creation.
         """
         self._compile()
         if self._unavailable:
@@ -160,7 +160,11 @@ class RuleSet:
             yield Gap(path, str(entry.get("rule", "")), self._unavailable)
 
     def _compile(self) -> None:
-        """Compile once, whoever asks first; others wait, or they would see rules missing."""
+        """
+        Compile once.
+
+        Other threads wait, because they would otherwise see only some of the rules.
+        """
         with self._lock:
             if self._compiled:
                 return
@@ -173,7 +177,7 @@ class RuleSet:
             self._compiled = True
 
     def _node(self, schema: Schema, level: _Level) -> _Node | None:
-        """Compile one level and those below; None if there is no rule."""
+        """Compile one level and those below it; None if there are no rules."""
         shape = shape_of(schema, resource=level.resource)
         node = _Node(schema, shape, keys=tuple(schema.get(LIST_MAP_KEYS) or ()))
         if schema.get(RULES):
@@ -193,7 +197,7 @@ class RuleSet:
         return node
 
     def _try_default(self, node: _Node, level: _Level) -> None:
-        """The server judges a default by the rules that would judge it in an object."""
+        """Judge a default by the rules that apply to it in an object, as the server does."""
         if node.schema.get("default") is None:
             return
         walk = _Walk()
@@ -229,7 +233,7 @@ class RuleSet:
 
 
 def _entries(schema: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield all rules with the path of the field they are about."""
+    """Yield all rules with the path of the field they belong to."""
     for entry in schema.get(RULES) or ():
         yield path.removeprefix("."), entry
     for name, child in (schema.get("properties") or {}).items():
@@ -250,7 +254,7 @@ class _Walk:
         self.gaps: set[Gap] = set()
 
     def visit(self, node: _Node, new: Any, old: Any, path: Path) -> None:
-        """Judge a value and all below it; nulls are absent."""
+        """Judge a value and everything below it. Nulls count as absent."""
         if new is None:
             return
         if node.rules and node.shape is not None:
@@ -276,6 +280,7 @@ class _Walk:
     def _judge(self, node: _Node, shape: CelType, new: Any, old: Any, path: Path) -> None:
         bound = _Bound(shape, new, old)
         for rule in node.rules:
+            # The server evaluates a transition rule only where there is an old value.
             if rule.uses_old and old is None and not rule.optional_old:
                 continue
             field_path = "".join(path).removeprefix(".")
@@ -307,7 +312,7 @@ class _Walk:
 
 
 class _Bound:
-    """The values of one place, given to its rules; bound when first needed."""
+    """The values at one place, converted for its rules on first use."""
 
     def __init__(self, shape: CelType, new: Any, old: Any) -> None:
         self._shape, self._new, self._old = shape, new, old
@@ -327,7 +332,7 @@ class _Bound:
 
 
 def _message(rule: CelRule, data: Mapping[str, Any]) -> str:
-    """Return the message; one that cannot be computed gives way to the plain one."""
+    """Return the rule's message; if ``messageExpression`` fails, the plain message."""
     if rule.message_program is not None:
         result = rule.message_program.eval(data=data)
         if result.type().name() == "STRING":

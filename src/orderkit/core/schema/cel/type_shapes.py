@@ -1,9 +1,9 @@
 """
-How Kubernetes types a schema for CEL: which fields a rule sees, under which names, of which type.
+How Kubernetes types a schema for CEL: the fields a rule sees, their names and their types.
 
-Fields are escaped (``x-y`` is ``x__dash__y``), undeclared ones are invisible, a ``date-time`` is a
-timestamp, a ``number`` a double even if it is written ``1``. Of the whole object and of embedded
-resources a rule sees apiVersion, kind and the metadata's name and generateName.
+Field names are escaped (``x-y`` becomes ``x__dash__y``) and undeclared fields are invisible. A
+``date-time`` is a timestamp; a ``number`` is a double even if written ``1``. Of the whole object
+and of embedded resources, a rule sees apiVersion, kind, and the metadata's name and generateName.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class CelType:
 
     kind: str
     items: CelType | None = None
-    """Of a list's elements or a map's values."""
+    """The type of a list's elements or a map's values."""
     fields: Mapping[str, tuple[str, CelType]] = field(default_factory=dict)
-    """Of an object: property -> escaped name and shape."""
+    """For an object: property -> escaped name and type."""
     list_type: str = "atomic"
     keys: tuple[str, ...] = ()
 
     def unordered(self) -> bool:
-        """Say whether it holds a list that Kubernetes compares regardless of order."""
+        """Return whether it contains a list that Kubernetes compares regardless of order."""
         if self.kind == "list" and self.list_type != "atomic":
             return True
         inner = [shape for _, shape in self.fields.values()]
@@ -59,7 +59,7 @@ class CelType:
 
 
 def escape(name: str) -> str | None:
-    """Return a property's name in rules; None if no rule can name it."""
+    """Return a property's name in rules; None if rules cannot refer to it."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _NAME.match(name):
@@ -71,10 +71,10 @@ def escape(name: str) -> str | None:
 
 def shape_of(schema: Schema, *, resource: bool = False) -> CelType | None:
     """
-    Return what rules see of a schema; None if they see nothing of it.
+    Return the type that rules see for a schema; None if they see nothing of it.
 
     Args:
-        resource: The schema is of a whole Kubernetes object.
+        resource: The schema describes a whole Kubernetes object.
     """
     if schema.get(INT_OR_STRING):
         return CelType("dyn")

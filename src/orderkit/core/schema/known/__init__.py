@@ -1,8 +1,9 @@
 """
-Schemas of any kinds, wherever they come from, as one set that judges objects.
+Schemas of kinds from any source, as one set that judges objects.
 
-CRDs and XRDs (``known``), OpenAPI documents of an API server (``openapi``), and a table of
-Kubernetes' own kinds (``builtinkinds``). `read_layer` reads a folder of all three. Called by plans.
+The sources are CRDs and XRDs (``known_kinds``), an API server's OpenAPI documents
+(``openapi_kinds``), and a table of Kubernetes' own kinds (``builtin_kinds``). `read_layer` reads a
+folder with all three. Called by plans.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ _SUFFIXES = {".yaml", ".yml", ".json"}
 
 def read_layer(files: Files) -> Layer:
     """
-    Read CRDs, XRDs and OpenAPI v3 documents from files; other objects are passed by.
+    Read CRDs, XRDs and OpenAPI v3 documents from files. Other objects are skipped.
 
     Raises:
-        InvalidInputError: A file is neither.
+        InvalidInputError: A file is neither manifests nor an OpenAPI document.
     """
     manifests: list[Manifest] = []
     layer: dict[GroupKind, KnownKind] = {}

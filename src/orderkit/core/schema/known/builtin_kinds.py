@@ -1,10 +1,10 @@
 """
-Kubernetes' own kinds as far as plans judge them without a cluster: fields, types, what is required.
+Kubernetes' own kinds, as plans judge them without a cluster: fields, types, required fields.
 
-Written from the API reference of Kubernetes 1.36. Strict where compositions are usually wrong:
-fields of the object, of its spec, of pods and containers; open where kinds are deep and seldom
-written by hand (affinity, security contexts, volumes' sources). The API server's own OpenAPI
-document is the better judge; a plan asks it as well where there is a cluster.
+Written from the API reference of Kubernetes 1.36. Strict where compositions often contain errors:
+the fields of the object, of its spec, of pods and containers. Open where kinds are deep and seldom
+written by hand (affinity, security contexts, volume sources). The API server's own OpenAPI document
+is more exact; a plan also uses it if there is a cluster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _list(items: Schema) -> Schema:
 
 
 def _object(*required: str, **properties: Schema) -> Schema:
-    """Return a closed object; a name that is Python's ends in ``_``."""
+    """Return a schema that allows no other fields. A name that Python reserves ends in ``_``."""
     fields = {name.rstrip("_"): schema for name, schema in properties.items()}
     object_schema: Schema = {"type": "object", "properties": fields}
     return {**object_schema, "required": list(required)} if required else object_schema
@@ -345,12 +345,12 @@ METADATA: Schema = _object(
     managedFields=_list(_OPEN),
     ownerReferences=_list(_object("apiVersion", "kind", "name", "uid", **_OWNER)),
 )
-"""Of every object."""
+"""``metadata`` of every object."""
 
 
 @functools.cache
 def built_in() -> Layer:
-    """Return Kubernetes' own kinds, in the one version that compositions should use."""
+    """Return Kubernetes' own kinds, each in the one version that compositions should use."""
     kinds = {}
     for (api_version, name), schema in _KINDS.items():
         kind = Kind.parse(api_version, name)

@@ -1,9 +1,9 @@
 """
-What is known about kinds: schema, scope, plural; from CRDs, XRDs and OpenAPI documents.
+What is known about kinds (schema, scope, plural) from CRDs, XRDs and OpenAPI documents.
 
-A `SchemaSet` asks its layers in order: what somebody gave for this plan, what the cluster serves,
-what the pack delivers or keeps in ``schemas/``. A kind that no layer has is unknown, and whoever
-judges says so. Called by the other modules of this package and by the flow that plans.
+A `SchemaSet` searches its layers in order: schemas passed for this plan, schemas that the cluster
+serves, schemas that the pack delivers or keeps in ``schemas/``. A kind in no layer is unknown, and
+callers report that. Called by the other modules of this package and by the flow that plans.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for, crd_for
 _SERVERS_GROUPS = {"", "apps", "batch", "autoscaling", "policy", "extensions"}
 _CROSSPLANES_GROUPS = {"apiextensions", "ops", "pkg", "protection"}
 _GRANTED_BY = ("pkg.crossplane.io", "apiextensions.crossplane.io")
-"""Groups of what makes CRDs whose objects Crossplane's RBAC manager lets it compose."""
+"""API groups of the owners of CRDs whose objects Crossplane's RBAC manager lets it compose."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKind:
-    """What is known of one kind."""
+    """What is known about one kind."""
 
     validator: Validator
     namespaced: bool
     plural: str
     granted: bool = False
-    """Crossplane's RBAC manager gives the rights: an XR, or a kind that a package brought."""
+    """Crossplane's RBAC manager grants the rights: an XR, or a kind installed by a package."""
     partial: bool = False
-    """Only some versions are known: one that is missing is unknown, not refused."""
+    """Only some versions are known. A version that is missing is unknown, not refused."""
 
 
 GroupKind = tuple[str, str]
@@ -42,12 +42,12 @@ Layer = Mapping[GroupKind, KnownKind]
 
 @dataclass(frozen=True, slots=True)
 class SchemaSet:
-    """Kinds by group and kind; the first layer that has one decides."""
+    """Kinds by group and kind. The first layer that has a kind decides."""
 
     layers: tuple[Layer, ...] = ()
 
     def find(self, kind: Kind) -> KnownKind | None:
-        """Return what is known of a kind, whatever version; None if nothing is."""
+        """Return what is known about a kind in any version; None if unknown."""
         for layer in self.layers:
             known_kind = layer.get((kind.group, kind.kind))
             if known_kind and not (
@@ -57,7 +57,7 @@ class SchemaSet:
         return None
 
     def namespaced(self, kind: Kind) -> bool | None:
-        """Say whether objects of a kind live in namespaces; None if that is not known."""
+        """Return whether objects of a kind are namespaced; None if unknown."""
         known_kind = self.find(kind)
         if known_kind is not None:
             return known_kind.namespaced
@@ -65,7 +65,7 @@ class SchemaSet:
 
 
 def is_servers_own(kind: Kind) -> bool:
-    """Say whether Kubernetes or Crossplane bring the kind, so that its scope is in our table."""
+    """Return whether Kubernetes or Crossplane provides the kind; our table has its scope then."""
     group = kind.group
     head, _, parent_domain = group.partition(".")
     plain = group in _SERVERS_GROUPS or (parent_domain == "k8s.io" and head != "gateway")
@@ -77,7 +77,7 @@ def is_servers_own(kind: Kind) -> bool:
 
 
 def layer_of(manifests: Iterable[Manifest]) -> Layer:
-    """Return what CRDs and XRDs among some objects define; broken XRDs are left out."""
+    """Return the kinds that CRDs and XRDs among the objects define. Broken XRDs are skipped."""
     layer: dict[GroupKind, KnownKind] = {}
     for manifest in manifests:
         for crd in _definitions(manifest):
@@ -105,11 +105,11 @@ def _definitions(manifest: Manifest) -> list[Manifest]:
         claim = claim_crd_for(manifest)
         return [crd_for(manifest), *([claim] if claim else [])]
     except (BrokenXrdError, KeyError, TypeError, AttributeError):
-        return []  # `kit check` tells what is wrong with it
+        return []  # `kit check` reports what is wrong
 
 
 def known_kind(crd: Manifest) -> KnownKind | None:
-    """Return what a CRD says; None if it is none that could be read."""
+    """Return what a CRD defines; None if it cannot be read."""
     names: Any = dig(crd, "spec", "names", default=None) or {}
     try:
         validator = Validator({**crd, "kind": CRD.kind})

@@ -1,9 +1,10 @@
 """
-Kinds out of an OpenAPI v3 document, as an API server gives it at ``/openapi/v3/…``.
+Kinds from an OpenAPI v3 document, as an API server serves it at ``/openapi/v3/…``.
 
-References are resolved and the dialect is made structural, so that one validator judges built-in
-kinds and custom ones. Defaults are dropped: the document gives every required text the default
-``""``, which would hide that it is missing. A schema that contains itself is open from there on.
+References are resolved and the dialect is converted to structural schemas, so that one validator
+judges built-in and custom kinds. Defaults are dropped: the document gives every required string the
+default ``""``, which would hide that the field is missing. A schema that contains itself is left
+open where it recurs.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ Schema = dict[str, Any]
 
 
 def is_openapi(document: object) -> bool:
-    """Say whether a parsed file is an OpenAPI v3 document."""
+    """Return whether a parsed file is an OpenAPI v3 document."""
     return isinstance(document, dict) and str(document.get("openapi", "")).startswith("3.")
 
 
 def openapi_layer(document: Document) -> Layer:
-    """Return every kind that a document serves objects of."""
+    """Return every kind whose objects the document serves."""
     layer = {}
     for kind in _scopes_and_plurals(document):
         known_kind = openapi_kind(document, kind)
@@ -48,7 +49,7 @@ def openapi_layer(document: Document) -> Layer:
 
 
 def openapi_kind(document: Document, kind: Kind) -> KnownKind | None:
-    """Return one kind of a document, in that version; None if it is not in it."""
+    """Return one kind in the requested version; None if the document lacks it."""
     scope_and_plural = _scopes_and_plurals(document).get(kind)
     schemas = (document.get("components") or {}).get("schemas") or {}
     for name, schema in schemas.items():
@@ -66,9 +67,10 @@ def openapi_kind(document: Document, kind: Kind) -> KnownKind | None:
 
 
 def _scopes_and_plurals(document: Document) -> dict[Kind, tuple[bool, str]]:
-    """Return scope and plural of every kind that has a path of its own."""
+    """Return scope and plural of every kind that has its own path."""
     scope_and_plural: dict[Kind, tuple[bool, str]] = {}
     for path, item in (document.get("paths") or {}).items():
+        # In these paths the plural precedes the name. Paths of subresources end differently.
         if not path.endswith("/{name}"):
             continue
         for operation in item.values():
@@ -93,6 +95,7 @@ def _structural(
     schema: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
 ) -> Schema:
     structural = {key: value for key, value in schema.items() if key not in _DROPPED}
+    # Kubernetes wraps a reference in allOf if the field has a description or default of its own.
     for source in (schema, *(schema.get("allOf") or ())):
         structural = {**_referenced_schema(source, schemas, inside), **structural}
     if structural.get("format") == "int-or-string":
@@ -120,7 +123,7 @@ def _referenced_schema(
 
 
 def _with_unknown_fields(schema: Schema) -> Schema:
-    """Where the document says nothing about an object's fields, it may have any."""
+    """Allow any fields in an object for which the document declares none."""
     silent = not {"properties", "additionalProperties", "items"} & schema.keys()
     scalars = (
         schema.get("type", "object") != "object" or "oneOf" in schema or INT_OR_STRING in schema

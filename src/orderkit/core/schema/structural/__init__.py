@@ -1,16 +1,17 @@
 """
 Structural OpenAPI v3 schemas, as the Kubernetes API server treats them.
 
-`default` and `prune` shape a value, `problems` judges it in the server's own words,
-`type_problems` is the narrower judgement of server-side apply, and `check_schema` says
-whether a schema is structural at all. Verdicts come from the ``jsonschema`` library, extended
-for what OpenAPI and Kubernetes add; only the wording is ours.
+`default` and `prune` change a value, `problems` judges it in the server's words, `type_problems`
+makes the narrower checks of server-side apply, and `check_schema` reports whether a schema is
+structural at all. The ``jsonschema`` library decides, extended for what OpenAPI and Kubernetes add;
+only the wording is ours.
 
-Not here: CEL rules (``core.schema.cel`` has them), the rules of ``metadata`` itself, and
-ratcheting (the server forgives old faults in fields that an update does not touch). A pattern
-is RE2's; the few that Python cannot read with the same meaning are refused.
+Not covered: CEL rules (see ``core.schema.cel``), the rules of ``metadata`` itself, and ratcheting
+(the server tolerates old faults in fields that an update leaves alone). Patterns have RE2's syntax;
+the few that Python cannot read with the same meaning are refused.
 
-Stricter than the server in one point: it lets a list pass where a text with a format belongs.
+Stricter than the server in one respect: the server accepts a list where a string with a format
+belongs.
 
 Called by ``core.schema.validate``, ``core.schema.cel``, plans and the embedded cluster.
 """

@@ -1,11 +1,11 @@
 """
-Say what is wrong with a value in the API server's words.
+Report what is wrong with a value in the API server's words.
 
-``spec.size: Unsupported value: "huge": supported values: "small", "medium", "large"``. Lines
-of the server that help nobody are left out: ``<nil>: … some validation rules were not checked…``
-(schemas with CEL rules), ``must validate all the schemas (allOf)`` and ``Checked value must be of
-type integer`` beside the fault itself. Of a failed ``anyOf`` or ``oneOf`` the faults of the
-nearest alternative are told besides, as the server does.
+``spec.size: Unsupported value: "huge": supported values: "small", "medium", "large"``. Lines of the
+server that help nobody are left out: ``<nil>: … some validation rules were not checked…`` (schemas
+with CEL rules), and ``must validate all the schemas (allOf)`` and ``Checked value must be of type
+integer`` beside the actual fault. For a failed ``anyOf`` or ``oneOf``, the faults of the nearest
+alternative are reported as well, as the server does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PLAIN_POWERS = (-4, 6)
 
 @dataclass(frozen=True, slots=True, order=True)
 class SchemaProblem:
-    """One fault: where, which rule (a cause of a Status), and the server's sentence."""
+    """One fault: the path, the rule (a cause of a Status), and the server's message."""
 
     path: str
     reason: str
@@ -53,10 +53,10 @@ def problems(schema: Schema, value: Any) -> list[SchemaProblem]:
     """
     Return everything that is wrong with a value, sorted by path; empty if it is valid.
 
-    Unknown fields are no fault here: `prune` finds them.
+    Unknown fields are not faults here; `prune` finds them.
 
     Raises:
-        PatternError: The schema has a pattern that cannot be evaluated (`check_schema` tells).
+        PatternError: The schema has a pattern that cannot be evaluated (`check_schema` reports it).
     """
     errors = validator_of(schema).iter_errors(value)
     return sorted({problem for error in errors for problem in _problems_of(error)})
@@ -131,7 +131,7 @@ def _wrong_type(error: ValidationError, path: str) -> SchemaProblem:
     actual_type = type_name(error.instance)
     format_name = str(error.schema.get("format", "")) if isinstance(error.schema, dict) else ""
     if _has_format(expected_type, format_name) and actual_type != "array":
-        # The server names what its Go code holds, and for objects and booleans nothing.
+        # The server prints Go's type of the value here, and nothing for objects and booleans.
         go_types = {"integer": "int64", "number": "float64"}
         expected_type, actual_type = format_name, go_types.get(actual_type, "")
     text = f'{path} in body must be of type {expected_type}: "{actual_type}"'

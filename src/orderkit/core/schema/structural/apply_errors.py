@@ -1,9 +1,9 @@
 """
 What server-side apply refuses before any other rule: wrong types and undeclared fields.
 
-The server cannot build a typed object then and answers ``failed to create typed patch object
-(…): .spec.colour: expected string, got …``. Nulls pass, and so does a fraction for an integer: the
-rules of the schema come later. Callers add the sentence's beginning.
+In this case the server cannot build a typed object and answers ``failed to create typed patch
+object (…): .spec.colour: expected string, got …``. Nulls pass, and so does a fraction where an
+integer belongs: the schema's rules are checked later. Callers add the beginning of the sentence.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """
-Check what a schema says of lists and maps as wholes: ``x-kubernetes-list-type`` and its kin.
+Check a schema's list and map types: ``x-kubernetes-list-type`` and related keywords.
 
-One level at a time; ``checking`` walks. Every path and sentence is the server's.
+Checks one level at a time; ``structural_rules`` walks the schema. All paths and messages are the
+server's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from orderkit.core.schema.structural.validators import LIST_MAP_KEYS, LIST_TYPE
 
 MAP_TYPE = "x-kubernetes-map-type"
 Fault = tuple[str, str]
-"""Path below the level, and sentence."""
+"""Path below the level, and message."""
 
 _LIST_TYPES, _MAP_TYPES = ("atomic", "set", "map"), ("atomic", "granular")
 
@@ -55,7 +56,7 @@ def _stated_kind(
 
 
 def _set(items: Schema) -> Iterator[Fault]:
-    """What is in a set is compared as a whole, so it must be atomic."""
+    """Check the items of a set: they are compared as a whole, so they must be atomic."""
     message = f"must be atomic as item of a list with {LIST_TYPE}=set"
     if items.get("type") == "array" and items.get(LIST_TYPE, "atomic") != "atomic":
         yield f".items.{LIST_TYPE}", f"Invalid value: {compact(items[LIST_TYPE])}: {message}"

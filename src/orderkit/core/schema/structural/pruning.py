@@ -1,8 +1,8 @@
 """
-Give a value its schema's shape: fill in defaults, drop what the schema does not know.
+Fit a value to its schema: fill in defaults, drop undeclared fields.
 
-Both return new values and leave their argument alone. Order matters to the server and to
-callers: prune what a client sent, then default it, then judge it.
+Both functions return new values and do not change their argument. The order matters to the server
+and to callers: prune what a client sent, then apply defaults, then judge the result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
-"""Fields of every Kubernetes object; no schema has to declare them."""
+"""Fields of every Kubernetes object. Schemas need not declare them."""
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
@@ -23,9 +23,9 @@ def default(schema: Schema, value: Any) -> Any:
     """
     Fill in defaults as the API server does, and return the new value. Idempotent.
 
-    Only objects that are there are filled: a default inside a missing object stays unused
+    Only objects that are present are filled in: a default inside a missing object is not used
     unless that object has a default itself. A null in a field that is not nullable counts as
-    missing: it takes the default, or goes away if there is none.
+    missing: it becomes the default, or is removed if there is none.
     """
     if isinstance(value, dict):
         return _default_object(schema, value)
@@ -51,7 +51,7 @@ def _default_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Copy JSON-like data; copy.deepcopy expects everything and takes four times as long."""
+    """Copy JSON-like data. copy.deepcopy handles any object and takes four times as long."""
     if isinstance(value, dict):
         return {name: _copied(entry) for name, entry in value.items()}
     return [_copied(entry) for entry in value] if isinstance(value, list) else value
@@ -66,7 +66,7 @@ def _replace_null(schema: Schema, value: Any) -> Any:
 
 
 def _child(schema: Schema, name: str) -> Schema | None:
-    """Return the schema of a field, or None if nothing is said about it."""
+    """Return the schema of a field, or None if the schema does not describe it."""
     properties: Mapping[str, Schema] = schema.get("properties") or {}
     if name in properties:
         return properties[name]
@@ -120,6 +120,10 @@ def _prune_object(
 
 
 def _declares(schema: Schema, name: str) -> bool:
-    """``additionalProperties: false`` declares too: such a field is refused later, not dropped."""
+    """
+    Return whether the schema declares a field.
+
+    ``additionalProperties: false`` counts: such a field is refused later, not dropped.
+    """
     properties: Mapping[str, Schema] = schema.get("properties") or {}
     return name in properties or schema.get("additionalProperties") is not None

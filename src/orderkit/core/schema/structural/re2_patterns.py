@@ -1,10 +1,10 @@
 r"""
-Regular expressions of schemas: RE2 syntax, matched by Python's ``re`` with RE2's meaning.
+Regular expressions in schemas: RE2 syntax, matched by Python's ``re`` with RE2's meaning.
 
 A pattern that Python would read differently is translated (``$`` is the end of the text, ``\z``,
-POSIX classes, ASCII-only ``\d \s \w``) or refused. Refused as RE2 refuses it: look-around,
-back references, atomic groups, possessive quantifiers. Refused although RE2 knows it:
-Unicode classes (``\p``), ``\Q…\E``, ``\C``, flags in the middle, groups named with ``(?<``.
+POSIX classes, ASCII-only ``\d \s \w``) or refused. Refused because RE2 refuses it: look-around,
+back references, atomic groups, possessive quantifiers. Refused although RE2 accepts it: Unicode
+classes (``\p``), ``\Q…\E``, ``\C``, flags in the middle, groups named with ``(?<``.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _SPACE = r"\t\n\f\r "
 
 
 class PatternError(ValueError):
-    """The pattern is none of RE2's, or Orderkit cannot read it with RE2's meaning."""
+    """The pattern is not valid in RE2, or Orderkit cannot read it with RE2's meaning."""
 
 
 @functools.lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """
-    Return a Python expression that finds what RE2 finds.
+    Return a Python expression that matches what RE2 matches.
 
     Raises:
-        PatternError: It is not valid, or has no equal in Python.
+        PatternError: The pattern is not valid, or has no equivalent in Python.
     """
     flags = re.ASCII
     lead = _FLAGS.match(pattern)
@@ -108,6 +108,7 @@ class _Translator:
         self._at = match.end()
         lazy = "?" if self._pattern.startswith("?", self._at) else ""
         self._at += len(lazy)
+        # RE2 refuses "a**"; Python would read "a*+" as possessive.
         if _REPEAT.match(self._pattern, self._at):
             self._refuse("repeats a repetition")
         return match.group() + lazy
@@ -129,6 +130,7 @@ class _Translator:
         if _POSIX.match(self._pattern, self._at):
             return self._posix()
         self._at += 1
+        # Python warns about these in sets, because it reserves them for set operations.
         return "\\" + char if char in "[]&~|" else char
 
     def _escape(self, *, in_set: bool) -> str:

@@ -1,10 +1,10 @@
 """
 String formats that Kubernetes knows, as predicates.
 
-The rules are those of the API server, which are looser or stricter than the RFCs in places
-(a date-time needs a zone, a UUID none of its dashes). ``bsonobjectid``, ``isbn*``,
-``creditcard``, ``ssn``, ``hexcolor`` and ``rgbcolor`` are judged by their shape alone. An unknown
-format is ignored, as the server ignores it.
+The rules are those of the API server, which are looser or stricter than the RFCs in places (a
+date-time needs a zone, a UUID needs no dashes). ``bsonobjectid``, ``isbn*``, ``creditcard``,
+``ssn``, ``hexcolor`` and ``rgbcolor`` are judged by their shape alone. Unknown formats are ignored,
+as on the server.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _is_cidr(text: str) -> bool:
 
 
 def _is_uri(text: str) -> bool:
-    """Absolute, or a path from the root: what may stand in a request line."""
+    """Return whether it is an absolute URI or path, as Go's ``url.ParseRequestURI`` accepts it."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -80,7 +80,7 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    """One label with a dash in second place at most, or labels and a top level of letters."""
+    """Match one label (a dash only in second place), or labels and a top level of letters."""
     if len(text) > HOST_MAX or any(len(label) > LABEL_MAX for label in text.split(".")):
         return False
     return bool(_HOST.match(text))

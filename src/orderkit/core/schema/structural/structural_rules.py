@@ -1,10 +1,10 @@
 """
-Say whether a schema is structural: what the API server asks of a CRD's ``openAPIV3Schema``.
+Check whether a schema is structural: what the API server requires of ``openAPIV3Schema``.
 
 Checked: a type on every level, what may stand at the root and in ``metadata``, what logical
-junctors may not say, forbidden keywords, kinds of lists and maps, patterns, map keys, defaults
-and enums. Stricter than the
-server in one point: an enum value of another type is refused. CEL rules are ``core.schema.cel``'s.
+junctors may not contain, forbidden keywords, list and map types, patterns, map keys, defaults and
+enums. Stricter than the server in one respect: an enum value of another type is refused. CEL rules
+are checked in ``core.schema.cel``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ONLY_OUTSIDE = (
     *("type", "default", "title", "description", "nullable", "additionalProperties"),
     "x-kubernetes-validations",
 )
-"""Keywords that shape a value and so may not stand below allOf, anyOf, oneOf or not."""
+"""Keywords that shape a value and so are forbidden below allOf, anyOf, oneOf or not."""
 
 ROOT, FIELD, ITEM = "at the root", "for specified object fields", "for specified array items"
 INT_OR_STRING_ANY = [{"type": "integer"}, {"type": "string"}]
@@ -39,7 +39,7 @@ def check_schema(schema: object, *, at: str = "") -> list[str]:
     Return why the server would refuse the schema, sorted; empty if it is structural.
 
     Args:
-        at: Path of the schema in its CRD, put before every line.
+        at: Path of the schema in its CRD; prefix of every line.
     """
     if not isinstance(schema, dict):
         return [_line(at, "Required value: schemas are required")]
@@ -54,7 +54,7 @@ def _line(path: str, text: str) -> str:
 
 
 def _keywords(schema: Schema, path: str) -> Iterator[str]:
-    """Check that every keyword's argument can be read at all, whatever level it is on."""
+    """Check that the argument of every keyword can be read, at any level."""
     for name in FORBIDDEN:
         if name in schema:
             yield _line(f"{path}.{name}", f"Forbidden: {name} is not supported")
@@ -95,7 +95,7 @@ def _pattern(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _children(schema: Schema, path: str) -> Iterator[tuple[str, Any, str]]:
-    """Yield what shapes fields and items: path, schema and level."""
+    """Yield the schemas of fields and items: path, schema and level."""
     for name, child in (schema.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", child, FIELD
     if "items" in schema and not isinstance(schema["items"], list):
@@ -187,7 +187,7 @@ def _root(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _nested(schema: Schema, path: str) -> Iterator[str]:
-    """Below a junctor only values are judged."""
+    """Check a schema below a junctor, which may only judge values."""
     for name in ONLY_OUTSIDE:
         if name in schema:
             yield _line(f"{path}.{name}", "Forbidden: must be empty to be structural")
@@ -219,7 +219,7 @@ def _undeclared(schema: Schema, path: str, outer: Schema, outer_path: str) -> It
 
 
 def _map_keys(schema: Schema, path: str) -> Iterator[str]:
-    """Every key of a keyed list has a value: it is required or has a default."""
+    """Check that every key of a keyed list always has a value: required, or with a default."""
     items = schema.get("items") or {}
     if isinstance(items, list):
         return

@@ -1,10 +1,10 @@
 """
-The two ``jsonschema`` classes behind every verdict of this package.
+The two ``jsonschema`` validator classes that this package uses.
 
-`StructuralValidator` is draft 4 (OpenAPI 3.0's dialect: ``exclusiveMaximum`` is a boolean) with
-``nullable``, int-or-string, RE2 patterns, Kubernetes' formats, embedded resources and list types.
-`TypeValidator` knows types and declared fields only: what server-side apply looks at before
-anything else.
+`StructuralValidator` is draft 4 (OpenAPI 3.0's dialect, where ``exclusiveMaximum`` is a boolean)
+with ``nullable``, int-or-string, RE2 patterns, Kubernetes' formats, embedded resources and list
+types. `TypeValidator` checks only types and declared fields, which is what server-side apply looks
+at first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def type_name(value: object) -> str:
 
 
 def _is_integer(_checker: object, value: object) -> bool:
-    """3.0 is an integer, true is none."""
+    """Return whether the value is an integer: 3.0 is, true is not."""
     if isinstance(value, float):
         return value.is_integer()
     return isinstance(value, int) and not isinstance(value, bool)
@@ -51,7 +51,7 @@ def _type(validator: Any, expected_type: str, value: Any, schema: Mapping[str, A
     if value is None and schema.get("nullable"):
         return
     if schema.get(INT_OR_STRING):
-        return  # its own keyword judges
+        return  # the keyword INT_OR_STRING judges
     if not validator.is_type(value, expected_type):
         yield ValidationError(f"{type_name(value)} is no {expected_type}")
 
@@ -106,7 +106,7 @@ def _identity(entry: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _unless_null(keyword: Keyword) -> Keyword:
-    """Of a null, the server judges only type and enum."""
+    """Skip a keyword for null: the server checks only type and enum then."""
 
     def judge(validator: Any, argument: Any, value: Any, schema: Any) -> Errors:
         if value is not None:
@@ -162,7 +162,7 @@ def _descend(
     schema_path: str | int | None = None,
     resolver: object = None,  # noqa: ARG001 - the library passes it; structural schemas have no $ref
 ) -> Errors:
-    """Judge a part by the validator of its schema, which the library would make anew each time."""
+    """Judge a part with its schema's validator. The library would create a new one every time."""
     for error in validator_of(schema).iter_errors(value):
         if path is not None:
             error.path.appendleft(path)
@@ -172,17 +172,22 @@ def _descend(
 
 
 def validator_of(schema: Any) -> Any:
-    """Return the validator of a schema; schemas are values, nobody changes one that was used."""
+    """
+    Return the validator of a schema.
+
+    Schemas are values: nobody changes one after its first use.
+    """
     cached = _CACHE.get(id(schema))
     if cached is not None:
         return cached[1]
     if len(_CACHE) >= _CACHE_MAX:
         _CACHE.clear()
     validator = StructuralValidator(schema)
-    _CACHE[id(schema)] = (schema, validator)  # holding the schema keeps its id its own
+    _CACHE[id(schema)] = (schema, validator)  # the reference keeps the id from being reused
     return validator
 
 
+# jsonschema builds the class itself, so methods can be replaced only afterwards.
 StructuralValidator.is_type = _is_type
 StructuralValidator.descend = _descend
 
@@ -190,7 +195,7 @@ StructuralValidator.descend = _descend
 def _apply_type(
     validator: Any, expected_type: str, value: Any, schema: Mapping[str, Any]
 ) -> Errors:
-    """Server-side apply takes null everywhere and tells integers from no other number."""
+    """Check a type as server-side apply does: null always passes, any number is an integer."""
     expected_type = "number" if expected_type == "integer" else expected_type
     if value is None or schema.get(INT_OR_STRING) or validator.is_type(value, expected_type):
         return

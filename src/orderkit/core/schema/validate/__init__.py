@@ -1,15 +1,15 @@
 """
 Judge XRs and custom objects as the API server will, before anything is written.
 
-One `Validator` per XRD or CRD; `Validator.check` gives a `ValidationReport` of findings (unknown
-fields, structure, CEL rules, transitions, names), what defaulting would add, and the rules that
-could not be evaluated. ``definitions`` judges XRDs themselves, with places and advice. The form's
-values, the order, ``orderkit validate`` and CI all use this, so a fault is told in the same words
-wherever it is met.
+There is one `Validator` per XRD or CRD. `Validator.check` returns a `ValidationReport` with
+findings (unknown fields, structure, CEL rules, transitions, names), the values that defaulting
+would add, and the rules that could not be evaluated. ``xrd_check`` judges XRDs themselves, with
+positions and hints. The form's values, the order, ``orderkit validate`` and CI all use this
+package, so that a fault has the same message everywhere.
 
-Stricter than the server in one point: an unknown field is a finding (the server drops it, or
-refuses it if asked to be strict, as Argo CD asks). No I/O; no admission policies, no cost limits,
-no ratcheting (the server forgives old faults in fields that an update leaves alone).
+Stricter than the server in one respect: an unknown field is a finding (the server drops it, or
+refuses it in strict mode, which Argo CD uses). No I/O; no admission policies, no cost limits, no
+ratcheting (the server tolerates old faults in fields that an update leaves alone).
 """
 
 from orderkit.core.schema.validate.findings import (

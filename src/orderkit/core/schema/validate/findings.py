@@ -1,4 +1,4 @@
-"""What is wrong with an object, as data: stable reason codes, path, value, rule, way out."""
+"""Findings about an object as data: stable reason codes, path, value, rule and hint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from orderkit.core.schema.cel import Gap
 
 
 class Reason(StrEnum):
-    """Why something is refused. The values are stable: scripts and dashboards may use them."""
+    """Reason codes of refusals. The values are stable: scripts and dashboards may use them."""
 
     UNREADABLE = "unreadable"
-    """The file is no YAML or JSON of Kubernetes objects, or beyond the limits."""
+    """The file is not YAML or JSON with Kubernetes objects, or exceeds the limits."""
     UNKNOWN_KIND = "unknown-kind"
     UNKNOWN_VERSION = "unknown-version"
     UNKNOWN_FIELD = "unknown-field"
@@ -26,46 +26,46 @@ class Reason(StrEnum):
     DUPLICATE = "duplicate"
     INVALID = "invalid"
     RULE = "rule"
-    """A CEL rule is false, or ends in an error."""
+    """A CEL rule is false, or fails to evaluate."""
     TRANSITION = "transition"
-    """The same of a rule that compares with the object before the change."""
+    """The same for a rule that compares with the object before the change."""
     BROKEN_SCHEMA = "broken-schema"
-    """The XRD's own fault: the API server would refuse its CRD."""
+    """A fault of the XRD itself: the API server would refuse its CRD."""
     CUT = "cut"
-    """Crossplane leaves this part of an XRD's schema out of the CRD, without a word."""
+    """Crossplane silently leaves this part of an XRD's schema out of the CRD."""
     UNMEANT = "unmeant"
-    """Accepted, and yet hardly what the author of an XRD wanted."""
+    """Accepted, but probably not what the author of the XRD intended."""
 
 
 class FindingSeverity(StrEnum):
-    """What a finding weighs; the names are SARIF's levels."""
+    """How serious a finding is; the names are SARIF's levels."""
 
     ERROR = "error"
-    """Refused, or orders would fail or a rule be lost. The command fails."""
+    """The API server refuses it, orders would fail, or a rule is lost. The command fails."""
     WARNING = "warning"
-    """Works, with an effect that is seldom wanted. The command fails with ``--strict``."""
+    """Works, with an effect that is seldom intended. The command fails with ``--strict``."""
     NOTE = "note"
-    """Something to know. The command never fails."""
+    """For information. The command never fails."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One fault. ``str`` gives path and sentence."""
+    """One finding. ``str`` returns path and message."""
 
     path: str
     """As the API server writes it: ``spec.ports[0].name``; empty for the whole object."""
     reason: StrEnum
-    """A `Reason`, or the rule of another judge (``core.check.rules``)."""
+    """A `Reason`, or the rule of another checker (``core.check.rules``)."""
     message: str
-    """The API server's own sentence, wherever it has one."""
+    """The API server's own message where it has one."""
     rule: str = ""
     """The keyword and its argument, or the CEL rule."""
     value: str = ""
-    """The offending value as JSON, cut; empty if there is none."""
+    """The offending value as JSON, shortened; empty if there is none."""
     hint: str = ""
-    """The way out, for a person."""
+    """How a person can fix it."""
     severity: FindingSeverity = FindingSeverity.ERROR
-    """Only XRDs have findings that are no errors."""
+    """Only XRDs have findings other than errors."""
 
     def __str__(self) -> str:
         return f"{self.path or 'the object'}: {self.message}"
@@ -84,7 +84,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class DefaultedValue:
-    """A value that defaulting adds, or replaces if it was a null."""
+    """A value that defaulting adds, or puts in the place of a null."""
 
     path: str
     value: Any
@@ -92,7 +92,7 @@ class DefaultedValue:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """What `Validator.check` says of one object."""
+    """The result of `Validator.check` for one object."""
 
     kind: Kind
     name: str
@@ -101,11 +101,11 @@ class ValidationReport:
     """Rules without a verdict: neither passed nor failed. The API server will judge them."""
     defaulted: tuple[DefaultedValue, ...]
     pruned: tuple[str, ...]
-    """Paths of unknown fields; each is a finding too."""
+    """Paths of unknown fields. Each of them is also a finding."""
     result: dict[str, Any]
     """The object as the server would store it: pruned, with defaults."""
 
     @property
     def valid(self) -> bool:
-        """Say whether nothing was found. Rules in `not_evaluated` may still refuse it."""
+        """Whether there are no findings. Rules in `not_evaluated` may still refuse the object."""
         return not self.findings

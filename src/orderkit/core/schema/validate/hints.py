@@ -1,8 +1,8 @@
 """
-What a finding's rule is and what to do about it, read from the schema at its path.
+The rule behind a finding and how to fix it, read from the schema at its path.
 
-The server's sentence says what is wrong; this adds the nearest known field, the author's
-description of the field, an allowed value.
+The server's message says what is wrong. This adds the nearest known field, the author's description
+of the field, or an allowed value.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _VALUE_MAX = 120
 
 
 def steps_of(path: str) -> list[str]:
-    """Return the steps of a path; an index or a map's key is one too."""
+    """Return the steps of a path. Indices and map keys are steps too."""
     return [name or key for name, key in _STEP.findall(path)]
 
 
 def schema_at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """Return the schema of a field; empty if the path leads out of it."""
+    """Return the schema of a field; empty if the schema has no such path."""
     for step in steps_of(path):
         properties = schema.get("properties") or {}
         extra = schema.get("additionalProperties")
@@ -57,14 +57,14 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Write a value as JSON, cut; nothing for no value."""
+    """Write a value as JSON, shortened; empty if there is no value."""
     if value is None:
         return ""
     return shorten(json.dumps(value, ensure_ascii=False, sort_keys=True), limit=_VALUE_MAX)
 
 
 def rule_of(schema: Mapping[str, Any], message: str) -> str:
-    """Return the keyword that a structural sentence is about, with its argument."""
+    """Return the keyword that a structural message refers to, with its argument."""
     for keyword in _KEYWORDS:
         if keyword in schema and _is_about(keyword, schema[keyword], message):
             return f"{keyword} {json.dumps(schema[keyword], ensure_ascii=False)}"
@@ -91,7 +91,7 @@ def _is_about(keyword: str, argument: Any, message: str) -> bool:
 
 
 def nearest(name: str, names: Mapping[str, Any]) -> str:
-    """Return the way out of a misspelt name."""
+    """Return a hint for a misspelt name."""
     near = difflib.get_close_matches(name, names, n=1)
     if near:
         return f"did you mean '{near[0]}'?"
@@ -99,7 +99,7 @@ def nearest(name: str, names: Mapping[str, Any]) -> str:
 
 
 def advice_for(schema: Mapping[str, Any], rule: str) -> str:
-    """Return what helps with a field that has a wrong value or none."""
+    """Return a hint for a field whose value is wrong or missing."""
     description = shorten(str(schema.get("description") or ""), limit=160)
     if rule.startswith("enum "):
         choices = ", ".join(json.dumps(entry, ensure_ascii=False) for entry in schema["enum"])

@@ -1,5 +1,5 @@
 """
-A finding and where it stands: file, line, column. Shared by every command that judges files.
+A finding with its file, line and column. Shared by every command that judges files.
 
 Called by ``flows.file.validating`` and by ``core.check``.
 """
@@ -18,7 +18,7 @@ from orderkit.core.yaml.positions import LocatedManifest
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A finding, or a rule that was not evaluated, and where it stands."""
+    """A finding, or a rule that was not evaluated, with its position."""
 
     file: PurePath
     line: int | None
@@ -29,12 +29,12 @@ class Located:
 
 
 def located(file: PurePath, manifest: LocatedManifest, path: str, about: Finding | Gap) -> Located:
-    """Place something at a field of an object, or at the nearest field above it."""
+    """Return the finding positioned at its field, or at the nearest enclosing field."""
     mark = manifest.find(steps_of(path))
     line, column = mark or (manifest.line, None)
     return Located(file, line, column, subject_of(manifest.manifest), about)
 
 
 def subject_of(manifest: Manifest) -> str:
-    """Return kind and name, as messages call an object."""
+    """Return kind and name as messages show them."""
     return f"{manifest.get('kind')} {metadata(manifest).get('name') or ''}".strip()

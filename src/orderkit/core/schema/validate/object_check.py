@@ -1,8 +1,8 @@
 """
-Check objects of one XRD or CRD, all its versions.
+Check objects of one XRD or CRD, in all its versions.
 
-The order is the server's: unknown fields, defaults, structure, and rules only where the structure
-leaves them something to judge.
+The order is the server's: unknown fields, defaults, structure, then rules, which run only if the
+structural faults allow it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class _Version:
     schema: dict[str, Any]
     rules: RuleSet
     ruled: bool
-    """Whether there are rules at all."""
+    """Whether the version has CEL rules."""
 
 
 class Validator:
-    """Checks any number of objects of one kind. Rules are compiled with the first object."""
+    """Checks objects of one kind. Rules are compiled for the first object."""
 
     def __init__(self, definition: Manifest) -> None:
         """
-        Take an XRD (checked by the CRD that Crossplane makes of it) or a CRD.
+        Read an XRD (checked with the CRD that Crossplane makes from it) or a CRD.
 
         Raises:
             BrokenXrdError: A version of the XRD has no schema.
@@ -65,11 +65,11 @@ class Validator:
         return tuple(self._versions)
 
     def schema(self, version: str) -> dict[str, Any]:
-        """Return the schema of a served version; raises KeyError for another."""
+        """Return the schema of a served version; raises KeyError for other versions."""
         return self._versions[version].schema
 
     def faults(self) -> tuple[tuple[str, str], ...]:
-        """Return path in the schema and sentence for each rule the server would refuse."""
+        """Return path in the schema and message for each rule that the server would refuse."""
         return tuple(
             (f"{name}: {path.removeprefix('.')}", message)
             for name, version in self._versions.items()
@@ -78,13 +78,13 @@ class Validator:
 
     def check(self, new: Manifest, old: Manifest | None = None) -> ValidationReport:
         """
-        Judge an object, and its change from `old` if given.
+        Judge an object, and the change from `old` if passed.
 
-        The object is not changed. Both are read in the version that `new` names; `old` is taken
-        as it was stored, only its defaults are filled in.
+        The object is not changed. Both are read in the version that `new` names. `old` is taken as
+        stored; only its defaults are filled in.
 
         Raises:
-            ValueError: It is no object of this kind (group and kind differ).
+            ValueError: The object is not of this kind (group and kind differ).
         """
         kind = Kind.of(new)
         if (kind.group, kind.kind) != (self.group, self.kind):
@@ -195,7 +195,7 @@ def _rule_findings(
 
 
 def _changes(before: Any, after: Any, path: str) -> Iterator[DefaultedValue]:
-    """Yield what `after` has and `before` has not."""
+    """Yield the values that `after` has and `before` lacks."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in after.items():
             field_path = f"{path}.{name}" if path else name

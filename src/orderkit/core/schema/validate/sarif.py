@@ -1,8 +1,8 @@
 """
 Write findings as SARIF 2.1.0, which code hosts and editors show beside the lines.
 
-One run per command; the rules are the reasons of ``core.schema.validate`` unless others are given.
-Called by ``orderkit validate --sarif`` and ``orderkit kit check --sarif``.
+One run per command. The rules are the reasons of ``core.schema.validate`` unless the caller passes
+others. Called by ``orderkit validate --sarif`` and ``orderkit kit check --sarif``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DESCRIPTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SarifResult:
-    """One entry: a reason code or `NOT_EVALUATED`, the text, and where."""
+    """One entry: a reason code or `NOT_EVALUATED`, the text, and the position."""
 
     rule: str
     level: Literal["error", "warning", "note"]
@@ -53,12 +53,11 @@ def sarif(
     results: Iterable[SarifResult], *, version: str, descriptions: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """
-    Return the log.
+    Return the SARIF log.
 
     Args:
         version: Orderkit's own.
-        descriptions: Codes of the rules and what they say; default: those of
-        ``core.schema.validate``.
+        descriptions: Rule codes and their descriptions; default: those of ``core.schema.validate``.
     """
     if descriptions is None:
         not_evaluated = "Orderkit cannot evaluate this rule; the API server will."

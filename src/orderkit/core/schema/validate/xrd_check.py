@@ -1,9 +1,9 @@
 """
-Judge an XRD as a whole: what Crossplane and the API server refuse, cut, or take unmeant.
+Judge a whole XRD: what Crossplane and the API server refuse, drop, or accept unintended.
 
-Beside the API server's own words stands what to do. `judge_definition` reads a file and gives line
-and column; `definition_findings` judges an object. Rules in CEL are compiled where the library has
-a build; their cost is the server's to judge.
+Each message of the API server comes with a hint on how to fix it. `judge_definition` reads a file
+and reports line and column; `definition_findings` judges an object. CEL rules are compiled where
+the library has a build; their cost is not checked.
 
 Called by ``orderkit validate``, ``orderkit kit check`` and ``orderkit kit generate``.
 """
@@ -64,7 +64,7 @@ _VERSION_PREFIX = re.compile(r"cannot generate CRD for \"[^\"]*\" \"[^\"]*\": ")
 
 
 def judge_definition(path: PurePath, data: bytes) -> tuple[Located, ...]:
-    """Judge every XRD of a file, in the file's order; other objects are passed by."""
+    """Judge every XRD of a file, in the file's order. Other objects are skipped."""
     try:
         manifests = located_manifests(str(path), data)
     except ManifestError as error:
@@ -80,7 +80,7 @@ def judge_definition(path: PurePath, data: bytes) -> tuple[Located, ...]:
 
 
 def is_definition(manifest: Manifest) -> bool:
-    """Say whether it is an XRD, of whatever version."""
+    """Return whether the object is an XRD of any version."""
     try:
         kind = Kind.of(manifest)
     except ValueError:
@@ -89,7 +89,7 @@ def is_definition(manifest: Manifest) -> bool:
 
 
 def definition_findings(xrd: Manifest) -> tuple[Finding, ...]:
-    """Return everything there is to say about an XRD, sorted by path."""
+    """Return all findings about an XRD, sorted by path."""
     own_findings = _own_findings(xrd)
     if any(finding.reason is not Reason.UNKNOWN_FIELD for finding in own_findings):
         return tuple(sorted(own_findings))
@@ -98,7 +98,7 @@ def definition_findings(xrd: Manifest) -> tuple[Finding, ...]:
 
 
 def _own_findings(xrd: Manifest) -> tuple[Finding, ...]:
-    """Judge the XRD by its own kind's schema, as the API server does first."""
+    """Judge the XRD by the schema of XRDs, as the API server does first."""
     version = api_version_of(xrd)
     if version not in ("v1", "v2"):
         message = f'no matches for kind "{XRD.kind}" in version "{xrd.get("apiVersion")}"'
@@ -109,7 +109,7 @@ def _own_findings(xrd: Manifest) -> tuple[Finding, ...]:
 
 @functools.cache
 def _validator(version: str) -> Validator:
-    """Return the validator of XRDs themselves; its rules take longer to compile than to judge."""
+    """Return the validator of XRDs. Cached: compiling its rules takes longer than judging."""
     return Validator(_definition_of_definitions(version))
 
 
@@ -125,7 +125,7 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _versions(xrd: Manifest) -> Iterator[Finding]:
-    """Exactly one version is referenceable, and it is served."""
+    """Check that exactly one version is referenceable, and that it is served."""
     message = "must have exactly one version marked as storage version"
     hint = "Compositions refer to one version: set referenceable: true there and false elsewhere"
     marked = [i for i, version in enumerate(versions_of(xrd)) if version.get("referenceable")]
@@ -165,7 +165,7 @@ def _default_scope(xrd: Manifest) -> str:
 
 
 def _refusals(xrd: Manifest) -> Iterator[Finding]:
-    """What the API server has against the CRD, and Crossplane against making it."""
+    """Yield why the API server would refuse the CRD, or Crossplane would not make it."""
     try:
         crd_for(xrd)
     except BrokenXrdError as error:
@@ -173,7 +173,7 @@ def _refusals(xrd: Manifest) -> Iterator[Finding]:
         return
     for line in problems(xrd):
         path, _, message = line.partition(": ")
-        if path != "spec.versions":  # told with its place by _versions
+        if path != "spec.versions":  # reported with its position by _versions
             yield Finding(path, Reason.BROKEN_SCHEMA, message, hint=_hint(line))
     claim = claim_problem(xrd)
     if claim is not None:

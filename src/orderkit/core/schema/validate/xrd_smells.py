@@ -1,8 +1,8 @@
 """
-What an XRD's schema says that is accepted and yet hardly meant.
+Parts of an XRD's schema that are accepted but probably unintended.
 
-Defaults that never apply, objects that keep nothing, patterns that the form's engine reads
-otherwise, columns of fields that do not exist. Called by ``core.schema.validate.xrd_check`` with
+Defaults that never apply, objects that keep no fields, patterns that the form's engine reads
+differently, columns of fields that do not exist. Called by ``core.schema.validate.xrd_check`` with
 schemas that could be read.
 """
 
@@ -23,12 +23,15 @@ Schema = Mapping[str, Any]
 
 _COLUMN_PATH = re.compile(r"\.(spec|status)((?:\.[A-Za-z0-9_-]+)*)\Z")
 _UNLIKE = re.compile(r"(\\[sS])|\\.|\[(?:\\[^sS]|[^\\\]])*\]|(\.)")
-"""What RE2 and JavaScript both read, but not alike for a few characters: in its groups."""
+"""
+Constructs that RE2 and JavaScript both accept but match differently for a few characters (in the
+regular expression's groups).
+"""
 
 
 def schema_smells(schema: Schema, at: str) -> Iterator[Finding]:
     """
-    Yield what is odd about the fields of a version.
+    Yield findings about the fields of a version.
 
     Args:
         schema: The author's, as Crossplane reads it (``core.schema.xrd.typed_schema``).
@@ -66,7 +69,7 @@ def _unmeant(
 
 
 def _orphans(schema: Schema, path: str, field: str) -> Iterator[Finding]:
-    """Find defaults below an object that may be missing and has no default itself."""
+    """Find defaults inside an object that may be missing and has no default itself."""
     if schema.get("type") != "object" or "default" in schema or not schema.get("properties"):
         return
     shaped = structural.default(schema, {})
@@ -112,7 +115,7 @@ def _pattern(schema: Schema, path: str, field: str) -> Iterator[Finding]:
     try:
         compile_pattern(pattern)
     except PatternError:
-        return  # the server's own finding
+        return  # the server reports this itself
     try:
         js_regex.compile_pattern(pattern)
     except ValueError as error:
@@ -138,7 +141,7 @@ def _pattern(schema: Schema, path: str, field: str) -> Iterator[Finding]:
 
 def column_smells(columns: list[Any], schema: Schema, at: str) -> Iterator[Finding]:
     """
-    Yield the author's printer columns that show a field the CRD does not have.
+    Yield findings about printer columns that show a field the CRD lacks.
 
     Args:
         schema: The CRD's.
@@ -156,7 +159,7 @@ def column_smells(columns: list[Any], schema: Schema, at: str) -> Iterator[Findi
 
 
 def _exists(json_path: str, schema: Schema) -> bool:
-    """Judge plain paths alone; filters and indices are taken for right."""
+    """Return whether the path exists. Filters and indices are assumed to be right."""
     match = _COLUMN_PATH.match(json_path)
     if match is None:
         return True

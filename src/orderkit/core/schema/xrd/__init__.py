@@ -1,11 +1,11 @@
 """
-CompositeResourceDefinitions: what they define, the CRDs that Crossplane makes, what it cuts.
+CompositeResourceDefinitions: what they define, the CRDs Crossplane makes, and what it drops.
 
-`crd_for` and `claim_crd_for` are equal to Crossplane's (2.3), `cuts` says what vanishes in
-silence, `problems` what the API server would refuse, in its words. Both API versions, v1 and v2,
-and the three scopes.
+`crd_for` and `claim_crd_for` return the same CRDs as Crossplane 2.3. `cuts` returns what Crossplane
+drops silently, `problems` what the API server would refuse, in its words. Covers both API versions,
+v1 and v2, and the three scopes.
 
-Not here: places in a file and advice on a whole XRD (``core.schema.validate.xrd_check``),
+Not covered: positions in a file and hints on a whole XRD (``core.schema.validate.xrd_check``),
 connection secrets (only their keys are read), conversion between versions.
 """
 

@@ -1,8 +1,8 @@
 """
-Why the API server would refuse the CRD of an XRD, in its words.
+Report why the API server would refuse the CRD of an XRD, in its words.
 
-Crossplane accepts such an XRD all the same and only tells in an event. CEL rules are compiled
-where the CEL library has a build; their cost is not estimated.
+Crossplane accepts such an XRD all the same and reports the refusal only in an event. CEL rules are
+compiled where the CEL library has a build; their cost is not estimated.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
 
 def problems(xrd: Manifest) -> tuple[str, ...]:
     """
-    Return one line per fault, ``path: sentence``; empty if the server would accept it.
+    Return one line per fault, ``path: message``; empty if the server would accept the CRD.
 
-    Claims have none of their own but `claim_problem`: their CRD has the same schemas.
+    Claims add only the fault that `claim_problem` returns: their CRD has the same schemas.
     """
     try:
         crd = crd_for(xrd)
@@ -28,7 +28,7 @@ def problems(xrd: Manifest) -> tuple[str, ...]:
 
 
 def claim_problem(xrd: Manifest) -> BrokenXrdError | None:
-    """Return why Crossplane makes no CRD for the claims of an XRD whose XRs are fine."""
+    """Return why Crossplane makes no CRD for the claims of an XRD whose XRs are valid."""
     try:
         claim_crd_for(xrd)
     except BrokenXrdError as error:

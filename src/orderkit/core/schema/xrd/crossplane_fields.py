@@ -1,9 +1,9 @@
 """
-The fields that Crossplane itself adds to every composite resource, as schemas.
+The fields that Crossplane adds to every composite resource, as schemas.
 
-A modern XR has them under ``spec.crossplane``, a legacy one directly in ``spec``; the author's
-fields of the same names lose. A claim has its own set, directly in ``spec``. Called by the modules
-of this package and by ``core.kit.xrd_fields``.
+A modern XR has them under ``spec.crossplane``, a legacy XR directly in ``spec``. They override the
+author's fields of the same names. A claim has its own set, directly in ``spec``. Called by the
+modules of this package and by ``core.kit.xrd_fields``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from orderkit.core.objects.plain_data import copied
 
 LEGACY = "LegacyCluster"
-"""The scope of XRs as they were before Crossplane 2."""
+"""The scope of XRs from before Crossplane 2."""
 
 
 def _text(**keywords: Any) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def _map(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _selection() -> dict[str, Any]:
-    """What XRs and claims have both: which Composition, which revision, when a newer one."""
+    """Fields of both XRs and claims: which Composition, which revision, when to use a newer one."""
     selector = _map(
         ["matchLabels"], matchLabels={"type": "object", "additionalProperties": _text()}
     )
@@ -39,7 +39,7 @@ def _selection() -> dict[str, Any]:
 
 
 def spec_fields(scope: str, default_policy: str) -> dict[str, Any]:
-    """Return what is added to ``spec`` of an XR, by property name."""
+    """Return the fields added to ``spec`` of an XR, by property name."""
     reference = _map(["apiVersion", "kind"], apiVersion=_text(), kind=_text(), name=_text())
     if scope != "Namespaced":
         reference["properties"]["namespace"] = _text()
@@ -61,7 +61,7 @@ def spec_fields(scope: str, default_policy: str) -> dict[str, Any]:
 
 
 def claim_fields(delete_policy: str) -> dict[str, Any]:
-    """Return what is added to ``spec`` of a claim, by property name."""
+    """Return the fields added to ``spec`` of a claim, by property name."""
     target = ["apiVersion", "kind", "name"]
     return {
         **_selection(),
@@ -72,7 +72,7 @@ def claim_fields(delete_policy: str) -> dict[str, Any]:
 
 
 def status_fields(*, legacy: bool) -> dict[str, Any]:
-    """Return what is added to ``status``, by property name."""
+    """Return the fields added to ``status``, by property name."""
     condition = _map(
         ["lastTransitionTime", "reason", "status", "type"],
         lastTransitionTime=_text(format="date-time"),
@@ -114,7 +114,7 @@ def _state_columns() -> list[dict[str, Any]]:
 
 
 def printer_columns(*, legacy: bool) -> list[dict[str, Any]]:
-    """Return the columns of XRs that follow those of the author."""
+    """Return the columns of XRs that follow the author's."""
     home = ".spec" if legacy else ".spec.crossplane"
     return [
         *_state_columns(),
@@ -125,7 +125,7 @@ def printer_columns(*, legacy: bool) -> list[dict[str, Any]]:
 
 
 def claim_columns() -> list[dict[str, Any]]:
-    """Return the columns of claims that follow those of the author."""
+    """Return the columns of claims that follow the author's."""
     return [
         *_state_columns(),
         _column("CONNECTION-SECRET", ".spec.writeConnectionSecretToRef.name"),

@@ -1,8 +1,8 @@
 """
-What an XRD says of itself: scope, versions, the kinds it defines.
+Read an XRD's scope, versions and the kinds it defines.
 
-Reads both API versions. Crossplane stores v1; defaults of the XRD's own fields are those of the
-version it is written in, then v1's.
+Reads both API versions. Crossplane stores v1. Defaults of the XRD's own fields are those of the
+version it is written in, then those of v1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
 
 GROUP = "apiextensions.crossplane.io"
 XRD_KIND = Kind(GROUP, "v1", "CompositeResourceDefinition")
-"""The storage version: it reads what was written as v1 and as v2."""
+"""The storage version: it can read XRDs written as v1 and as v2."""
 
 
 def api_version_of(xrd: Manifest) -> str:
@@ -24,18 +24,22 @@ def api_version_of(xrd: Manifest) -> str:
 
 
 def scope_of(xrd: Manifest) -> str:
-    """Return ``Namespaced``, ``Cluster`` or ``LegacyCluster``; each API version has its default."""
+    """
+    Return ``Namespaced``, ``Cluster`` or ``LegacyCluster``.
+
+    The default depends on the API version.
+    """
     default = LEGACY if api_version_of(xrd) == "v1" else "Namespaced"
     return str(dig(xrd, "spec", "scope", default=None) or default)
 
 
 def is_legacy(xrd: Manifest) -> bool:
-    """Say whether XRs are as they were before Crossplane 2."""
+    """Return whether its XRs are of the kind from before Crossplane 2."""
     return scope_of(xrd) == LEGACY
 
 
 def machinery_path(xrd: Manifest) -> tuple[str, ...]:
-    """Return where Crossplane keeps its fields in an XR: ``spec.crossplane``, legacy ``spec``."""
+    """Return the path of Crossplane's fields in an XR: ``spec.crossplane``; ``spec`` if legacy."""
     return ("spec",) if is_legacy(xrd) else ("spec", "crossplane")
 
 
@@ -46,7 +50,7 @@ def versions_of(xrd: Manifest) -> list[dict[str, Any]]:
 
 def referenceable_version(xrd: Manifest) -> dict[str, Any]:
     """
-    Return the version that Compositions refer to, which is stored.
+    Return the version that Compositions refer to and that is stored.
 
     Raises:
         BrokenXrdError: No version is referenceable, or several are.
@@ -65,7 +69,7 @@ def referenceable_version(xrd: Manifest) -> dict[str, Any]:
 
 def xr_kind(xrd: Manifest) -> Kind:
     """
-    Return the kind that Compositions refer to: the referenceable version's.
+    Return the kind that Compositions refer to: the one in the referenceable version.
 
     Raises:
         BrokenXrdError: No version is referenceable, or several are.
@@ -76,7 +80,7 @@ def xr_kind(xrd: Manifest) -> Kind:
 
 def claim_kind(xrd: Manifest) -> Kind | None:
     """
-    Return the kind of the claims that a legacy XRD offers, None if it offers none.
+    Return the kind of the claims that a legacy XRD offers; None if it offers none.
 
     Raises:
         BrokenXrdError: No version is referenceable, or several are.
@@ -88,5 +92,5 @@ def claim_kind(xrd: Manifest) -> Kind | None:
 
 
 def connection_secret_keys(xrd: Manifest) -> tuple[str, ...]:
-    """Return the keys a legacy XR publishes; empty means all that its resources have."""
+    """Return the keys that a legacy XR publishes; empty means all keys of its resources."""
     return tuple(dig(xrd, "spec", "connectionSecretKeys", default=None) or ())

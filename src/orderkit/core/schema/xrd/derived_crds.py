@@ -1,9 +1,9 @@
 """
-The CRDs that Crossplane makes of an XRD: the composite's, and the claim's of a legacy one.
+The CRDs that Crossplane makes from an XRD: the composite's, and the claim's of a legacy XRD.
 
-Three levels of the author's schema reach a CRD in part (``cutting`` says what does not), deeper
-ones as Kubernetes' type holds them (``typed``); then Crossplane's own fields go on top. Equal to
-the CRDs of Crossplane 2.3, recorded in ``tests/conformance/xrds``.
+Three levels of the author's schema reach the CRD only in part (see ``dropped_keywords``), deeper
+ones as Kubernetes' schema type represents them (see ``typed_schema``). Crossplane's own fields are
+added on top. Equal to the CRDs of Crossplane 2.3, recorded in ``tests/conformance/xrds``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from orderkit.core.schema.xrd.typed_schema import PRESERVE, RULES, Schema, Steps
 from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
 
 NAME_MAX = 63
-"""The XR's name becomes a label value."""
+"""Maximum length of an XR's name, because it becomes a label value."""
 KEPT_AT_TOP = ("description", RULES)
 KEPT_IN_STATUS = ("required", "properties", "description", "oneOf", RULES)
 KEPT_IN_SPEC = (*KEPT_IN_STATUS, PRESERVE)
@@ -51,8 +51,8 @@ def crd_for(xrd: Manifest) -> Manifest:
     """
     Return the CRD of the composite resource.
 
-    The XRD is its controller, so the CRD goes with it. A CRD is returned for broken XRDs too
-    (``problems`` judges them), as Crossplane renders it before the API server judges.
+    The XRD is its controller, so deleting the XRD deletes the CRD. Broken XRDs get a CRD too
+    (``problems`` judges them), because Crossplane renders it before the API server judges it.
 
     Raises:
         BrokenXrdError: A version has no schema, or one that cannot be read.
@@ -72,10 +72,10 @@ def crd_for(xrd: Manifest) -> Manifest:
 
 def claim_crd_for(xrd: Manifest) -> Manifest | None:
     """
-    Return the CRD of the claims a legacy XRD offers, None if it offers none.
+    Return the CRD of the claims that a legacy XRD offers; None if it offers none.
 
     Raises:
-        BrokenXrdError: As `crd_for`; or a claim has a name of the composite resource's.
+        BrokenXrdError: As `crd_for`; or a claim uses a name of the composite resource.
     """
     names = dig(xrd, "spec", "claimNames", default=None)
     if not names:
@@ -102,7 +102,7 @@ def claim_crd_for(xrd: Manifest) -> Manifest | None:
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """What is particular to one of the two CRDs."""
+    """What differs between the two CRDs."""
 
     xrd: Manifest
     names: dict[str, Any]
@@ -131,6 +131,7 @@ def _crd(definition: _Definition, *, scope: str) -> Manifest:
         "apiVersion": CRD.api_version,
         "kind": CRD.kind,
         "metadata": {
+            # Crossplane copies the XRD's name; the API server requires it to be <plural>.<group>.
             "name": name if definition.category == "composite" else f"{plural}.{group}",
             **_inherited(definition.xrd),
         },
@@ -149,7 +150,7 @@ def _names(definition: _Definition) -> dict[str, Any]:
 
 
 def _inherited(xrd: Manifest) -> dict[str, Any]:
-    """Owner and labels of the XRD, ``spec.metadata`` on top; the XRD's annotations stay behind."""
+    """Return the XRD's owner, labels and ``spec.metadata``, but not its annotations."""
     owner = {
         "apiVersion": XRD_KIND.api_version,
         "kind": XRD_KIND.kind,

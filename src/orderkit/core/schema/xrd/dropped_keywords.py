@@ -1,8 +1,8 @@
 """
-What of an author's schema never reaches the CRD, and what to write instead.
+Parts of an author's schema that never reach the CRD, and what to write instead.
 
-Crossplane tells nobody: the XRD is accepted, the CRD made, and the rule is simply not there. Some
-cuts lose a rule or a field (`Cut.matters`), others only remarks for people or for other tools.
+Crossplane does not report these: it accepts the XRD and makes the CRD, but the rule is missing.
+Some cuts lose a rule or a field (`Cut.matters`); others lose only notes for people or other tools.
 
 Called by ``core.schema.validate.xrd_check``.
 """
@@ -32,7 +32,7 @@ REMARKS = frozenset(
         *("deprecated", "readOnly", "writeOnly", "description"),
     }
 )
-"""Keywords that judge nothing."""
+"""Keywords that do not restrict values."""
 _PARTS = {"spec": KEPT_IN_SPEC, "status": KEPT_IN_STATUS}
 _SHAPE = frozenset({"type", "properties"})
 
@@ -72,21 +72,21 @@ _UNKNOWN_HINTS = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cut:
-    """One thing the author wrote that the CRD does not have."""
+    """One thing that the author wrote and the CRD lacks."""
 
     steps: Steps
-    """Where it stands in the XRD."""
+    """Its position in the XRD."""
     message: str
     hint: str
     matters: bool
-    """A rule, a default or a field is lost; otherwise only a remark."""
+    """A rule, a default or a field is lost. Otherwise only a note."""
 
 
 def cuts(xrd: Manifest) -> tuple[Cut, ...]:
     """
-    Return what Crossplane silently leaves out, or overrides with its own, in the file's order.
+    Return what Crossplane silently drops or overrides with its own, in the file's order.
 
-    A version whose schema cannot be read at all yields nothing here.
+    A version whose schema cannot be read yields nothing here.
     """
     all_cuts: list[Cut] = []
     for index, version in enumerate(versions_of(xrd)):
@@ -134,7 +134,7 @@ def _top(schema: Schema) -> Iterator[Cut]:
 
 
 def _name(schema: Schema) -> Iterator[Cut]:
-    """Of ``metadata`` only a maximum of the name's length is read."""
+    """Yield what is dropped from ``metadata``: only the name's maximum length is kept."""
     meta = dig(schema, "properties", "metadata", default={})
     at = ("properties", "metadata")
     hint = "write a rule at the top: self.metadata.name.matches(...)"
@@ -174,7 +174,7 @@ def _parts(schema: Schema) -> Iterator[Cut]:
 
 
 def _overridden(xrd: Manifest, schema: Schema) -> Iterator[Cut]:
-    """Find author fields that have the name of one of Crossplane's."""
+    """Find the author's fields that have the names of Crossplane's fields."""
     ours = {
         "spec": set(spec_fields(scope_of(xrd), "Automatic")),
         "status": set(status_fields(legacy=is_legacy(xrd))),

@@ -1,8 +1,8 @@
 """
-The schema of an XRD itself: what the API server lets anybody write into one.
+The schema of XRDs themselves: what the API server accepts in one.
 
-Both API versions as Crossplane 2.3 serves them. Called by the embedded platform, which offers
-the kind, and by ``core.schema.validate.xrd_check``, which judges files.
+Both API versions as Crossplane 2.3 serves them. Called by the embedded platform, which serves the
+kind, and by ``core.schema.validate.xrd_check``, which judges files.
 """
 
 from __future__ import annotations

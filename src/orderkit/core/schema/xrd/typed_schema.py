@@ -1,11 +1,11 @@
 """
-A schema as Crossplane holds it: only keywords of Kubernetes' schema type, each of its own type.
+A schema as Crossplane represents it: only keywords of Kubernetes' schema type, correctly typed.
 
-Crossplane reads the author's schema into Kubernetes' type and writes that into the CRD. What the
-type lacks (``const``, ``examples``, ``x-…`` of other tools) is lost at any depth, without a word;
-keywords are found whatever their case (``maxlength`` is read as ``maxLength``); empty texts and
-lists and ``false`` vanish, because they say nothing; an argument of another type ends the
-derivation. Which keywords the API server then refuses is ``core.schema.structural``'s business.
+Crossplane reads the author's schema into Kubernetes' Go type and writes that into the CRD. This
+silently drops what the type lacks (``const``, ``examples``, ``x-…`` of other tools) at any depth.
+Keywords match regardless of case (``maxlength`` is read as ``maxLength``), as Go's JSON decoder
+does. Empty strings, empty lists and ``false`` are left out. An argument of the wrong type is an
+error. ``core.schema.structural`` judges which of the remaining keywords the API server refuses.
 
 Called by ``core.schema.xrd.derived_crds`` and ``core.schema.xrd.dropped_keywords``.
 """
@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 
 TEXTS = ("id", "$schema", "description", "type", "format", "title", "pattern")
 KEPT_TEXTS = ("$ref", "x-kubernetes-list-type", "x-kubernetes-map-type")
-"""These stay although empty."""
+"""Keywords that are kept although empty."""
 FLAGS = (
     *("exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "nullable"),
     *("x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"),
@@ -43,21 +43,21 @@ _RULE_TEXTS = ("message", "messageExpression", "fieldPath")
 
 @dataclass(slots=True)
 class SchemaWalk:
-    """What was met on the way through a schema."""
+    """What was lost or changed while reading a schema."""
 
     unknown: list[Steps] = field(default_factory=list)
-    """Keywords that Kubernetes' type lacks: they are lost."""
+    """Keywords that Kubernetes' type lacks. They are dropped."""
     recased: list[tuple[Steps, str]] = field(default_factory=list)
-    """Keywords written in another case, and what they are read as."""
+    """Keywords written in another case, and the keywords they are read as."""
 
 
 def typed(author: object, steps: Steps = (), reading: SchemaWalk | None = None) -> Schema:
     """
-    Return what Crossplane holds of a schema. The argument is not changed.
+    Return a schema as Crossplane represents it. The argument is not changed.
 
     Args:
-        steps: Where the schema stands; leads the steps in `reading` and in errors.
-        reading: Takes what was lost.
+        steps: Where the schema stands; prefix of the steps in `reading` and in errors.
+        reading: Collects what is lost.
 
     Raises:
         BrokenXrdError: An argument has a type that cannot be read.

@@ -1,4 +1,4 @@
-"""The one error of ``core.schema.xrd``."""
+"""The error of ``core.schema.xrd``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from orderkit.core.errors import OrderkitError
 
 
 class BrokenXrdError(OrderkitError):
-    """No CRD can be made of this XRD, or the API server would refuse it."""
+    """No CRD can be made from this XRD, or the API server would refuse it."""
 
     def __init__(self, message: str, *, hint: str = "", steps: tuple[str, ...] = ()) -> None:
         """
-        Tell what is broken.
+        Make an error with its position in the XRD.
 
         Args:
-            steps: Where in the XRD; empty if it is the whole of it.
+            steps: Path in the XRD; empty for the whole XRD.
         """
         super().__init__(message, hint=hint)
         self.steps = steps

@@ -1,12 +1,12 @@
 """
-Change values in a YAML text and leave every other byte alone.
+Change values in a YAML text and leave every other byte unchanged.
 
-``edit`` finds the place through parser events, splices the text between the parser's marks, parses
-the result again and compares both streams of events: if anything but the intended node differs, or
-if a reader of YAML 1.1, of YAML 1.2 or Kubernetes would see another type than the intended one, it
-refuses with a reason code. It never dumps a document. It does no I/O and knows nothing of git.
+``edit`` locates the node through parser events, splices text between the parser's marks, parses the
+result again and compares the two event streams. If anything but the intended node differs, or if
+YAML 1.1, YAML 1.2 or Kubernetes would read another type than intended, it refuses with a reason
+code. It never dumps a document, does no I/O and knows nothing about git.
 
-Called by ``flows.change`` and by ``orderkit edit``. What is refused, and why: docs/editing.md.
+Called by ``flows.change`` and by ``orderkit edit``. docs/editing.md lists what is refused, and why.
 """
 
 from orderkit.core.yaml.edit.editing import edit, read_value

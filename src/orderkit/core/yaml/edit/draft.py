@@ -1,7 +1,7 @@
 """
-Decide what has to change in a text for an edit: one change, or smaller edits.
+Decide how to carry out an edit: as one change to the text, or as several smaller edits.
 
-A map or list in place of another becomes edits of the entries that differ, so that the others keep
+Replacing a map or list by another becomes edits of the entries that differ, so that the others keep
 their comments and their order. Called by ``editing``.
 """
 
@@ -21,7 +21,7 @@ from orderkit.core.yaml.edit.stream import EventKind, Stream
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change at a place, to be written in one of the manners a site has."""
+    """A change at a place, to be written in one of the ways that the site allows."""
 
     target: NodeLocation
     act: Callable[[EditSite], Splicing]
@@ -29,10 +29,10 @@ class Proposal:
 
 def draft_change(stream: Stream, edit: Edit) -> Proposal | list[Edit]:
     """
-    Return the one change that does it, or smaller edits that do it together; none if it is done.
+    Return one change, or smaller edits that have the same effect; none if nothing has to change.
 
     Raises:
-        EditRefusedError: The text does not allow it.
+        EditRefusedError: The text does not allow the edit.
     """
     start = locating.root(stream, edit.document)
     target = locating.locate(stream, start, edit.path)
@@ -68,7 +68,7 @@ def _replace(stream: Stream, target: NodeLocation, value: Value) -> Proposal:
 
 
 def _holds(stream: Stream, node: int, value: Value) -> bool:
-    """Say whether every reader sees this value there already."""
+    """Return whether every reader already reads this value there."""
     event = stream.events[node]
     if event.kind is EventKind.SCALAR:
         if event.tag is not None or isinstance(value, dict | list):
@@ -99,7 +99,7 @@ def _key_text(stream: Stream, child: CollectionEntry) -> str | None:
 
 
 def _map_edits(stream: Stream, node: int, edit: Edit) -> list[Edit]:
-    """Return edits of single keys; what stays equal keeps its comments and its order."""
+    """Return edits of single keys. Equal entries keep their comments and order."""
     assert isinstance(edit.value, dict)  # noqa: S101 - the caller looked
     children_by_key = {}
     for child in children(stream, node):
@@ -117,7 +117,7 @@ def _map_edits(stream: Stream, node: int, edit: Edit) -> list[Edit]:
 
 
 def _list_edits(stream: Stream, node: int, edit: Edit) -> list[Edit]:
-    """Return edits of single items: pairwise, then more or fewer at the end."""
+    """Return edits of single items: pairwise, then appended or removed at the end."""
     assert isinstance(edit.value, list)  # noqa: S101 - the caller looked
     items, value = children(stream, node), edit.value
     common = min(len(items), len(value))
@@ -132,7 +132,7 @@ def _list_edits(stream: Stream, node: int, edit: Edit) -> list[Edit]:
 
 
 def _create(stream: Stream, target: NodeLocation, path: Sequence[Step], value: Value) -> Proposal:
-    """Add the first missing key; the maps below it come with it."""
+    """Add the first missing key, with the maps below it."""
     first, *deeper = target.missing
     for step in reversed(deeper):
         value = {_new_key(stream, target, step, path): value}
@@ -149,7 +149,7 @@ def _new_key(stream: Stream, target: NodeLocation, step: Step, path: Sequence[St
 
 
 def missing(stream: Stream, target: NodeLocation, path: Sequence[Step]) -> EditRefusedError:
-    """Return the refusal that names the first step that is not there."""
+    """Return the refusal that names the first missing step."""
     at = show_path(path[: len(path) - len(target.missing) + 1])
     return stream.refuse(EditRefusal.MISSING, f"{show_path(path)}: there is no {at}", target.node)
 
@@ -203,7 +203,7 @@ def _equals(stream: Stream, node: int, value: Value) -> bool:
 
 
 def _typed(value: Any) -> Any:
-    """Return the value with the types of its scalars beside them: true is not 1."""
+    """Return the value with each scalar paired with its type, because Python's True equals 1."""
     if isinstance(value, dict):
         return {key: _typed(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -223,7 +223,7 @@ def _unset(stream: Stream, target: NodeLocation, edit: Edit) -> Proposal:
 
 
 def _without(stream: Stream, target: NodeLocation, child: CollectionEntry) -> Proposal:
-    """Take an entry out; a map or list that would be empty becomes ``{}`` or ``[]``."""
+    """Remove an entry. A map or list that would become empty is written as ``{}`` or ``[]``."""
     entries = children(stream, target.node)
     is_map = child.key is not None
     keys = [stream.events[entry.first] for entry in entries] if is_map else []

@@ -1,7 +1,7 @@
 """
-Carry out edits on the bytes of a file: locate, splice, prove, one edit after the other.
+Apply edits to the bytes of a file: locate, splice, prove, one edit after the other.
 
-All edits or none: the bytes that come back have every edit in them. Called through the package.
+All edits or none: the returned bytes contain every edit. Called through the package.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def edit(
     data: bytes, edits: Sequence[Edit], *, name: str = "", limits: YamlLimits = LIMITS
 ) -> bytes:
     """
-    Return the bytes with all edits made, everything else as it was.
+    Return the bytes with all edits applied and everything else unchanged.
 
-    Each change is proved: besides the intended node nothing differs for a parser, and readers of
-    YAML 1.1, YAML 1.2 and Kubernetes see the intended value. A value that all of them see
-    already is left as it is written. Comments inside a value that is removed go with it.
+    Each change is proved: to a parser nothing but the intended node differs, and readers of YAML
+    1.1, YAML 1.2 and Kubernetes read the intended value. A value that all of them already read
+    stays as it is written. Comments inside a removed value are removed with it.
 
     Args:
-        name: What to call the file in messages.
+        name: The file's name in messages.
 
     Raises:
-        EditRefusedError: One of the edits cannot be made or not be proved. Nothing was changed.
+        EditRefusedError: One of the edits cannot be made or cannot be proved. Nothing was changed.
     """
     try:
         text = decode(data, limits)
@@ -54,7 +54,7 @@ def read_value(
     Return the plain data at a path as YAML 1.2 reads it.
 
     Raises:
-        EditRefusedError: It is not there, or an edit there would be refused too.
+        EditRefusedError: The path does not exist, or an edit there would be refused too.
     """
     stream = read(decode(data, limits), limits)
     target = locating.locate(stream, locating.root(stream, document), path)
@@ -65,31 +65,35 @@ def read_value(
 
 
 def _edited(stream: Stream, edit_: Edit, limits: YamlLimits) -> Stream:
-    """Make one edit; a map or list in place of another is several changes."""
+    """Apply one edit. Replacing a map or list takes several changes."""
     writing.check(edit_.value)
     todo, changes = deque([edit_]), 0
     while todo:
         changes += 1
         if changes > _CHANGES_MAX:
             raise EditRefusedError(EditRefusal.LIMITS, f"more than {_CHANGES_MAX} changes at once")
+        # `_proved` only scans its result. It is checked here if another change follows; after the
+        # last change the proof suffices.
         if not stream.documents:
             check(stream, limits)
         step = draft_change(stream, todo.popleft())
         if isinstance(step, Proposal):
             stream = _carried_out(stream, step, limits)
         else:
+            # The smaller edits come before the remaining ones, in their order.
             todo.extendleft(reversed(step))
     return stream
 
 
 def _carried_out(stream: Stream, proposal: Proposal, limits: YamlLimits) -> Stream:
-    """Make a change that can be proved; texts of several lines may be written in two ways."""
+    """Make a change that can be proved. Multi-line strings can be written in two ways."""
     first = EditSite(stream, proposal.target)
     try:
         return _proved(stream, proposal.act(first), limits)
     except EditRefusedError as error:
         if error.code is not EditRefusal.UNPROVED:
             raise
+    # A literal block may absorb the lines after it, which only the proof detects. Quotes may not.
     second = EditSite(stream, proposal.target, literal=False)
     return _proved(stream, proposal.act(second), limits)
 

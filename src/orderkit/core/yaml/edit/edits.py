@@ -1,8 +1,8 @@
 """
-What can be asked of the editor, and the reasons for which it refuses.
+The operations of the editor, and the reasons for which it refuses them.
 
-The codes are an interface: scripts and the service's clients read them. Called by the other
-modules of this package and by everybody who builds an edit.
+The codes are an interface: scripts and the service's clients read them. Called by the other modules
+of this package and by everything that builds an edit.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 
 
 class Op(StrEnum):
-    """What to do at a path."""
+    """The operation at a path."""
 
     SET = "set"
-    """Give the value; a missing key (and the maps above it) is added."""
+    """Set the value. A missing key (and the maps above it) is added."""
     ADD = "add"
-    """Append the value to the list; a missing list is begun."""
+    """Append the value to the list. A missing list is created."""
     REMOVE = "remove"
-    """Take the item that equals the value out of the list."""
+    """Remove the item that equals the value from the list."""
     UNSET = "unset"
-    """Take the key or the item at the path away."""
+    """Remove the key or item at the path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
     """
-    One wish: an operation at a path.
+    One edit: an operation at a path.
 
-    A step of the path is a key, or an index of a list (negative: from the end; digits as text
-    do too). `document` counts from 0 and is needed where a file has several documents.
+    A step of the path is a key or a list index (negative: from the end; digits in a string work
+    too). `document` counts from 0 and is required if the file has several documents.
     """
 
     path: tuple[Step, ...]
@@ -99,9 +99,9 @@ HINTS: dict[EditRefusal, str] = {
 
 class EditRefusedError(RefusedError):
     """
-    The edit cannot be made, or not be proved exact. Nothing was changed.
+    The edit cannot be made, or cannot be proved exact. Nothing was changed.
 
-    `code` is stable; the message names file, line where known, path and reason.
+    `code` is stable. The message names file, line where known, path and reason.
     """
 
     def __init__(
@@ -112,5 +112,5 @@ class EditRefusedError(RefusedError):
         self.code, self.reason, self.name, self.line = code, message, name, line
 
     def named(self, name: str) -> EditRefusedError:
-        """Return the same refusal, naming the file."""
+        """Return the same refusal with the file's name."""
         return EditRefusedError(self.code, self.reason, name=name, line=self.line)

@@ -1,7 +1,7 @@
 """
-Add a key to a map or an item to a list, at its end, in the manner of what stands there.
+Append a key to a map or an item to a list, in the style of the existing entries.
 
-Called through ``planning``.
+Called through ``draft``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
 
 def insert_key(site: EditSite, name: str, value: Value) -> Splicing:
     """
-    Add a key at the end of the map that the site's node is.
+    Append a key to the map at the site.
 
     Raises:
-        EditRefusedError: Tabs, a key with ``?``, a block scalar at the text's open end.
+        EditRefusedError: Tabs, a key with ``?``, or a block scalar that ends with the text.
     """
     last = site.stream.end(site.node)
     expected = ExpectedEvents(last, last, [name, value])
@@ -36,11 +36,11 @@ def insert_key(site: EditSite, name: str, value: Value) -> Splicing:
 
 def insert_item(site: EditSite, value: Value) -> Splicing:
     """
-    Add an item at the end of the list that the site's node is.
+    Append an item to the list at the site.
 
     Raises:
-        EditRefusedError: Tabs, a comment in empty brackets, a
-            pair without braces, a block scalar at the text's open end.
+        EditRefusedError: Tabs, a comment in empty brackets, a pair without braces, or a block
+            scalar that ends with the text.
     """
     last = site.stream.end(site.node)
     expected = ExpectedEvents(last, last, [value])
@@ -58,13 +58,13 @@ def insert_item(site: EditSite, value: Value) -> Splicing:
 
 
 def _quote(site: EditSite, items: list[CollectionEntry]) -> str:
-    """Return the quotes of the last item: a new text gets them too."""
+    """Return the quotes of the last item; a new string gets the same."""
     style = site.stream.events[items[-1].value].style if items else ""
     return style if style in ("'", '"') else ""
 
 
 def _in_brackets(site: EditSite, text: str) -> Splice:
-    """Put an entry behind the last one of a flow map or list."""
+    """Append an entry to a flow map or list."""
     entries, layout = site.children(), site.layout
     if site.text[layout.body(site.node)] not in "[{":
         raise site.stream.refuse(EditRefusal.PAIR, "a pair without braces takes no more", site.node)

@@ -25,18 +25,18 @@ class TextLayout:
         self._stream, self._text, self._events = stream, stream.text, stream.events
 
     def line_start(self, position: int) -> int:
-        """Return where the line of a position begins."""
+        """Return the start of the line that contains a position."""
         return self._text.rfind("\n", 0, position) + 1
 
     def line_end(self, position: int) -> int:
-        """Return where the line of a position ends, before its line break."""
+        """Return the end of the line that contains a position, before its line break."""
         at = self._text.find("\n", position)
         if at < 0:
             return len(self._text)
         return at - 1 if at > position and self._text[at - 1] == "\r" else at
 
     def next_line(self, position: int) -> int:
-        """Return where the line after that of a position begins; the text's end if none."""
+        """Return the start of the line after a position; the end of the text if there is none."""
         at = self._text.find("\n", position)
         return len(self._text) if at < 0 else at + 1
 
@@ -45,12 +45,12 @@ class TextLayout:
         return position - self.line_start(position)
 
     def end(self, node: int) -> int:
-        """Return where the characters of a node end, without blank lines behind it."""
+        """Return the end of a node's characters, without blank lines after it."""
         at = self._stream.end(node)
         event = self._events[at]
         while event.kind is EventKind.END:
             if not self.is_silent(at):
-                break  # a bracket
+                break  # the bracket of a flow collection
             at -= 1
             event = self._events[at]
         if self.is_block_scalar(at):
@@ -58,12 +58,12 @@ class TextLayout:
         return self._stream.stop(at)
 
     def is_block_scalar(self, at: int) -> bool:
-        """Say whether event `at` is a block scalar."""
+        """Return whether event `at` is a block scalar."""
         event = self._events[at]
         return event.kind is EventKind.SCALAR and event.style in ("|", ">")
 
     def ends_in_block_scalar(self) -> bool:
-        """Say whether the text's last scalar is a block scalar that ends with the text."""
+        """Return whether the text ends inside a block scalar."""
         last = self.last_before(len(self._events))
         return self.is_block_scalar(last) and self._stream.stop(last) == len(self._text)
 
@@ -76,11 +76,11 @@ class TextLayout:
         return at
 
     def is_silent(self, at: int) -> bool:
-        """Say whether an event has no characters."""
+        """Return whether an event has no characters."""
         return self._stream.start(at) == self._stream.stop(at)
 
     def keeps_blank_lines(self, at: int) -> bool:
-        """Say whether blank lines behind the block scalar at event `at` are part of it."""
+        """Return whether blank lines after the block scalar at event `at` are part of it."""
         start = self._stream.start(at)
         return "+" in self._text[start : self.line_end(start)].split("#")[0]
 
@@ -93,7 +93,7 @@ class TextLayout:
         return start + len(raw.rstrip())
 
     def after_anchor(self, node: int) -> int:
-        """Return where a node's anchor ends; where the node begins if it has none."""
+        """Return the end of a node's anchor; the node's start if it has none."""
         start = self._stream.start(node)
         if self._events[node].anchor is None:
             return start
@@ -102,10 +102,10 @@ class TextLayout:
 
     def body(self, node: int) -> int:
         """
-        Return where a node begins behind its anchor.
+        Return the start of a node after its anchor.
 
         Raises:
-            EditRefusedError: Something else stands between.
+            EditRefusedError: Something other than blanks stands between them.
         """
         event = self._events[node]
         start = self._stream.start(node)
@@ -121,7 +121,7 @@ class TextLayout:
         return min(end, self._stream.stop(node))
 
     def indicator_end(self, target: NodeLocation) -> int:
-        """Return where the colon or the dash in front of the place's node ends."""
+        """Return the end of the colon or dash before the location's node."""
         parent, child = target.parents[-1]
         if child.key is not None:
             return self._text.index(":", self._stream.stop(child.key)) + 1
@@ -133,7 +133,7 @@ class TextLayout:
         Return the column of a block collection's keys or dashes.
 
         Raises:
-            EditRefusedError: There are tabs in front of them.
+            EditRefusedError: They are preceded by tabs.
         """
         entries = children(self._stream, node)
         start = self.entry_start(node, entries, 0)
@@ -143,7 +143,7 @@ class TextLayout:
 
     def entry_start(self, node: int, entries: list[CollectionEntry], at: int) -> int:
         """
-        Return where an entry of a block collection begins: at its key or its dash.
+        Return the start of an entry of a block collection: its key or its dash.
 
         Raises:
             EditRefusedError: The key is written with ``?``.
@@ -158,7 +158,7 @@ class TextLayout:
         return self._dash_before(begin, start)
 
     def _dash_before(self, begin: int, start: int) -> int:
-        """Return the last dash before `start` that is the first sign of its line."""
+        """Return the last dash before `start` that is the first character of its line."""
         end = start
         while end > begin:
             line = max(self.line_start(end), begin)
@@ -170,7 +170,7 @@ class TextLayout:
         return begin
 
     def entry_end(self, child: CollectionEntry) -> int:
-        """Return where an entry of a flow collection ends; ``{a}`` has no value there."""
+        """Return the end of an entry of a flow collection. In ``{a}`` the entry has no value."""
         end = self.end(child.value)
         if child.key is not None and end == self._stream.start(child.value):
             between = self._text[self.end(child.key) : end]
@@ -178,7 +178,7 @@ class TextLayout:
         return end
 
     def gap_after_dash(self, node: int, items: list[CollectionEntry]) -> str:
-        """Return the blanks between the last item and its dash: new items get them too."""
+        """Return the blanks between the last item and its dash; new items get the same."""
         at = len(items) - 1
         dash = self.entry_start(node, items, at) + 1
         gap = self._text[dash : self._stream.start(items[at].value)]
@@ -193,7 +193,7 @@ class TextLayout:
         raise self._stream.refuse(EditRefusal.BLOCK_SCALAR, "the block scalar is empty", node)
 
     def style(self, around: Sequence[int]) -> Style:
-        """Return how to write on a line near these nodes: line breaks, JSON or not."""
+        """Return the style for a value on the line of these nodes: line breaks, JSON or not."""
         position = self._stream.start(around[-1])
         at = self._text.find("\n", position)
         at = self._text.rfind("\n", 0, position) if at < 0 else at
@@ -203,7 +203,7 @@ class TextLayout:
         )
 
     def block_style(self, style: Style, around: Sequence[int]) -> Style:
-        """Return how to write lines near these nodes: also their indentation."""
+        """Return the style for lines near these nodes, including their indentation."""
         return replace(
             style,
             step=self._step(around),
@@ -219,14 +219,14 @@ class TextLayout:
         return first.kind is EventKind.SCALAR and first.style == '"'
 
     def _step(self, nodes: Sequence[int]) -> int:
-        """Return by how much maps are indented, from the nearest to the place."""
+        """Return the indentation step of maps, taken from the nearest one."""
         for above, below in self._nested(reversed(nodes)):
             return below - above
         every = (at for at in sorted(self._stream.ends) if at not in nodes)
         return next((below - above for above, below in self._nested(every)), 2)
 
     def _nested(self, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
-        """Yield columns of block maps and of block maps that are values in them."""
+        """Yield the columns of block maps, each with that of a block map that is a value in it."""
         for node in nodes:
             if not self._is_block_map(node):
                 continue
@@ -245,7 +245,7 @@ class TextLayout:
         return self.column(self._stream.start(node + 1))
 
     def _list_offset(self) -> int:
-        """Return how far dashes stand right of the key above them, from the first such list."""
+        """Return how far dashes are indented relative to their key, from the first such list."""
         for node in sorted(self._stream.ends):
             if not self._is_block_map(node):
                 continue

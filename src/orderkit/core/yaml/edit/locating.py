@@ -1,9 +1,9 @@
 """
-Follow a path through the events of a document to the node, or to where it would stand.
+Follow a path through the events of a document to a node, or to the place of a missing one.
 
-Keys match by their text, indexes by position. Nothing is followed through an alias, a merge key or
-a tag: there a path has a meaning that the text alone does not show. Called by ``editing`` and the
-modules that insert, remove and lay out.
+Keys match by their text, indices by position. Aliases, merge keys and tags are not followed: a path
+through them has a meaning that the text alone does not show. Called by ``editing`` and the modules
+that insert, remove and lay out.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _INDEX = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class CollectionEntry:
-    """One entry of a collection: events of its key (maps only) and of its value."""
+    """One entry of a collection: the events of its key (maps only) and of its value."""
 
     key: int | None
     value: int
 
     @property
     def first(self) -> int:
-        """The event with which the entry begins."""
+        """The first event of the entry."""
         return self.value if self.key is None else self.key
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLocation:
     """
-    Where a path leads.
+    The place that a path leads to.
 
-    `node` is the last node there is; `missing` the steps beyond it (none: the node itself is
-    meant). `parents` are the collections around it, outermost first, each with its entry.
+    `node` is the last existing node; `missing` has the steps beyond it (empty if the path exists).
+    `parents` are the enclosing collections, outermost first, each with its entry.
     """
 
     node: int
@@ -49,12 +49,12 @@ class NodeLocation:
 
 def root(stream: Stream, document: int | None) -> int:
     """
-    Return the root node of the document that is meant.
+    Return the root node of the selected document.
 
-    Empty documents do not count where none is named.
+    Empty documents do not count if no document is selected by number.
 
     Raises:
-        EditRefusedError: There are several, or it is not there, or it is empty.
+        EditRefusedError: There are several documents, or it is missing or empty.
     """
     roots = stream.documents
     if document is not None:
@@ -96,7 +96,7 @@ def locate(stream: Stream, start: int, path: Sequence[Step]) -> NodeLocation:
 
     Raises:
         EditRefusedError: The path leads through an alias, a tag, an inherited key or a scalar, or
-            to an index that is not there.
+            to an index that does not exist.
     """
     node = start
     parents: list[tuple[int, CollectionEntry]] = []
@@ -125,7 +125,7 @@ def locate(stream: Stream, start: int, path: Sequence[Step]) -> NodeLocation:
 
 
 def is_null(event: ParserEvent) -> bool:
-    """Say whether it is a null to every reader, without an anchor or a tag."""
+    """Return whether it is null for every reader and has no anchor or tag."""
     return (
         event.kind is EventKind.SCALAR
         and event.plain
@@ -150,7 +150,7 @@ def _check_way(stream: Stream, node: int, path_text: str) -> None:
 
 def find_key(stream: Stream, node: int, name: str, path_text: str) -> CollectionEntry | None:
     """
-    Return the entry of a key; none if the map has no such key.
+    Return the entry of a key; None if the map has no such key.
 
     Raises:
         EditRefusedError: The map may inherit the key; or the key has a tag, is an alias, or is
@@ -189,7 +189,7 @@ def _check_key(stream: Stream, at: int, path_text: str) -> None:
 
 
 def is_merge(event: ParserEvent) -> bool:
-    """Say whether a key is ``<<``."""
+    """Return whether a key is ``<<``."""
     return event.kind is EventKind.SCALAR and event.value == "<<" and event.plain
 
 
@@ -208,7 +208,7 @@ def _find_index(stream: Stream, node: int, step: Step, path_text: str) -> Collec
 
 
 def show_path(path: Sequence[Step]) -> str:
-    """Return a path as a person writes it."""
+    """Return a path in the notation of ``assignments``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -225,7 +225,7 @@ def data(stream: Stream, at: int) -> Any:
     Return the plain data of a node as YAML 1.2 reads it.
 
     Raises:
-        EditRefusedError: There is an alias, a tag, a merge key or a key that is no scalar in it.
+        EditRefusedError: It contains an alias, a tag, a merge key or a key that is not a scalar.
     """
     event = stream.events[at]
     if event.kind is EventKind.ALIAS:

@@ -1,9 +1,9 @@
 """
-Prove that one text is another with one node changed, and that all readers see what was meant.
+Prove that two texts differ in one node only, and that all readers read the intended value.
 
-Events before and after the change must be equal in everything: values, styles, tags, anchors,
-document marks. The events between must be the intended value, nothing else, and every scalar of
-it must have the intended type and value for YAML 1.1, YAML 1.2 and Kubernetes.
+The events before and after the change must be equal in every respect: values, styles, tags,
+anchors, document marks. The events in between must be exactly the intended value, and every scalar
+in it must have the intended type and value in YAML 1.1, YAML 1.2 and Kubernetes.
 
 Called by ``editing`` after every splice.
 """
@@ -21,9 +21,9 @@ from orderkit.core.yaml.edit.stream import EventKind, ParserEvent, Stream
 @dataclass(frozen=True, slots=True)
 class ExpectedEvents:
     """
-    What the events must be: those of `before`, but `wanted` in place of `first` up to `last`.
+    The expected events: those of `before`, with `wanted` in place of `first` to `last`.
 
-    `last` is excluded: equal to `first` for an insertion. A map's new key is a wanted value too.
+    `last` is excluded; it equals `first` for an insertion. The new key of a map is in `wanted` too.
     """
 
     first: int
@@ -35,10 +35,10 @@ class ExpectedEvents:
 
 def prove(before: Stream, after: Stream, expected: ExpectedEvents) -> None:
     """
-    Return if the proof holds.
+    Return if the proof succeeds.
 
     Raises:
-        EditRefusedError: It does not.
+        EditRefusedError: It fails.
     """
     old, new = before.events, after.events
     tail = len(old) - expected.last
@@ -61,7 +61,7 @@ def _unproved(message: str) -> EditRefusedError:
 
 
 def _is(value: Value, events: Iterator[ParserEvent], anchor: str | None = None) -> bool:
-    """Take the events of one node and say whether they are `value`."""
+    """Consume the events of one node and return whether they are `value`."""
     event = next(events, None)
     if event is None or event.anchor != anchor or event.tag is not None:
         return False

@@ -1,9 +1,9 @@
 """
-What three readers make of a plain scalar: YAML 1.1, YAML 1.2, Kubernetes.
+How three readers resolve a plain scalar: YAML 1.1, YAML 1.2 and Kubernetes.
 
 YAML 1.1 is PyYAML's resolver, YAML 1.2 the core schema, Kubernetes ``core.yaml.go_scalars``
-(``kubectl``, Argo CD and the API server have a dialect of their own). A text is written without
-quotes only if all three read it as text; a number only if all three read that number.
+(``kubectl``, Argo CD and the API server have their own dialect). A string is written without quotes
+only if all three read it as a string, and a number only if all three read that number.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ _DIGITS_MAX = 400
 
 
 def is_json(value: object) -> bool:
-    """Say whether a reading is something JSON can hold."""
+    """Return whether JSON can represent a reading."""
     return value is not _UNREADABLE and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def same(value: object, other_value: object) -> bool:
-    """Compare two scalars with their types: 1, 1.0 and true are three values."""
+    """Compare two scalars with their types: 1, 1.0 and true are different."""
     return type(value) is type(other_value) and value == other_value
 
 
 @functools.lru_cache(maxsize=4096)
 def readings(text: str) -> tuple[Any, Any, Any]:
-    """Return what YAML 1.1, YAML 1.2 and Kubernetes read; an object of its own: not JSON."""
+    """Return what YAML 1.1, YAML 1.2 and Kubernetes read; a sentinel object for non-JSON values."""
     return read_11(text), read_12(text), _read_kubernetes(text)
 
 
 def is_read_alike(text: str) -> bool:
-    """Say whether all readers see the same in the plain scalar `text`, whatever it is."""
+    """Return whether all readers read the plain scalar `text` alike, whatever its value."""
     first, *other_readings = readings(text)
     return first is not _UNREADABLE and all(same(first, other) for other in other_readings)
 
 
 def agree(text: str, value: Value) -> bool:
-    """Say whether all readers see exactly `value` in the plain scalar `text`."""
+    """Return whether all readers read exactly `value` from the plain scalar `text`."""
     return all(same(reading, value) for reading in readings(text))
 
 
 def read_11(text: str) -> Any:
-    """Return what PyYAML's safe loader would."""
+    """Return the value that PyYAML's safe loader reads."""
     candidates = (*_FIRST_11.get(text[:1], ()), *_FIRST_11.get(None, ()))
     tag = next((tag for tag, pattern in candidates if pattern.match(text)), None)
     if tag is None:
@@ -76,7 +76,7 @@ def read_11(text: str) -> Any:
 
 
 def read_12(text: str) -> Any:
-    """Return what the core schema of YAML 1.2 says."""
+    """Return the value that the core schema of YAML 1.2 reads."""
     if text in _NULL_12:
         return None
     if text in _BOOL_12:

@@ -1,8 +1,8 @@
 """
-Take an entry out of a map or list that has others.
+Remove an entry from a map or list that has other entries.
 
-Whole lines go where the entry has lines of its own, with the comment behind it; comments above it
-stay. Called through ``planning``.
+If the entry has lines of its own, whole lines are removed, including the comment after it. Comments
+above it stay. Called through ``draft``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
 
 def remove(site: EditSite, child: CollectionEntry) -> Splicing:
     """
-    Take an entry out of the map or list that the site's node is; it is not the only one.
+    Remove an entry from the map or list at the site. It must not be the only one.
 
     Raises:
         EditRefusedError: A comment stands in between, a key has a ``?``, or a block scalar above
-            would swallow what stands behind.
+            would absorb what follows.
     """
     expected = ExpectedEvents(child.first, site.stream.end(child.value) + 1, [])
     entries = site.children()
@@ -39,7 +39,7 @@ def remove(site: EditSite, child: CollectionEntry) -> Splicing:
 
 
 def _check_above(site: EditSite, child: CollectionEntry, start: int, end: int) -> None:
-    """Refuse if a block scalar above would swallow what stands behind the removed lines."""
+    """Refuse if a block scalar above would absorb what follows the removed lines."""
     above = site.layout.last_before(child.first)
     if not site.layout.is_block_scalar(above):
         return

@@ -1,7 +1,7 @@
 """
-Put a value in place of another one: on its line, in lines of its own, in a block of text.
+Replace a value: on its line, in lines of its own, or in a block scalar.
 
-What follows the old value on its line stays, comments above all. Called through ``planning``.
+The text after the old value on its line stays, comments in particular. Called through ``draft``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from orderkit.core.yaml.edit.stream import EventKind
 
 def replace(site: EditSite, value: Value) -> Splicing:
     """
-    Put a value in place of the site's node.
+    Replace the site's node by a value.
 
     Raises:
-        EditRefusedError: The new text does not fit the block scalar's style; tabs; an explicit key.
+        EditRefusedError: The new string does not fit the block scalar's style; tabs; an explicit
+            key.
     """
     event = site.event
     expected = ExpectedEvents(site.node, site.stream.end(site.node) + 1, [value], event.anchor)
@@ -38,7 +39,7 @@ def replace(site: EditSite, value: Value) -> Splicing:
 
 
 def _on_its_line(site: EditSite, value: Value) -> Splice:
-    """Replace what stands between the node's marks, in the quotes it has."""
+    """Replace the text between the node's marks and keep its quotes."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     style, event = site.style, site.event
     if event.kind is EventKind.SCALAR and event.style in ("'", '"'):
@@ -51,7 +52,7 @@ def _on_its_line(site: EditSite, value: Value) -> Splice:
 
 
 def _gap(site: EditSite, start: int) -> str:
-    """Return what an empty value needs in front of it: a colon in ``{a}``, a blank."""
+    """Return what an empty value needs before it: a colon in ``{a}``, otherwise a blank."""
     if start != site.stream.stop(site.node):
         return ""
     key = site.target.parents[-1][1].key if site.target.parents else None
@@ -61,7 +62,7 @@ def _gap(site: EditSite, start: int) -> str:
 
 
 def _block_scalar(site: EditSite, value: Value) -> list[Splice]:
-    """Replace a text of ``|`` or ``>``; what stands behind the mark stays on its line."""
+    """Replace a string in ``|`` or ``>`` style. The text after the indicator stays on its line."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     head_end = site.layout.line_end(start)
     head = site.text[start:head_end]
@@ -97,7 +98,7 @@ def _unfit(site: EditSite, message: str) -> EditRefusedError:
 
 
 def _block(site: EditSite, value: Value) -> list[Splice]:
-    """Replace a map or list of several lines by something of another kind."""
+    """Replace a map or list of several lines by a value of another kind."""
     layout = site.layout
     start, end = layout.body(site.node), layout.end(site.node)
     at = _behind_indicator(site)
@@ -114,7 +115,7 @@ def _block(site: EditSite, value: Value) -> list[Splice]:
 
 
 def _behind_indicator(site: EditSite) -> int:
-    """Return where the colon or the dash ends, or the anchor behind it."""
+    """Return the end of the colon or dash, or of the anchor after it."""
     if site.event.anchor is not None:
         return site.layout.after_anchor(site.node)
     return site.layout.indicator_end(site.target)
@@ -127,7 +128,7 @@ def _own_line_comments(site: EditSite, at: int, start: int) -> list[str]:
 
 
 def _opened(site: EditSite, value: Value) -> list[Splice]:
-    """Replace a value on its line by lines of their own."""
+    """Replace a value on its line by lines of its own."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     if site.target.parents[-1][1].key is None:
         gap = _gap(site, start)
@@ -139,7 +140,7 @@ def _opened(site: EditSite, value: Value) -> list[Splice]:
 
 
 def _indent(site: EditSite, value: Value) -> int:
-    """Return the column of a block that becomes the value of the place's key or item."""
+    """Return the column of a block that becomes the value of the location's key or item."""
     parent, child = site.target.parents[-1]
     column = site.layout.column_of(parent)
     if child.key is None:

@@ -1,8 +1,8 @@
 """
-A place in a text where something is to be written, with all that decides how.
+A place in a text where a value is to be written, with everything that decides how.
 
-Gathers the stream, the place, the layout and the style; ``replacing``, ``inserting`` and
-``removing`` turn it and a value into a ``Splicing``, which ``proving`` then judges.
+Combines the stream, the location, the layout and the style. ``replacing``, ``inserting`` and
+``removing`` turn it and a value into a ``Splicing``, which ``proving`` then checks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orderkit.core.yaml.edit.writing import Style
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Put `text` in place of the characters from `start` up to `end`."""
+    """Replace the characters from `start` up to `end` by `text`."""
 
     start: int
     end: int
@@ -30,13 +30,13 @@ class Splice:
 
 @dataclass(frozen=True, slots=True)
 class Splicing:
-    """What to splice, and what the events must be afterwards."""
+    """The splices, and the events expected afterwards."""
 
     splices: tuple[Splice, ...]
     expected: ExpectedEvents
 
     def apply(self, text: str) -> str:
-        """Return the text with all splices made."""
+        """Return the text with all splices applied."""
         parts, at = [], 0
         for splice in sorted(self.splices, key=lambda splice: (splice.start, splice.end)):
             parts += [text[at : splice.start], splice.text]
@@ -46,10 +46,10 @@ class Splicing:
 
 class EditSite:
     """
-    The node at a place, and how to write there.
+    The node at a location, and how to write there.
 
-    With `literal` false, texts of several lines are put in quotes: what stands behind them could
-    become part of a literal block.
+    If `literal` is false, multi-line strings are quoted, because the text after them could become
+    part of a literal block.
     """
 
     def __init__(self, stream: Stream, target: NodeLocation, *, literal: bool = True) -> None:
@@ -66,12 +66,12 @@ class EditSite:
 
     @property
     def takes_flow(self) -> bool:
-        """Say whether entries of the node stand in brackets."""
+        """Return whether entries of the node stand in brackets."""
         return self.in_flow or self.event.style == "flow"
 
     @functools.cached_property
     def block_style(self) -> Style:
-        """How to write lines of their own; it takes a look at the whole text."""
+        """The style for lines of its own. Inspects the whole text."""
         return self.layout.block_style(self.style, self._around)
 
     def children(self) -> list[CollectionEntry]:
@@ -79,16 +79,16 @@ class EditSite:
         return children(self.stream, self.node)
 
     def joined(self, lines: Iterable[str]) -> str:
-        """Return lines with the text's line breaks between them."""
+        """Return lines joined by the text's line breaks."""
         return self.style.newline.join(lines)
 
     def below(self, lines: Sequence[str]) -> str:
-        """Return lines with a line break in front of each."""
+        """Return lines, each preceded by a line break."""
         return "".join(self.style.newline + line for line in lines)
 
     def after_line(self, position: int, lines: Sequence[str]) -> Splice:
         """
-        Insert whole lines behind the line of `position`, keeping how the text ends.
+        Insert whole lines after the line of `position`, preserving how the text ends.
 
         Raises:
             EditRefusedError: A line break would become part of a block scalar.

@@ -1,9 +1,9 @@
 """
-Read a YAML text as parser events, within limits, without composing anything.
+Read a YAML text as parser events, within limits, without composing a document.
 
-A ``Stream`` holds the events of a text, for each collection the event that ends it, and where
-its documents begin. Hostile text ends here: parsing stops as soon as a limit is passed, so that
-neither depth (it crashes composers) nor aliases (they multiply) reach anything behind.
+A ``Stream`` holds the events of a text, the end event of each collection, and where the documents
+begin. Hostile text is stopped here: parsing ends as soon as a limit is exceeded, so that neither
+deep nesting (which crashes composers) nor aliases (which multiply) reach later code.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from orderkit.core.yaml.edit.readers import agree, readings
 
 @dataclass(frozen=True, slots=True)
 class YamlLimits:
-    """What a file may hold that is edited."""
+    """Limits for a file to be edited."""
 
     size_bytes: int = 1_000_000
     depth: int = 64
     events: int = 50_000
-    """Also of what the aliases stand for, written out."""
+    """Includes the events that aliases stand for, written out."""
 
 
 LIMITS = YamlLimits()
 
 _NO_TEXT = frozenset(("", *"~0123456789+-.nNyYtTfFoO=<"))
-"""How plain scalars begin that a reader may take for something else than text."""
+"""First characters of plain scalars that some reader may not read as a string."""
 _AMBIGUOUS_BREAKS = ("\x85", "\u2028", "\u2029")
 
 
 class EventKind(Enum):
-    """What an event says."""
+    """The type of an event."""
 
     SCALAR = "a scalar"
     MAP = "a map"
@@ -50,10 +50,10 @@ class EventKind(Enum):
 
 class ParserEvent(NamedTuple):
     """
-    One parser event, without its position: equal events say the same.
+    One parser event without its position, so that equal events mean the same.
 
-    `style` is a scalar's mark (empty: plain), or ``flow`` or ``block``; `plain` says that readers
-    resolve the scalar's type themselves.
+    `style` is a scalar's indicator (empty: plain), or ``flow`` or ``block``; `plain` means that
+    readers resolve the scalar's type themselves.
     """
 
     kind: EventKind
@@ -66,14 +66,14 @@ class ParserEvent(NamedTuple):
 
 @dataclass(slots=True)
 class Stream:
-    """The events of a text and, once it is checked, how they belong together."""
+    """The events of a text and, after `check`, how they belong together."""
 
     text: str
     events: list[ParserEvent] = field(default_factory=list)
     parsed: list[yaml.Event] = field(default_factory=list)
-    """The same as the parser gave them, with their marks."""
+    """The same events as the parser returned them, with their marks."""
     ends: dict[int, int] = field(default_factory=dict)
-    """Index of a collection's start event to that of its end event."""
+    """Index of a collection's start event -> index of its end event."""
     documents: list[int] = field(default_factory=list)
     """Index of each document's root node."""
     aliases: set[str] = field(default_factory=set)
@@ -88,12 +88,12 @@ class Stream:
         return mark.index if mark else 0
 
     def stop(self, at: int) -> int:
-        """Return where they end; blank lines behind a block scalar belong to it."""
+        """Return where event `at` ends; blank lines after a block scalar belong to it."""
         mark = self.parsed[at].end_mark
         return mark.index if mark else 0
 
     def is_block(self, at: int) -> bool:
-        """Say whether a map or list written in lines begins at event `at`."""
+        """Return whether a block map or block list begins at event `at`."""
         return self.events[at].style == "block"
 
     def refuse(self, code: EditRefusal, message: str, at: int) -> EditRefusedError:
@@ -107,7 +107,7 @@ def decode(data: bytes, limits: YamlLimits = LIMITS) -> str:
     Return the text without its byte order mark.
 
     Raises:
-        EditRefusedError: Too large, not UTF-8, or its lines end in ways that readers count
+        EditRefusedError: It is too large, not UTF-8, or has line ends that readers count
             differently.
     """
     if len(data) > limits.size_bytes:
@@ -119,6 +119,7 @@ def decode(data: bytes, limits: YamlLimits = LIMITS) -> str:
     text = text.removeprefix("\ufeff")
     if "\ufeff" in text:
         raise EditRefusedError(EditRefusal.ENCODING, "has a byte order mark in its midst")
+    # U+0085, U+2028 and U+2029 end a line in YAML 1.1, but not in YAML 1.2.
     if any(mark in text for mark in _AMBIGUOUS_BREAKS) or text.count("\r") != text.count("\r\n"):
         raise EditRefusedError(
             EditRefusal.LINE_BREAK, "ends a line as YAML 1.1 and 1.2 read differently"
@@ -128,20 +129,20 @@ def decode(data: bytes, limits: YamlLimits = LIMITS) -> str:
 
 def read(text: str, limits: YamlLimits = LIMITS) -> Stream:
     """
-    Return the events of `text`, checked.
+    Return the checked events of `text`.
 
     Raises:
-        EditRefusedError: No YAML, beyond the limits, or a key is given twice.
+        EditRefusedError: It is not YAML, exceeds the limits, or repeats a key.
     """
     return check(scan(text, limits), limits)
 
 
 def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
     """
-    Return the events of `text` as far as the limits allow, nothing said of keys and aliases.
+    Return the events of `text` within the limits, without checking keys and aliases.
 
     Raises:
-        EditRefusedError: No YAML, too deep or too many events.
+        EditRefusedError: It is not YAML, too deep or has too many events.
     """
     stream = Stream(text)
     try:
@@ -159,7 +160,7 @@ def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
 
 
 def _take_all(stream: Stream, limits: YamlLimits) -> None:
-    """Take the parser's events until its end: the one loop whose speed counts."""
+    """Consume all parser events. This is the one loop whose speed matters."""
     take = yaml.CSafeLoader(stream.text).get_event
     keep, keep_found = stream.events.append, stream.parsed.append
     depth, scalar, make = 0, EventKind.SCALAR, ParserEvent._make
@@ -175,6 +176,7 @@ def _take_all(stream: Stream, limits: YamlLimits) -> None:
         keep(event)
         if event.kind is EventKind.END:
             depth -= 1
+        # Only the start of a collection has a style here: scalars were handled above.
         elif event.style:
             depth += 1
             if depth > limits.depth:
@@ -219,10 +221,10 @@ _EVENTS: dict[type, Callable[[Any], ParserEvent]] = {
 
 def check(stream: Stream, limits: YamlLimits = LIMITS) -> Stream:
     """
-    Find out how the events belong together, and return the stream.
+    Determine how the events belong together, and return the stream.
 
     Raises:
-        EditRefusedError: A key is given twice, or the aliases stand for too much, or for nothing.
+        EditRefusedError: A key is repeated, or an alias is undefined or expands to too much.
     """
     checker = _Checker(stream, limits)
     for at, event in enumerate(stream.events):
@@ -232,7 +234,7 @@ def check(stream: Stream, limits: YamlLimits = LIMITS) -> Stream:
 
 @dataclass(slots=True)
 class _Open:
-    """A collection whose end is not reached; `keys` of a map, `None` of a list."""
+    """A collection whose end has not been reached. `keys` is None for a list."""
 
     start: int
     keys: set[object] | None
@@ -242,7 +244,7 @@ class _Open:
 
 
 class _Checker:
-    """Takes events one by one, in their order."""
+    """Checks events one by one, in their order."""
 
     def __init__(self, stream: Stream, limits: YamlLimits) -> None:
         self._stream, self._limits = stream, limits
@@ -252,10 +254,11 @@ class _Checker:
 
     def take(self, at: int, event: ParserEvent) -> None:
         """
-        Take one event.
+        Check one event.
 
         Raises:
-            EditRefusedError: It repeats a key, or is an alias of nothing or of too much.
+            EditRefusedError: It repeats a key, or is an alias that is undefined or expands to too
+                much.
         """
         kind = event.kind
         if kind is EventKind.SCALAR:
@@ -285,7 +288,7 @@ class _Checker:
         self._node(None, size, None, at)
 
     def _node(self, anchor: str | None, size: int, scalar: ParserEvent | None, at: int) -> None:
-        """Note a finished node in the collection around it."""
+        """Record a finished node in the enclosing collection."""
         if anchor is not None:
             self._sizes[anchor] = size
         if not self._open:
@@ -299,7 +302,7 @@ class _Checker:
         parent.at_key = not parent.at_key
 
     def _key(self, keys: set[object], scalar: ParserEvent, at: int) -> None:
-        """Note a key, also what each reader takes it for: ``yes`` is ``true`` to some."""
+        """Record a key in every reader's interpretation: ``yes`` is ``true`` to some."""
         value = scalar.value
         if value in keys:
             raise self._stream.refuse(

@@ -1,9 +1,9 @@
 """
-Write values as YAML text: scalars in a wanted style, maps and lists as block or flow.
+Write values as YAML text: scalars in a requested style, maps and lists in block or flow style.
 
-A text stays without quotes only if every reader takes it for text; otherwise it gets single quotes,
-or double ones where it has line breaks or characters that cannot be printed. Called by
-``replacing``, ``inserting`` and ``layout``; what is written here is judged again by ``proving``.
+A string is left unquoted only if every reader reads it as a string. Otherwise it gets single
+quotes, or double quotes if it has line breaks or unprintable characters. Called by ``replacing``,
+``inserting`` and ``layout``. ``proving`` checks the result again.
 """
 
 from __future__ import annotations
@@ -22,35 +22,39 @@ _FLOW_MARKS = re.compile(r"[,\[\]{}:?#]")
 _INT_MIN, _UINT_MAX = -(2**63), 2**64 - 1
 _DEPTH_MAX = 32
 _KEY_MAX = 1000
-"""A parser looks for the colon of a key no further than 1,024 characters."""
+"""Limit for a key's length: parsers look for its colon within 1,024 characters only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
     """
-    How to write: what surrounds the value in the file.
+    The style to write in, taken from the surroundings of the value.
 
-    `quote` is the mark that texts get where they may choose: ``'``, ``"`` or none.
+    `quote` is the preferred quote of strings: ``'``, ``"`` or none.
     """
 
     newline: str = "\n"
     step: int = 2
     list_offset: int = 2
-    """How far a list's dashes stand right of the key above them."""
+    """How far a list's dashes are indented relative to their key."""
     quote: str = ""
     literal: bool = True
-    """Several lines may be a literal block: not at the end of a text without a line break."""
+    """
+    Multi-line strings may be literal blocks.
+
+    Not at the end of a text without a final line break.
+    """
     json: bool = False
-    """Everything in double quotes, also keys: the text around is JSON."""
+    """Use double quotes everywhere, also for keys, because the surrounding text is JSON."""
 
 
 def check(value: object) -> None:
     """
-    Make sure that `value` is what JSON can hold.
+    Check that JSON can represent `value`.
 
     Raises:
-        EditRefusedError: It is not; or a number that readers read differently, half a character,
-            or deeper than any file.
+        EditRefusedError: It cannot; or `value` has a number that readers read differently, a lone
+            surrogate, or is nested too deeply.
     """
     level: list[object] = [value]
     for _ in range(_DEPTH_MAX):
@@ -61,7 +65,7 @@ def check(value: object) -> None:
 
 
 def _checked(node: object) -> Iterable[object]:
-    """Return what is in a value, the value itself being good."""
+    """Check a value itself and return the values in it."""
     if isinstance(node, dict):
         if not all(isinstance(key, str) for key in node):
             raise EditRefusedError(EditRefusal.VALUE, "a key of the new value is no text")
@@ -139,7 +143,7 @@ def key(text: str, style: Style, *, flow: bool) -> str:
     Return a map's key.
 
     Raises:
-        EditRefusedError: It is longer than parsers look for a key's colon.
+        EditRefusedError: It is too long for parsers to find its colon.
     """
     key_text = scalar(text, style, flow=flow)
     if len(key_text) > _KEY_MAX:
@@ -158,7 +162,7 @@ def flow(value: Value, style: Style) -> str:
 
 
 def is_block(value: Value) -> bool:
-    """Say whether a value takes lines of its own: a map or list that is not empty."""
+    """Return whether a value takes lines of its own: a map or list that is not empty."""
     return isinstance(value, dict | list) and bool(value)
 
 
@@ -207,7 +211,7 @@ def item_lines(value: Value, indent: int, style: Style) -> Iterator[str]:
 
 
 def inline(value: Value, indent: int, style: Style) -> list[str]:
-    """Return a scalar, or an empty collection, as it stands after its key: some lines."""
+    """Return the lines of a scalar, or of an empty collection, as they stand after the key."""
     if isinstance(value, str) and "\n" in value and style.literal:
         lines = literal(value, indent)
         if lines is not None:
@@ -218,7 +222,7 @@ def inline(value: Value, indent: int, style: Style) -> list[str]:
 
 
 def literal(text: str, indent: int) -> list[str] | None:
-    """Return the lines of a literal block's body; none if the text would not stand there well."""
+    """Return the lines of a literal block's body; None if a literal block cannot hold the text."""
     lines = text.removesuffix("\n").split("\n")
     if not lines[0] or not lines[-1] or lines[0].startswith((" ", "\t")):
         return None

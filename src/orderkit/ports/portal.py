@@ -14,7 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PortalResponse:
-    """An answer with any status. Header names are lower case; unusual ones are left out."""
+    """An answer, whatever its status. Header names are lower case; unusual ones are left out."""
 
     code: int
     headers: Mapping[str, str]
@@ -34,7 +34,7 @@ class Portal(Protocol):
         timeout_s: float = 60.0,
     ) -> PortalResponse:
         """
-        Send one request and return its answer, including error statuses of the service and redirects included.
+        Send one request and return its answer, failures of the service and redirects included.
 
         Args:
             path: Below the portal, for example ``/proxy/orderkit/v1/orders``; a query may follow.
@@ -43,6 +43,6 @@ class Portal(Protocol):
         Raises:
             UnreachableError: Nobody answers in time.
             RemoteError: The answer is too large.
-            InvalidInputError: The path climbs, or names no endpoint is configured for the path.
+            InvalidInputError: The path climbs, or names no endpoint that is configured.
         """
         ...

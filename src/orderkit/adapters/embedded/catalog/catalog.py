@@ -85,7 +85,7 @@ class EmbeddedCatalog:
         Store a location and its entities. Idempotent. The first location of an entity keeps it.
 
         Raises:
-            InvalidInputError: The target is not a file of the forge, or no valid entity in it.
+            InvalidInputError: No file of the forge, or no good entity in it.
         """
         entities = tuple(read_entities(self._forge, target))
         location, new = self._store.add_location(target)

@@ -1,11 +1,11 @@
 """
 Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
 
-Makes the first checks of Backstage's catalog: the envelope, known kinds, names and namespaces, and
-that the fields are there which a kind must have. The files that a ``Location`` names relative
-to relative path are read too, one level deep and without patterns; a missing or broken spoils
-the whole location. The file is untrusted, so it is read with the limits
-of ``core.yaml.manifests``.
+Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces, and
+that the fields are there which a kind must have. The files that a ``Location`` there names relative
+to itself are read too, one level deep and without patterns; one that is missing or broken spoils
+the whole location.
+Anybody may have pushed the file, so it is read with the limits of ``core.yaml.manifests``.
 """
 
 from __future__ import annotations

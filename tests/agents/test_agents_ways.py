@@ -159,7 +159,7 @@ def test_an_agent_changes_and_ends_with_its_bucket(site: Running, way: Way) -> N
     change("budget", budget_usd=2.5)
     again, told = way.send("datasetagent/dataset", order, dataset={"name": "houses"})
     assert not again
-    assert "datasetRef.name is houses already" in told
+    assert "datasetRef.name is already houses" in told
     change("dataset", dataset={"name": "songs"})
     change("description", description=AWKWARD)
     change("enforcement", enforcement="monitor-only")

@@ -21,7 +21,7 @@ await visit('agentsday2', async person => {
   await swap();
   seen.dataset = await person.page.$eval(person.picker('Dataset'), found => found.value);
   await person.shoot('swap');
-  seen.itself = (await person.create('already: nothing would change')).task;
+  seen.itself = (await person.create('nothing would change')).task;
   await person.shoot('itself');
 
   await swap();

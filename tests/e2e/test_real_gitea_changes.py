@@ -217,7 +217,7 @@ def test_a_pull_request_from_a_fork_is_planned_by_the_command(
     code = run([*asked, "--platform", str(up.state / PLATFORM_FILE)])
 
     told = json.loads(capsys.readouterr().out)
-    assert (code, told["pull"]["state"]) == (3, "success")
+    assert (code, told["pull"]["state"]) == (10, "success")
     assert [each["field"] for each in told["plan"]["fields"]] == ["stage"]
     hand = Hand(up.settings, bay)
     status = hand.status(told["pull"]["head"])

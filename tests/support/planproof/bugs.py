@@ -168,7 +168,7 @@ BUGS = (
         Sort.IDENTITY, "bucket",
     ),
     Bug(
-        "a nested XR taken to be as ready as a bucket", f"{_CORE}.plan.assembly:_XrAssembly._shown",
+        "a nested XR taken to be as ready as a bucket", f"{_CORE}.plan.assembly:_XrAssembly._nested_status",
         _instead(None), Sort.CONDITION, "budget ",
     ),
     Bug(

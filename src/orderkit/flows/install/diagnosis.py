@@ -89,6 +89,9 @@ def _forge(platform: Platform) -> DoctorFinding:
 
 def _behaviour(platform: Platform) -> DoctorFinding:
     evidence = platform.forge.evidence()
+    if evidence.basis == "too old":
+        advice = "upgrade the forge: Gitea 1.26 or newer"
+        return DoctorFinding("behaviour", "warn", evidence.detail, advice)
     if evidence.basis == "unknown":
         return DoctorFinding(
             "behaviour",

@@ -24,7 +24,7 @@ def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
     if (old_kind.group, old_kind.kind) != (new_kind.group, new_kind.kind) or names[0] != names[1]:
         raise RefusedError(
             f"{new_kind} {names[1]} is not the XR of {live.entry.order}, {old_kind} {names[0]}",
-            hint="another name or kind is another order",
+            hint="an XR of another name or kind is another order",
         )
 
 

@@ -174,7 +174,7 @@ def _key(about: Manifest, event: XrEvent) -> ObjectKey:
 def _manifest(key: ObjectKey, about: Manifest, event: XrEvent, now: str) -> Manifest:
     return {
         "apiVersion": "v1",
-        "kind": "XrEvent",
+        "kind": "Event",
         "metadata": {"name": key.name, "namespace": key.namespace},
         "involvedObject": about,
         "type": event.type,

@@ -168,7 +168,8 @@ BUGS = (
         Sort.IDENTITY, "bucket",
     ),
     Bug(
-        "a nested XR taken to be as ready as a bucket", f"{_CORE}.plan.assembly:_XrAssembly._nested_status",
+        "a nested XR taken to be as ready as a bucket",
+        f"{_CORE}.plan.assembly:_XrAssembly._nested_status",
         _instead(None), Sort.CONDITION, "budget ",
     ),
     Bug(

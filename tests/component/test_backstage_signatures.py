@@ -89,7 +89,7 @@ BAD = [
     Bad("for nobody", lambda s: s.plugin(aud=None)),
     Bad("of another plugin", lambda s: s.plugin(sub="catalog"), "plugin 'catalog'"),
     Bad("signed by a stranger who uses a known id", lambda s: s.plugin(STRANGER)),
-    Bad("signed with an unknown key", lambda s: s.plugin(Key("other")), "publishes"),
+    Bad("signed with an unknown key", lambda s: s.plugin(Key("other")), "does not publish"),
     Bad("signed with the key for persons", lambda s: s.plugin(s.users)),
     Bad("unsigned", _unsigned),
     Bad("signed by hash with the public key", _hmac_with_the_public_key),
@@ -106,7 +106,7 @@ BAD = [
     Bad("a person's token for another system", lambda s: s.user(aud="argocd")),
     Bad("a name that is no reference", lambda s: s.plugin(obo=s.limited(sub="eve\n\nX: y"))),
     Bad("of a type nobody knows", lambda s: s.users.sign("jwt", {"sub": EVE}), "signed in"),
-    Bad("no token at all", lambda _: "0123456789abcdef", "no signed token"),
+    Bad("no token at all", lambda _: "0123456789abcdef", "not a signed token"),
     Bad("three dots", lambda _: "a.b.c"),
     Bad("nothing", lambda _: "", "no token"),
 ]

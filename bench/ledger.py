@@ -32,7 +32,7 @@ from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.schema.xrd import crd_for
 from orderkit.core.yaml import yaml11
-from orderkit.flows.order import listing
+from orderkit.flows.order import order_report
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
@@ -208,10 +208,10 @@ def _xr(entry: OrderEntry, api_version: str, kind: str) -> Manifest:
 def _looking(name: str, platform: Platform) -> Iterator[Figure]:
     """A cold client has read nothing yet, as a command; a warm one is the service's."""
     begin_s = time.perf_counter()
-    listing.status(platform, entry_of(77).order)
+    order_report.status(platform, entry_of(77).order)
     yield Figure(f"ledger.status.{name}", time.perf_counter() - begin_s, "s", aim="<= 1")
     wall_s, cpu_s = time.perf_counter(), time.process_time()
-    found = listing.list_orders(platform)
+    found = order_report.list_orders(platform)
     wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
     assert len(found) == ORDERS + REGISTERED
     assert sum(each.state.ready for each in found) == ORDERS

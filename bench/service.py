@@ -27,7 +27,7 @@ from bench.figure import Figure
 from bench.platform import REQUESTER, rss_mb, running
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, load_settings, token
-from orderkit.core.platform.access import AccessSettings
+from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import add_team

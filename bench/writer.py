@@ -137,22 +137,22 @@ class GitClient:
         self._folder = Path(task.url)
 
     def count_up(self, repo: str, path: str, operation: str) -> None:
-        from orderkit.adapters.embedded.forge import gitread, gitwrite
+        from orderkit.adapters.embedded.forge import git_read, git_write
 
         folder = self._folder / f"{repo}.git"
-        git = gitread.open_repository(folder)
-        head = gitread.branch_commit(git, "main")
-        seen = gitread.entry_at(head.tree, path) if head else None
-        blob = gitread.blob(git, seen.id) if seen else None
+        git = git_read.open_repository(folder)
+        head = git_read.branch_commit(git, "main")
+        seen = git_read.entry_at(head.tree, path) if head else None
+        blob = git_read.blob(git, seen.id) if seen else None
         value = int(blob.data) + 1 if blob else 1
-        person = gitwrite.Person("bench", "bench@localhost", datetime.now(UTC))
-        request = gitwrite.CommitRequest(
+        person = git_write.Person("bench", "bench@localhost", datetime.now(UTC))
+        request = git_write.CommitRequest(
             branch="main",
             message=f"Count\n\n{OPERATION_TRAILER}: {operation}",
             author=person,
             committer=person,
             files=[
-                gitwrite.FileOperation(
+                git_write.FileOperation(
                     "update" if seen else "create",
                     path,
                     f"{value}\n".encode(),
@@ -161,8 +161,8 @@ class GitClient:
             ],
         )
         try:
-            gitwrite.commit_files(folder, request)
-        except gitwrite.WriteError as error:
+            git_write.commit_files(folder, request)
+        except git_write.WriteError as error:
             raise TakenError(3) from error
 
 

@@ -1,7 +1,7 @@
 """
 Write docs/kit-check.md from the table of rules that the check enforces; ``--check`` only compares.
 
-Run it after a change in ``core/check/rules.py``.
+Run it after a change in ``core/check/rule_codes.py``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from orderkit.core.check.rules import KitRule
-from orderkit.core.check.rules_markdown import markdown
-from orderkit.core.check.since_rules import SinceRule
+from orderkit.core.check.rule_codes import KitRule
+from orderkit.core.check.rule_codes_markdown import markdown
+from orderkit.core.check.since_rule_codes import SinceRule
 from orderkit.core.check.trial_orders import VARIATIONS_MAX
 from orderkit.core.crossplane.simulation import ROUNDS_MAX
 

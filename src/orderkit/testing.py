@@ -33,7 +33,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.end import destroying
-from orderkit.flows.order import listing, placing
+from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge, MergeStyle, Operation
@@ -140,7 +140,7 @@ class TrialPlatform:
 
     def orders(self) -> list[str]:
         """Return the ids of all orders."""
-        return [report.entry.order for report in listing.list_orders(self._running.platform)]
+        return [report.entry.order for report in order_report.list_orders(self._running.platform)]
 
     def gate_status(self, kit: str, name: str, *, namespace: str) -> int:
         """Return the HTTP status of the kit's gate: 200 open, 402 used up (docs/service.md)."""

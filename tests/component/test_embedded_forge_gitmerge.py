@@ -12,9 +12,9 @@ import pygit2
 import pytest
 from pygit2.enums import FileMode
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread
-from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, MergeError, TrialMerge
-from orderkit.adapters.embedded.forge.gitwrite import Person
+from orderkit.adapters.embedded.forge import git_merge, git_read
+from orderkit.adapters.embedded.forge.git_merge import MergeCommit, MergeError, TrialMerge
+from orderkit.adapters.embedded.forge.git_write import Person
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
@@ -88,7 +88,7 @@ def test_trial_and_merge_agree_with_git(chances: Chances, tmp_path: Path) -> Non
         folder = tmp_path / str(number)
         repo, base, head = forked(rng, folder)
 
-        trial = gitmerge.try_merge(folder, base, head)
+        trial = git_merge.try_merge(folder, base, head)
         said = git(folder, "merge-tree", "--write-tree", "base", "head")
 
         verdicts.add(trial.verdict)
@@ -96,8 +96,8 @@ def test_trial_and_merge_agree_with_git(chances: Chances, tmp_path: Path) -> Non
         assert (trial.verdict == "conflict") == (said.returncode == 1), said.stdout
         if trial.verdict != "conflict":
             wanted = MergeCommit(base, head, "m", ME, ME)
-            merged = gitmerge.write_merge(repo, wanted, squash=False)
-            squashed = gitmerge.write_merge(repo, wanted, squash=True)
+            merged = git_merge.write_merge(repo, wanted, squash=False)
+            squashed = git_merge.write_merge(repo, wanted, squash=True)
             tree = said.stdout.split()[0]
             assert _trees(repo, merged, squashed) == [tree, tree]
             assert (trial.verdict == "empty") == (tree == _trees(repo, base)[0])
@@ -105,7 +105,7 @@ def test_trial_and_merge_agree_with_git(chances: Chances, tmp_path: Path) -> Non
 
 
 def _trees(repo: pygit2.Repository, *commits: str) -> list[str]:
-    found = [gitread.commit_by_id(repo, each) for each in commits]
+    found = [git_read.commit_by_id(repo, each) for each in commits]
     return [str(each.tree_id) for each in found if each is not None]
 
 
@@ -114,6 +114,6 @@ def test_unrelated_histories_are_not_joined(tmp_path: Path, *, squash: bool) -> 
     repo = pygit2.init_repository(str(tmp_path), bare=True)
     one, other = (commit(repo, [], {"a": text}, text) for text in ("1", "2"))
 
-    assert gitmerge.try_merge(tmp_path, one, other) == TrialMerge("empty", "")
+    assert git_merge.try_merge(tmp_path, one, other) == TrialMerge("empty", "")
     with pytest.raises(MergeError, match="unrelated"):
-        gitmerge.write_merge(repo, MergeCommit(one, other, "m", ME, ME), squash=squash)
+        git_merge.write_merge(repo, MergeCommit(one, other, "m", ME, ME), squash=squash)

@@ -14,8 +14,8 @@ import pygit2
 import pytest
 from pygit2.enums import FileMode
 
-from orderkit.adapters.embedded.forge import gitread
-from orderkit.adapters.embedded.forge.gittree import EditedTree
+from orderkit.adapters.embedded.forge import git_read
+from orderkit.adapters.embedded.forge.git_tree import EditedTree
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
@@ -32,8 +32,8 @@ MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE, FileMode.LINK)
 @pytest.fixture
 def repo(tmp_path: Path) -> pygit2.Repository:
     place = tmp_path / "r.git"
-    gitread.init_bare(place, "main")
-    return gitread.open_repository(place)
+    git_read.init_bare(place, "main")
+    return git_read.open_repository(place)
 
 
 def test_edited_trees_equal_those_of_git(
@@ -55,8 +55,8 @@ def test_edited_trees_equal_those_of_git(
         made = edited.write()
 
         assert str(made) == by_git(repo, index, edits), (base, edits)
-        items = gitread.walk_items(repo[made].peel(pygit2.Tree), recursive=True)
-        entries = [gitread.entry_of(folder, item) for folder, item in items]
+        items = git_read.walk_items(repo[made].peel(pygit2.Tree), recursive=True)
+        entries = [git_read.entry_of(folder, item) for folder, item in items]
         files = {entry.path for entry in entries if entry.mode != FileMode.TREE}
         assert {path for path in PATHS if edited.has_file(path)} == files
 

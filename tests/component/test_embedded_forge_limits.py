@@ -14,11 +14,11 @@ import pytest
 import requests
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.forge.api import routes, smarthttp
+from orderkit.adapters.embedded.forge.api import routes, smart_http
 from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.api.pushcheck import Command, read_commands
-from orderkit.adapters.embedded.forge.gitread import is_branch_name
-from orderkit.adapters.embedded.forge.gitwrite import WriteError, clean_path
+from orderkit.adapters.embedded.forge.api.push_check import Command, read_commands
+from orderkit.adapters.embedded.forge.git_read import is_branch_name
+from orderkit.adapters.embedded.forge.git_write import WriteError, clean_path
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
 TOKEN = "c" * 40
@@ -67,7 +67,7 @@ def test_a_push_over_the_cap_is_413_however_it_is_packed(
     zipped: bool,  # noqa: FBT001  a table
 ) -> None:
     repo = new_repo(forge)
-    monkeypatch.setattr(smarthttp, "REQUEST_MAX_BYTES", 100_000)
+    monkeypatch.setattr(smart_http, "REQUEST_MAX_BYTES", 100_000)
     body = gzip.compress(b"\0" * 10_000_000) if zipped else b"\0" * 200_000
     headers = AUTH | ({"Content-Encoding": "gzip"} if zipped else {})
 
@@ -77,9 +77,9 @@ def test_a_push_over_the_cap_is_413_however_it_is_packed(
 
 
 def test_a_zip_bomb_is_unpacked_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smarthttp, "REQUEST_MAX_BYTES", 5_000_000)
+    monkeypatch.setattr(smart_http, "REQUEST_MAX_BYTES", 5_000_000)
     with SpooledTemporaryFile(max_size=1000) as out:
-        sink = smarthttp._Sink(out, zipped=True)  # noqa: SLF001  its memory is the point
+        sink = smart_http._Sink(out, zipped=True)  # noqa: SLF001  its memory is the point
         packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
         chunk = packer.compress(b"\0" * 100_000_000) + packer.flush()
 

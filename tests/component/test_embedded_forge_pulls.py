@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import requests
 
-from orderkit.adapters.embedded.forge import EmbeddedForge, gitread, gitwrite
-from orderkit.adapters.embedded.forge.pullgit import PULL_REF, MergeRecord, Pull
+from orderkit.adapters.embedded.forge import EmbeddedForge, git_read, git_write
+from orderkit.adapters.embedded.forge.pull_request_git import PULL_REF, MergeRecord, Pull
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
@@ -55,7 +55,7 @@ class Desk:
         return found
 
     def heads(self) -> dict[str, str]:
-        return gitread.heads(self.repo.path)
+        return git_read.heads(self.repo.path)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def test_a_merge_killed_after_the_branch_moved_has_happened(tmp_path: Path) -> N
     with desk(tmp_path) as found:
         pull, heads = found.opened_pull("a"), found.heads()
         begin(found, pull, heads["a"])
-        gitwrite.move_branch(found.repo.path, "main", heads["main"], heads["a"])
+        git_write.move_branch(found.repo.path, "main", heads["main"], heads["a"])
 
     with desk(tmp_path) as found:
         shown = found.shown(pull.number)
@@ -123,7 +123,7 @@ def test_a_merge_whose_end_was_lost_is_finished_when_it_is_read(tmp_path: Path) 
     with desk(tmp_path) as found:
         pull, heads = found.opened_pull("a"), found.heads()
         begin(found, pull, heads["a"])
-        gitwrite.move_branch(found.repo.path, "main", heads["main"], heads["a"])
+        git_write.move_branch(found.repo.path, "main", heads["main"], heads["a"])
 
         listed = found.call("GET", "/pulls").json()
 
@@ -135,7 +135,7 @@ def test_a_merge_is_judged_by_its_branch_also_when_that_went_on(tmp_path: Path) 
     with desk(tmp_path) as found:
         pull, heads = found.opened_pull("a"), found.heads()
         begin(found, pull, heads["a"])
-        gitwrite.move_branch(found.repo.path, "main", heads["main"], heads["a"])
+        git_write.move_branch(found.repo.path, "main", heads["main"], heads["a"])
         assert found.call("POST", "/contents/later", NEW).status_code == 201
 
     with desk(tmp_path) as found:
@@ -150,12 +150,12 @@ def test_branches_that_moved_or_went_unnoticed_are_caught_up_with(tmp_path: Path
         body = {"head": "a", "base": "c", "title": "onto c"}
         based = found.call("POST", "/pulls", body).json()["number"]
         path, heads = found.repo.path, found.heads()
-        gitwrite.move_branch(path, "a", heads["a"], heads["b"])
-        gitwrite.delete_branch(path, "b")
-        gitwrite.delete_branch(path, "c")
+        git_write.move_branch(path, "a", heads["a"], heads["b"])
+        git_write.delete_branch(path, "b")
+        git_write.delete_branch(path, "c")
 
     with desk(tmp_path) as found:
-        git = gitread.open_repository(found.repo.path)
+        git = git_read.open_repository(found.repo.path)
         kept = git.references[PULL_REF.format(moved.number)].target
         states = [found.shown(each.number)["state"] for each in (moved, gone, lost)]
         assert (str(kept), states) == (heads["b"], ["open", "closed", "closed"])

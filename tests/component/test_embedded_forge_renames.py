@@ -13,8 +13,8 @@ import pygit2
 import pytest
 import requests
 
-from orderkit.adapters.embedded.forge import EmbeddedForge, gitread, gitwrite
-from orderkit.adapters.embedded.forge.gitwrite import (
+from orderkit.adapters.embedded.forge import EmbeddedForge, git_read, git_write
+from orderkit.adapters.embedded.forge.git_write import (
     CommitRequest,
     FileOperation,
     Person,
@@ -112,9 +112,9 @@ def test_a_write_into_a_folder_that_moved_away_is_refused(tmp_path: Path) -> Non
     request = CommitRequest("main", "m", mover, mover, [FileOperation("create", "a", b"")])
 
     with pytest.raises((WriteError, pygit2.GitError)):
-        gitwrite.commit_files(repo.path, request)
+        git_write.commit_files(repo.path, request)
 
-    assert gitread.heads(there) == {}
+    assert git_read.heads(there) == {}
 
 
 def test_no_acknowledged_write_is_lost_while_a_repository_gets_new_names(tmp_path: Path) -> None:

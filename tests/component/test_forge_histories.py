@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import gitread, histories
+from orderkit.adapters.embedded.forge import git_read, histories
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
@@ -32,8 +32,8 @@ def test_kept_histories_equal_walked_ones(tmp_path: Path, chances: Chances) -> N
     for number in range(chances.count(6, 300)):
         random_ = chances.random(f"histories {number}")
         place = tmp_path / f"r{number}.git"
-        gitread.init_bare(place, "main")
-        grow_and_ask(gitread.open_repository(place), place, random_)
+        git_read.init_bare(place, "main")
+        grow_and_ask(git_read.open_repository(place), place, random_)
 
 
 def grow_and_ask(repo: pygit2.Repository, place: Path, random_: random.Random) -> None:
@@ -46,5 +46,5 @@ def grow_and_ask(repo: pygit2.Repository, place: Path, random_: random.Random) -
         heads.append(commit(repo, parents, random_.choice("ab"), str(number)))
         path = random_.choice(PATHS)
         start = repo[random_.choice(heads[-2:])].peel(pygit2.Commit)
-        expected = [each.id for each in gitread.history(repo, start, path)]
+        expected = [each.id for each in git_read.history(repo, start, path)]
         assert list(histories.commits_of(place, repo, start, path)) == expected

@@ -9,7 +9,7 @@ from packcopies import copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
-from orderkit.flows.order import listing, placing
+from orderkit.flows.order import order_report, placing
 from orderkit.flows.waiting import until
 
 
@@ -31,7 +31,7 @@ def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
     with running(wanted, on_step=lambda *_: None) as second:
         until(
             second.platform.clock,
-            lambda: listing.status(second.platform, "garage-ae86"),
+            lambda: order_report.status(second.platform, "garage-ae86"),
             lambda report: "no bays" in report.state.reason,
             timeout_s=60,
             goal="the order failing",

@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import gitread, gitwrite
+from orderkit.adapters.embedded.forge import git_read, git_write
 
 Side = Literal["before", "after"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -128,8 +128,8 @@ def _count_git(writes: _Writes) -> None:
     _wrap(pygit2.Repository, "create_commit", writes, "git object")
     _wrap(pygit2.Index, "write_tree", writes, "git object")
     _wrap(pygit2, "init_repository", writes, "git init")
-    _wrap(gitwrite, "_move", writes, "git ref")
-    _wrap(gitread, "point_head", writes, "git ref")
+    _wrap(git_write, "_move", writes, "git ref")
+    _wrap(git_read, "point_head", writes, "git ref")
 
 
 def _wrap(owner: Any, name: str, writes: _Writes, kind: str) -> None:

@@ -29,7 +29,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.order import listing
+from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
 from orderkit.ports.forge import OPERATION_TRAILER
 
@@ -240,7 +240,7 @@ def repo_of(team: str) -> RepoId:
 def order_is_whole(platform: Platform, state: Path, team: str, stage: str, *, edits: int) -> None:
     """Assert that a live order is there once in every part: commits, ledger, catalog, cluster."""
     order = order_of(team)
-    assert listing.status(platform, order).state.ready
+    assert order_report.status(platform, order).state.ready
     assert len(commits(state, repo_of(team))) == 1 + edits
     path = f"apps/{team}/{order}.yaml"
     assert len(commits(state, LEDGER, "--diff-filter=A", "--", path)) == 1

@@ -24,7 +24,7 @@ from tests.crash.laboratory import COMMAND_DEADLINE_S
 from tests.crash.processes import KILLED, Process
 
 from orderkit.core.errors import OrderkitError
-from orderkit.flows.order import listing
+from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -107,7 +107,7 @@ def is_changed(platform: Platform, state: Path) -> None:
     (head, *_) = judging.commits(state, repo_of(TEAM))
     until(
         SystemClock(),
-        lambda: listing.status(platform, order_of(TEAM)).state,
+        lambda: order_report.status(platform, order_of(TEAM)).state,
         lambda found: found.ready and found.revision == head,
         timeout_s=120,
         goal="delivery of the push",

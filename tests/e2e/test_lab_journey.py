@@ -34,7 +34,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import RepeatedRefresh, nudge, refresh
 from orderkit.flows.end import destroying
 from orderkit.flows.install.bootstrapping import bootstrap
-from orderkit.flows.order import listing, tracing
+from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import Platform, write_ledger
 from orderkit.flows.team.teams import TeamChange, change_team
 from orderkit.flows.waiting import until
@@ -106,7 +106,7 @@ def test_nineteen_of_twenty_orders_get_ready_and_the_broken_one_alone_is_red(sit
 
     reports = until(
         SystemClock(),
-        lambda: listing.list_orders(site.platform),
+        lambda: order_report.list_orders(site.platform),
         lambda found: (
             sum(each.state.ready for each in found) == EVERYTHING_READY
             and any(each.state.phase == "Failing" for each in found)
@@ -138,14 +138,14 @@ def _break(site: Site) -> None:
     nudge(site.platform, BROKEN.order, commit)  # else Argo CD sees it minutes later
 
 
-def _ask_again(asking: RepeatedRefresh, found: list[listing.OrderReport]) -> None:
+def _ask_again(asking: RepeatedRefresh, found: list[order_report.OrderReport]) -> None:
     """Nobody waits for a single order here, who would ask again for one that a refresh missed."""
     for each in found:
         if each.state.phase == "Registered":
             asking.look(ledger.team_application(each.entry.team))
 
 
-def _unsettled(found: list[listing.OrderReport]) -> str:
+def _unsettled(found: list[order_report.OrderReport]) -> str:
     left = [each for each in found if not each.state.ready]
     return "; ".join(f"{each.entry.order}: {each.state.phase} {each.state.reason}" for each in left)
 
@@ -222,4 +222,4 @@ def test_a_destroyed_order_leaves_nothing(site: Site) -> None:
     assert site.lab.cluster.get(ObjectKey(XGARAGE, entry.order)) is None
     assert site.lab.cluster.get(ObjectKey(NAMESPACE, entry.order)) is None
     with pytest.raises(OrderkitError, match="has ended"):
-        listing.status(site.platform, entry.order)
+        order_report.status(site.platform, entry.order)

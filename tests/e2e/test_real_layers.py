@@ -12,7 +12,7 @@ from healthcases import NEW, OLD
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 
-from orderkit.adapters.embedded.assembly.crds import crossplane_crds
+from orderkit.adapters.embedded.crossplane.crds import crossplane_crds
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.argocd.health_lua import LAYER_LABEL

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.adapters.embedded.assembly.crds import crossplane_crds
+from orderkit.adapters.embedded.crossplane.crds import crossplane_crds
 from orderkit.core.objects.kube_objects import CRD, Manifest
 from orderkit.core.schema.validate import Validator
 

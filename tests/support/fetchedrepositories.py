@@ -1,5 +1,5 @@
 """
-Repositories of any forge as the embedded delivery wants them: fetched over HTTP by the real git.
+Repositories of any forge as the embedded Argo CD wants them: fetched over HTTP by the real git.
 
 A mirror per repository, brought up to date whenever a branch is asked for, as Argo CD's
 repo-server does; the rest is `BareRepositories`. Slower than reading the forge's own folder, so
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from orderkit.adapters.embedded.delivery import BareRepositories, SourceError
+from orderkit.adapters.embedded.argocd import BareRepositories, SourceError
 from orderkit.core.names import CommitSha
 
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")

@@ -19,7 +19,7 @@ from lab import realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 
-from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
+from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
@@ -80,7 +80,7 @@ def serving(
         cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
         for crd in crossplane_crds():
             cluster.apply(crd, owner="lab")
-        assembly = EmbeddedAssembly(
+        assembly = EmbeddedCrossplane(
             cluster, python_functions(load_stations(pack or reference_pack()))
         )
         assembly.start()

@@ -20,13 +20,13 @@ import yaml
 from fetchedrepositories import FetchedRepositories
 from published import Up
 
-from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
+from orderkit.adapters.embedded.argocd import EmbeddedArgoCD, argocd_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.delivery import EmbeddedDelivery, argocd_crds
+from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.station_folder import load_stations
@@ -67,8 +67,8 @@ def running(wanted: Wanted) -> Iterator[Up]:
         portal = site.serve("portal", catalog_app(catalog, token=site.secret("portal")))
         stations = python_functions(load_stations(wanted.pack))
         for part in (
-            EmbeddedAssembly(cluster, stations),
-            EmbeddedDelivery(cluster, _sources(wanted)),
+            EmbeddedCrossplane(cluster, stations),
+            EmbeddedArgoCD(cluster, _sources(wanted)),
         ):
             part.start()
             site.undo.callback(part.stop)

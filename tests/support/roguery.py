@@ -15,9 +15,9 @@ from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Ob
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.argocd.refreshing import nudge
-from orderkit.flows.order import listing, placing
+from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.delivering import await_commit
-from orderkit.flows.order.listing import OrderReport
+from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -149,7 +149,7 @@ def wait_for(
 ) -> OrderReport:
     return until(
         SystemClock(),
-        lambda: listing.status(platform, entry.order),
+        lambda: order_report.status(platform, entry.order),
         done,
         timeout_s=WAIT_S,
         goal=f"{entry.order} {what}",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from orderkit.core.errors import RefusedError
-from orderkit.core.platform.access import RIGHTS, Right
+from orderkit.core.platform.service_access import RIGHTS, Right
 
 UNKNOWN = "user:default/unknown"
 """The requester of a request that names none."""

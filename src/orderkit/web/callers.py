@@ -20,7 +20,7 @@ from starlette.requests import Request
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import check_requester
-from orderkit.core.platform.access import PLATFORM_GROUP, Right
+from orderkit.core.platform.service_access import PLATFORM_GROUP, Right
 from orderkit.ports.requesters import UNKNOWN, Requester, Requesters, UnprovedError
 
 _TEAM_GROUP = "group:default/"

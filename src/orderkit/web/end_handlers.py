@@ -19,7 +19,7 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, Phase, parse
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.platform.access import Right
+from orderkit.core.platform.service_access import Right
 from orderkit.flows.end.destroying import Ended, EndRequest, destroy
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse

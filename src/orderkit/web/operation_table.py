@@ -15,10 +15,9 @@ from orderkit.web import (
     metrics,
     order_handlers,
 )
+from orderkit.web.budget_gate_handlers import GateHandlers
 from orderkit.web.end_handlers import EndRuns
-from orderkit.web.kit_gates import GateHandlers
 from orderkit.web.operations import ServiceOperation
-from orderkit.web.pull_plans import PullPlans
 from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,
@@ -31,6 +30,7 @@ from orderkit.web.request_schemas import (
     TEXT,
     named,
 )
+from orderkit.web.webhook_handlers import PullPlans
 
 _ORDER = "/v1/orders/{order}"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orderkit.core.platform.access import Right
+from orderkit.core.platform.service_access import Right
 from orderkit.web.callers import Caller, CallerAccess
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.platform.access import Right
-from orderkit.flows.order import listing, tracing
+from orderkit.core.platform.service_access import Right
+from orderkit.flows.order import order_report, tracing
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
@@ -74,7 +74,7 @@ def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
     query = call.query
     orders = [
         report.to_json()
-        for report in listing.list_orders(service.platform)
+        for report in order_report.list_orders(service.platform)
         if (teams is None or report.entry.team in teams)
         and query.get("team", report.entry.team) == report.entry.team
         and query.get("kit", report.kit) == report.kit
@@ -85,7 +85,7 @@ def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
     entry = entry_for(service, call, "read")
-    return ServiceResponse(200, listing.status(service.platform, entry.order).to_json())
+    return ServiceResponse(200, order_report.status(service.platform, entry.order).to_json())
 
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -119,7 +119,7 @@ def entry_for(service: Service, call: ServiceRequest, right: Right) -> OrderEntr
     order, teams = call.path["order"], call.who.teams(right)
     paths = ledger_snapshot(service.platform).blobs
     if teams is None:
-        living_entry = listing.find(order, paths)
+        living_entry = order_report.find(order, paths)
     else:
         entry = ledger.living_order(paths, order)
         if entry is None or entry.team not in teams:

@@ -34,8 +34,8 @@ from orderkit.web.exchange import (
     refusal,
 )
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.rate_limit import RateLimit
 from orderkit.web.request_schemas import KEY, LABEL
+from orderkit.web.token_buckets import RateLimit
 
 SLOW_AT_ONCE, QUICK_AT_ONCE = 8, 32
 _JSON = "application/json"

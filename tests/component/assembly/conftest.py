@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
@@ -142,7 +142,7 @@ class Lab:
             **python_functions(load_stations(PACK)),
             "function-lab": self._function,
         }
-        self._assembly: EmbeddedAssembly | None = None
+        self._assembly: EmbeddedCrossplane | None = None
 
     def _function(self, request: StationRequest) -> StationResponse:
         """Do what the test registered for this XR's name."""
@@ -160,7 +160,7 @@ class Lab:
         self.apply(xrd(APP, "apps", defaultCompositionRef={"name": "apps"}))
 
     def start(self, cluster: Cluster | None = None) -> None:
-        self._assembly = EmbeddedAssembly(cluster or self.cluster, self.functions)
+        self._assembly = EmbeddedCrossplane(cluster or self.cluster, self.functions)
         self._assembly.start()
 
     def stop(self) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.assembly.events import EventRecorder
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.crossplane.events import EventRecorder
 from orderkit.core.objects.kube_objects import EVENT, Manifest
 
 ABOUT: Manifest = {

@@ -29,7 +29,7 @@ from orderkit.ports.forge import CommitStatus, PullRequest
 from orderkit.web.callers import CallerAccess
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
-from orderkit.web.pull_plans import PullPlans
+from orderkit.web.webhook_handlers import PullPlans
 
 SECRET = "secret-of-a-test"
 

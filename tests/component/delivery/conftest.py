@@ -17,8 +17,8 @@ import pygit2
 import pytest
 import yaml
 
+from orderkit.adapters.embedded.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.delivery import BareRepositories, EmbeddedDelivery, argocd_crds
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
@@ -192,17 +192,17 @@ class Lab:
     root: Path
     cluster: EmbeddedCluster
     poll_s: float = NEVER_S
-    delivery: EmbeddedDelivery = field(init=False)
+    delivery: EmbeddedArgoCD = field(init=False)
     sources: BareRepositories = field(init=False)
 
     def __post_init__(self) -> None:
         self.sources = BareRepositories(FORGE, self.root)
-        self.delivery = EmbeddedDelivery(self.cluster, self.sources, poll_s=self.poll_s)
+        self.delivery = EmbeddedArgoCD(self.cluster, self.sources, poll_s=self.poll_s)
 
     def restart(self, *, poll_s: float = NEVER_S) -> None:
         """Stop delivery and start a new one that knows nothing."""
         self.delivery.stop()
-        self.delivery = EmbeddedDelivery(self.cluster, self.sources, poll_s=poll_s)
+        self.delivery = EmbeddedArgoCD(self.cluster, self.sources, poll_s=poll_s)
         self.delivery.start()
 
     def push(

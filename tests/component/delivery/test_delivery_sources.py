@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.delivery import BareRepositories, SourceError
-from orderkit.adapters.embedded.delivery.refs import same_repository
+from orderkit.adapters.embedded.argocd import BareRepositories, SourceError
+from orderkit.adapters.embedded.argocd.refs import same_repository
 from orderkit.core.names import CommitSha, RepoId
 
 BASE = "http://127.0.0.1:7300"

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from commands import Command
 
+from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.delivery import argocd_crds
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.kit.model import KindRef
@@ -21,8 +21,8 @@ from orderkit.core.order import end_record, ledger
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
 from orderkit.core.order.end_record import Phase
 from orderkit.core.yaml import yaml11
-from orderkit.flows.end.absence import Absence
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import published_pack
 from orderkit.flows.waiting import until

@@ -20,7 +20,7 @@ from signer import EVE, Key, Signer, signing
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.platform.access import (
+from orderkit.core.platform.service_access import (
     RIGHTS,
     AccessSettings,
     Client,

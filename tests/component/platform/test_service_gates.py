@@ -18,7 +18,13 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
-from orderkit.core.platform.access import AccessSettings, Client, Right, digest_of, write_clients
+from orderkit.core.platform.service_access import (
+    AccessSettings,
+    Client,
+    Right,
+    digest_of,
+    write_clients,
+)
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team

@@ -13,7 +13,7 @@ from commands import Command
 from lab.daemons import Daemon
 
 from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.platform.access import AccessSettings
+from orderkit.core.platform.service_access import AccessSettings
 
 READY_S = 180.0
 

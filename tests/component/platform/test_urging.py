@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from commands import Command
 
+from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.delivery import argocd_crds
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Manifest, annotations_of, dig

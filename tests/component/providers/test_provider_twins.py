@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.assembly import crossplane_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.crossplane import crossplane_crds
 from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.core.objects.kube_objects import (

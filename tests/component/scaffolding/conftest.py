@@ -16,10 +16,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
+from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.delivery import argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge

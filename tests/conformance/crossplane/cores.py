@@ -17,9 +17,9 @@ from tests.conformance.crossplane.furnishing import AGENTS, OWNER, ROOT, furnish
 from tests.conformance.crossplane.playing import Core, Expected
 from tests.conformance.crossplane.seeing import Eyes, Tables
 
-from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
+from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
@@ -52,7 +52,7 @@ def embedded(folder: Path, expected: Expected) -> Iterator[Core]:
         for name in NAMES:
             package = {"package": f"registry.example.org/{name}:v1.0.0"}
             cluster.apply({**_named(FUNCTION, name), "spec": package}, owner=OWNER)
-        assembly = EmbeddedAssembly(cluster, functions())
+        assembly = EmbeddedCrossplane(cluster, functions())
         assembly.start()
         undo.callback(assembly.stop)
         furnish(cluster)

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from orderkit.adapters.embedded.assembly.events import EventRecorder
-from orderkit.adapters.embedded.assembly.site import ReconcilerContext
+from orderkit.adapters.embedded.crossplane.events import EventRecorder
+from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
 from orderkit.adapters.embedded.providers.objects import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin

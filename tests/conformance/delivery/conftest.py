@@ -31,7 +31,7 @@ def on_embedded(
     tmp_path_factory: pytest.TempPathFactory,
     delivery_repositories: Repositories,
 ) -> Outcomes:
-    """What the embedded deliverer did on the embedded cluster."""
+    """What the embedded Argo CD did on the embedded cluster."""
     folder = tmp_path_factory.mktemp("delivery-cluster")
     with platforms.embedded(folder, delivery_repositories) as platform:
         return play_all(platform, _wanted(request.session, "embedded"))

@@ -1,7 +1,7 @@
 """
-Whom the scenarios are played on: the embedded deliverer on two clusters, and the real Argo CD.
+Whom the scenarios are played on: the embedded Argo CD on two clusters, and the real Argo CD.
 
-``embedded`` is `EmbeddedDelivery` on the embedded cluster, ``embedded-kube`` the same through the
+``embedded`` is `EmbeddedArgoCD` on the embedded cluster, ``embedded-kube`` the same through the
 Kubernetes adapter on a real API server with its controllers, ``argocd`` is the real Argo CD on
 such a server. The real one decides what is right.
 """
@@ -21,8 +21,8 @@ from tests.conformance.delivery.eventlog import EventLog
 from tests.conformance.delivery.repositories import Repositories
 from tests.conformance.delivery.stage import Platform
 
+from orderkit.adapters.embedded.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.delivery import BareRepositories, EmbeddedDelivery, argocd_crds
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects.kube_objects import (
@@ -61,7 +61,7 @@ def embedded(folder: Path, repositories: Repositories) -> Iterator[Platform]:
 
 @contextlib.contextmanager
 def embedded_kube(kubeconfig: Path, repositories: Repositories) -> Iterator[Platform]:
-    """Play the embedded deliverer on a real API server."""
+    """Play the embedded Argo CD on a real API server."""
     with (
         KubeCluster.from_kubeconfig(kubeconfig) as ours,
         KubeCluster.from_kubeconfig(kubeconfig) as delivery,
@@ -93,7 +93,7 @@ def _delivered_by_us(
     prepare(cluster)
     _say_composite(cluster)
     sources = BareRepositories(repositories.url, repositories.root)
-    delivery = EmbeddedDelivery(own, sources, poll_s=NEVER_S)
+    delivery = EmbeddedArgoCD(own, sources, poll_s=NEVER_S)
     with _watched(cluster) as log:
         delivery.start()
         try:
@@ -153,7 +153,7 @@ def prepare(cluster: Cluster) -> None:
 
 
 def _say_composite(cluster: Cluster) -> None:
-    """Define our kinds by XRDs: where the embedded deliverer learns that their health counts."""
+    """Define our kinds by XRDs: where the embedded Argo CD learns that their health counts."""
     definition = builders.crd(XRD, scope="Cluster")
     cluster.apply(definition, owner="suite")
     _established(cluster, definition)

@@ -1,4 +1,4 @@
-"""Every scenario, by the embedded deliverer and the real Argo CD, against what is recorded."""
+"""Every scenario, by the embedded Argo CD and the real Argo CD, against what is recorded."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_embedded_delivery_does_as_recorded(
 @pytest.mark.parametrize("platform", ["embedded-kube", "argocd"])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_on_a_real_api_server(request: pytest.FixtureRequest, platform: str, name: str) -> None:
-    """Argo CD does what was recorded of it, the embedded deliverer what is listed."""
+    """Argo CD does what was recorded of it, the embedded Argo CD what is listed."""
     if not request.config.getoption("--e2e"):
         pytest.skip("a real API server and a real Argo CD: needs --e2e")
     outcomes: dict[str, dict[str, Outcome]] = request.getfixturevalue("on_real_systems")
@@ -84,7 +84,7 @@ def succeeded(outcome: Outcome) -> Facts:
 
 
 def differs_as_listed(name: str, facts: Facts) -> None:
-    """Hold the embedded deliverer against the real one: no other differences, none less."""
+    """Hold the embedded Argo CD against the real one: no other differences, none less."""
     found, known = compared(recorded(name), facts), listed(name)
     new = {place: pair for place, pair in found.items() if known.get(place) != pair}
     assert not new, f"not listed in differences.py:\n{told(new)}"

@@ -14,7 +14,7 @@ from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 from tests.conformance.policies.policycases import CASES, ORDER, TRACKED, Case
 from tests.conformance.policies.policykits import KITS, VALUES
 
-from orderkit.adapters.embedded.delivery import argocd_crds
+from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.core.generate.admission_policy import policy
 from orderkit.core.order.ledger import KIT_LABEL
 from orderkit.core.platform.baking import bake

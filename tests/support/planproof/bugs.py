@@ -139,7 +139,7 @@ BUGS = (
         Sort.SPEC, "enforcement",
     ),
     Bug(
-        "a dropped resource not deleted", f"{_CORE}.plan.assembly:_XrAssembly._whole",
+        "a dropped resource not deleted", f"{_CORE}.plan.composed_tree:_XrAssembly._whole",
         _after(_kept), Sort.MISSING, "reader-of-", CHANGED,
     ),
     Bug(
@@ -147,7 +147,9 @@ BUGS = (
         Sort.EXTRA, "prompts",
     ),
     Bug(
-        "a nested XR not expanded", f"{_CORE}.plan.assembly:_XrAssembly._nested", _instead(None),
+        "a nested XR not expanded",
+        f"{_CORE}.plan.composed_tree:_XrAssembly._nested",
+        _instead(None),
         Sort.EXTRA, "budget/",
     ),
     Bug(
@@ -169,7 +171,7 @@ BUGS = (
     ),
     Bug(
         "a nested XR taken to be as ready as a bucket",
-        f"{_CORE}.plan.assembly:_XrAssembly._nested_status",
+        f"{_CORE}.plan.composed_tree:_XrAssembly._nested_status",
         _instead(None), Sort.CONDITION, "budget ",
     ),
     Bug(

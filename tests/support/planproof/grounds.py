@@ -18,11 +18,11 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.certificates import ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
+from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.providers.packages import DELAY
 from orderkit.adapters.embedded.serving import HttpServer, bind
@@ -166,7 +166,7 @@ def assembling(
         for crd in crossplane_crds():
             cluster.apply(crd, owner=_OWNER)
         parts = (
-            EmbeddedAssembly(cluster, python_functions(found.stations), seed=1),
+            EmbeddedCrossplane(cluster, python_functions(found.stations), seed=1),
             Providers(cluster),
             Workloads(cluster),
             Operators(cluster),

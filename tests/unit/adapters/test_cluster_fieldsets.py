@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.cluster import typed
-from orderkit.adapters.embedded.cluster.fieldsets import (
+from orderkit.adapters.embedded.cluster import typed_documents
+from orderkit.adapters.embedded.cluster.field_sets import (
     FieldSet,
     difference,
     intersection,
@@ -54,7 +54,7 @@ DOCUMENTS = st.fixed_dictionaries(
         "plain": st.lists(st.integers(0, 2), max_size=2),
     },
 )
-FIELDS = DOCUMENTS.map(lambda document: typed.fields_of(document, SCHEMA))
+FIELDS = DOCUMENTS.map(lambda document: typed_documents.fields_of(document, SCHEMA))
 
 
 def members(fields: FieldSet) -> set[str]:
@@ -82,29 +82,29 @@ def test_paths_are_printed_as_the_server_does() -> None:
 
 @given(DOCUMENTS)
 def test_a_document_does_not_differ_from_itself(document: dict[str, Any]) -> None:
-    assert typed.compare(document, document, SCHEMA) == ({}, {})
+    assert typed_documents.compare(document, document, SCHEMA) == ({}, {})
 
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_after_a_merge_every_claimed_field_has_the_wanted_value(
     live: dict[str, Any], config: dict[str, Any]
 ) -> None:
-    merged = typed.merge(live, config, SCHEMA)
-    differs = typed.compare(merged, typed.merge(merged, config, SCHEMA), SCHEMA)
+    merged = typed_documents.merge(live, config, SCHEMA)
+    differs = typed_documents.compare(merged, typed_documents.merge(merged, config, SCHEMA), SCHEMA)
 
     assert differs == ({}, {})
-    whole = typed.fields_of(merged, SCHEMA)
+    whole = typed_documents.fields_of(merged, SCHEMA)
     filled = {name: value for name, value in config.items() if value}
-    assert members(typed.fields_of(filled, SCHEMA)) <= members(whole)
+    assert members(typed_documents.fields_of(filled, SCHEMA)) <= members(whole)
 
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_what_was_given_up_and_nobody_keeps_is_gone(
     live: dict[str, Any], kept: dict[str, Any]
 ) -> None:
-    merged = typed.merge(live, kept, SCHEMA)
-    keeps = typed.fields_of(kept, SCHEMA)
-    left = typed.prune(merged, typed.fields_of(merged, SCHEMA), keeps, SCHEMA)
+    merged = typed_documents.merge(live, kept, SCHEMA)
+    keeps = typed_documents.fields_of(kept, SCHEMA)
+    left = typed_documents.prune(merged, typed_documents.fields_of(merged, SCHEMA), keeps, SCHEMA)
 
     assert _filled(left) == _filled(kept)
 
@@ -120,4 +120,4 @@ def _filled(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_true_and_one_are_different_values() -> None:
-    assert members(typed.compare({"b": 1}, {"b": True}, None).touched) == {".b"}
+    assert members(typed_documents.compare({"b": 1}, {"b": True}, None).touched) == {".b"}

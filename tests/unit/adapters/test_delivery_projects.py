@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.delivery.projects import read_project
+from orderkit.adapters.embedded.argocd.projects import read_project
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind
 
 HERE = "https://kubernetes.default.svc"

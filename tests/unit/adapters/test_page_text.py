@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.forge.pages.commitrecords import split_trailers
+from orderkit.adapters.embedded.forge.pages.commit_records import split_trailers
 from orderkit.adapters.embedded.forge.pages.texts import LINES_MAX, text_page
 from orderkit.adapters.embedded.forge.pages.visible import plain, reorders, visible
 

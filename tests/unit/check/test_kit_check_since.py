@@ -9,10 +9,10 @@ from typing import Any
 import labkit
 import pytest
 
-from orderkit.core.check.rules import Coded
+from orderkit.core.check.rule_codes import Coded
 from orderkit.core.check.schema_tightening import tightened
 from orderkit.core.check.since import check_since, kit_is_gone
-from orderkit.core.check.since_rules import SinceRule
+from orderkit.core.check.since_rule_codes import SinceRule
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.schema.validate import Finding
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.crossplane.composed import PipelineStep, World
-from orderkit.core.crossplane.lending import Lender
+from orderkit.core.crossplane.manifest_copies import Lender
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.station import StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.kit.gate import GateState, verdict_of
+from orderkit.core.kit.budget_gate import GateState, verdict_of
 from orderkit.core.kit.model import Gate
 
 GATE = Gate("paused", "why.cause", ("budget-exhausted", "month-exhausted"))

@@ -10,7 +10,7 @@ from pathlib import PurePath
 import pytest
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.platform.access import (
+from orderkit.core.platform.service_access import (
     RIGHTS,
     AccessSettings,
     Client,
@@ -22,7 +22,7 @@ from orderkit.core.platform.access import (
 )
 from orderkit.core.platform.settings import Endpoint, PlatformSettings, parse
 from orderkit.web.metrics import Metrics
-from orderkit.web.rate_limit import RateLimit
+from orderkit.web.token_buckets import RateLimit
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
 

@@ -10,7 +10,7 @@ gathered for twice that long. It is level-based: events only say *which* key to 
 What it does not do: leader election, rate limits over all keys, reads from a cache (the
 embedded cluster reads from memory anyway).
 
-Used by ``assembly`` and ``delivery``.
+Used by ``crossplane`` and ``argocd``.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded import serving
-from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
+from orderkit.adapters.embedded.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
-from orderkit.adapters.embedded.delivery import BareRepositories, EmbeddedDelivery, argocd_crds
+from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.state import PLATFORM_FILE, StateFolder, write_atomically
@@ -157,10 +157,10 @@ class EmbeddedPlatform:
         forge = self._start_forge()
         cluster = self._start_cluster()
         catalog = self._start_catalog()
-        delivery = EmbeddedDelivery(
+        delivery = EmbeddedArgoCD(
             cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
         )
-        assembly = EmbeddedAssembly(cluster, python_functions(load_stations(self._pack)))
+        assembly = EmbeddedCrossplane(cluster, python_functions(load_stations(self._pack)))
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)
         for component in (assembly, delivery, Providers(cluster), Workloads(cluster)):

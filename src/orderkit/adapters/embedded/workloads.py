@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.adapters.embedded.assembly.events import text_of
-from orderkit.adapters.embedded.assembly.site import is_deleting
 from orderkit.adapters.embedded.controller import Controller
+from orderkit.adapters.embedded.crossplane.events import text_of
+from orderkit.adapters.embedded.crossplane.reconciler_context import is_deleting
 from orderkit.core.objects.conditions import Condition, merged
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.ports.clock import Clock, SystemClock

@@ -10,7 +10,7 @@ from orderkit.adapters.gitea.answers import refusal
 from orderkit.adapters.gitea.calls import FORBIDDEN, INVALID, MISSING, done, list_in, object_in
 from orderkit.adapters.gitea.reading import GiteaReading, commit_of
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.turns import settle
+from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import (
     ConflictError,
     InvalidInputError,

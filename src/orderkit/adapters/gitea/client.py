@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from orderkit.adapters.gitea.access import GiteaAccess
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
+from orderkit.adapters.gitea.teams import GiteaAccess
 from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing

@@ -22,9 +22,9 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.notes import Notes
+from orderkit.adapters.gitea.comments_and_statuses import Notes
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.turns import settle
+from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import ConflictError, NotFoundError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import Operation, PullDraft, PullRequest, PullState

@@ -1,7 +1,7 @@
 """
 Read from Gitea: our account, branches, trees, files and history.
 
-Reads need no protection against lost answers; writes do, in ``writing`` and ``turns``.
+Reads need no protection against lost answers; writes do, in ``writing`` and ``write_retries``.
 
 Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
 """
@@ -28,7 +28,7 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.firstcommit import BROKEN, says_empty
+from orderkit.adapters.gitea.first_commit import BROKEN, says_empty
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.trees import TooManyError, TreeEntry, Trees
 from orderkit.adapters.gitea.versions import evidence

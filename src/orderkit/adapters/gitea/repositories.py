@@ -18,7 +18,7 @@ from orderkit.adapters.gitea.calls import (
 )
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.turns import settle
+from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import Repository

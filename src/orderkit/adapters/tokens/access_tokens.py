@@ -1,7 +1,7 @@
 """
 Tokens that Orderkit itself issued to programs: one file with their digests.
 
-Its shape is ``core.platform.access``'s.
+Its shape is ``core.platform.service_access``'s.
 
 The file is read again when it changes, so that clients can be added or removed while the service
 runs. If it cannot be read, none of its tokens is accepted. Every digest is compared, in constant
@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 from orderkit.core.errors import InvalidInputError, UnreachableError
-from orderkit.core.platform.access import Client, digest_of, read_clients
+from orderkit.core.platform.service_access import Client, digest_of, read_clients
 from orderkit.ports.clock import Clock
 from orderkit.ports.requesters import Requester, UnprovedError
 

@@ -30,7 +30,7 @@ from orderkit.adapters.tokens.published_keys import (
 )
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.core.names import check_requester
-from orderkit.core.platform.access import ALGORITHMS
+from orderkit.core.platform.service_access import ALGORITHMS
 from orderkit.ports.requesters import Requester, UnprovedError
 
 PLUGIN, USER, LIMITED_USER = (

@@ -15,7 +15,7 @@ from orderkit.adapters.http import check_url
 from orderkit.adapters.tokens.published_keys import ExpectedClaims, PublishedKeys, fetch_json
 from orderkit.core.errors import InvalidInputError, UnreachableError
 from orderkit.core.names import LABEL, check_requester
-from orderkit.core.platform.access import OidcSettings
+from orderkit.core.platform.service_access import OidcSettings
 from orderkit.ports.requesters import Requester, UnprovedError
 
 _DISCOVERY = "/.well-known/openid-configuration"

@@ -11,7 +11,13 @@ from orderkit.adapters.tokens.access_tokens import new_token
 from orderkit.cli.connecting import load_settings
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import check_label, check_requester
-from orderkit.core.platform.access import RIGHTS, Client, digest_of, read_clients, write_clients
+from orderkit.core.platform.service_access import (
+    RIGHTS,
+    Client,
+    digest_of,
+    read_clients,
+    write_clients,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _emit_sarif(verdict: PackVerdict, folder: Path) -> None:
     import json
 
     from orderkit import __version__
-    from orderkit.core.check.rules_markdown import descriptions
+    from orderkit.core.check.rule_codes_markdown import descriptions
     from orderkit.core.schema.validate.sarif import SarifResult, sarif
     from orderkit.flows.kit.check_kits import severity_of
 

@@ -152,9 +152,9 @@ def list_command(platform_file: str | None, as_json: bool) -> None:
     Example: orderkit list --json
     """
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import listing
+    from orderkit.flows.order import order_report
 
-    order_views.show_list(listing.list_orders(connect_to(platform_file)), as_json)
+    order_views.show_list(order_report.list_orders(connect_to(platform_file)), as_json)
 
 
 @click.command("status")
@@ -174,9 +174,9 @@ def status_command(
     Example: orderkit status garage-ae86
     """
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import listing
+    from orderkit.flows.order import order_report
 
-    report = listing.status(connect_to(platform_file), order)
+    report = order_report.status(connect_to(platform_file), order)
     order_views.show_status(report, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 

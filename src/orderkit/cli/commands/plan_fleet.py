@@ -11,7 +11,7 @@ from orderkit.core.plan.fleet_json import fleet_exit_code
 from orderkit.core.plan.fleet_plan import Side
 from orderkit.flows.plan import fleet_planning
 from orderkit.flows.plan.fleet_orders import OrderSelection
-from orderkit.flows.plan.lanes import FleetLimits
+from orderkit.flows.plan.parallel_planning import FleetLimits
 from orderkit.flows.plan.recording import PlanRecorder, digest_of, load, save
 
 if TYPE_CHECKING:

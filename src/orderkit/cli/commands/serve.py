@@ -8,7 +8,7 @@ from orderkit.cli.options import json_option, platform_option
 
 _DAYS_MAX = 3650
 _RIGHTS = ("read", "order", "change", "end", "observe")
-"""As in ``core.platform.access``, which help must not import."""
+"""As in ``core.platform.service_access``, which help must not import."""
 
 
 @click.command("serve")

@@ -26,10 +26,10 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.core.order.order_state import short
-from orderkit.core.plan.assembly import key_text
+from orderkit.core.plan.composed_tree import key_text
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.plan_requests import plan_edits
-from orderkit.flows.order import listing
+from orderkit.flows.order import order_report
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_history import history
 from orderkit.ports.forge import MergeStyle, Operation
@@ -65,7 +65,7 @@ def _by_hand(story: Story, running: Running, clone: Path) -> None:
     commit = git(running, clone, "rev-parse", "HEAD")
     wait(
         "the pushed commit becoming Ready",
-        lambda: listing.status(running.platform, ORDER),
+        lambda: order_report.status(running.platform, ORDER),
         lambda report: report.state.ready and report.state.revision == commit,
     )
     expect_sheet(running, "stage3")

@@ -33,7 +33,7 @@ from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end import destroying
-from orderkit.flows.order import listing, placing, tracing
+from orderkit.flows.order import order_report, placing, tracing
 
 
 def tell(story: Story) -> None:
@@ -127,7 +127,7 @@ def _end(story: Story, running: Running) -> None:
     ended = destroying.destroy(platform, request, on_step=lambda *_: None)
     for key in (XGARAGE, BAY, SPEC_SHEET, application_key(ORDER)):
         expect(platform.cluster.get(key) is None, f"{key} is gone")
-    expect(listing.list_orders(platform) == [], "no order is left in the ledger")
+    expect(order_report.list_orders(platform) == [], "no order is left in the ledger")
     expect(platform.catalog.entity(f"component:default/{ORDER}") is None, "the catalog forgot it")
     repository = platform.forge.repo(REPO)
     expect(repository is not None and repository.archived, "the repository is archived")

@@ -17,8 +17,8 @@ from orderkit.core.order.order_state import short
 from orderkit.flows.end.destroying import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
-from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.order.order_events import OrderEvent
+from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
 from orderkit.flows.order.tracing import Trace, TraceNode

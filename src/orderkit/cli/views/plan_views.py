@@ -24,8 +24,8 @@ from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.objects.values import shown_pair, whole
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan import Action, Plan, ResourceChange
-from orderkit.core.plan.assembly import key_text
 from orderkit.core.plan.comparison import shown_manifest
+from orderkit.core.plan.composed_tree import key_text
 from orderkit.core.plan.cost import Costs, changed_lines
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown

@@ -7,7 +7,7 @@ revisions, provider configs, composite resources and everything else that has Cr
 condition ``Synced``. All other kinds have no check and count as healthy (a Deployment too: the
 embedded platform runs no workloads). Whatever is being deleted is Progressing.
 
-Used by ``adapters.embedded.delivery`` for waves and for the health of Applications, and by flows
+Used by ``adapters.embedded.argocd`` for waves and for the health of Applications, and by flows
 that say what a layer waits for.
 """
 

@@ -2,7 +2,7 @@
 The order of an Argo CD sync: wave, kind, name; reversed for pruned objects.
 
 Pure: it sees manifests and says what comes when. It neither applies nor waits; that is
-``adapters.embedded.delivery.sync``. Checks of packs may use it to show the order of a layer.
+``adapters.embedded.argocd.sync``. Checks of packs may use it to show the order of a layer.
 Phases other than Sync (hooks) are not supported.
 
 Rules, read from Argo CD 3.2: lower waves first, default 0; inside a wave the kinds of `KIND_ORDER`,

@@ -11,22 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.check.behaviour_rules import check_behaviour
-from orderkit.core.check.composition_rules import check_compositions
-from orderkit.core.check.file_rules import DEFAULT_STYLE, check_generated, check_style
-from orderkit.core.check.kit_yaml_rules import (
+from orderkit.core.check.behaviour_checks import check_behaviour
+from orderkit.core.check.composition_checks import check_compositions
+from orderkit.core.check.file_checks import DEFAULT_STYLE, check_generated, check_style
+from orderkit.core.check.kit_under_check import KitUnderCheck, PackFacts
+from orderkit.core.check.kit_yaml_checks import (
     check_changes,
     check_hand_written_form,
     check_kit_yaml,
     check_visible,
 )
-from orderkit.core.check.rights_rules import check_rights
-from orderkit.core.check.rules import Coded, KitRule
+from orderkit.core.check.rights_checks import check_rights
+from orderkit.core.check.rule_codes import Coded, KitRule
 from orderkit.core.check.station_source import check_station_sources
-from orderkit.core.check.subject import KitUnderCheck, PackFacts
 from orderkit.core.check.trial_orders import orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
-from orderkit.core.check.xrd_rules import check_definition, check_readable
+from orderkit.core.check.xrd_checks import check_definition, check_readable
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.core.schema.validate.located_findings import Located
 

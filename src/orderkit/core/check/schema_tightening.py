@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.check.since_rules import SinceRule
+from orderkit.core.check.since_rule_codes import SinceRule
 
 Schema = Mapping[str, Any]
 Tightening = tuple[SinceRule, str, str]

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.check.rules import Coded
+from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen
+from orderkit.core.check.rule_codes import Coded
 from orderkit.core.check.schema_tightening import tightened
-from orderkit.core.check.since_rules import SinceRule
-from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen
+from orderkit.core.check.since_rule_codes import SinceRule
 from orderkit.core.check.trial_orders import Order, orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
 from orderkit.core.kit.model import Kit

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from orderkit.core.check.rules import KitRule
-from orderkit.core.check.subject import KitUnderCheck, steps_in
+from orderkit.core.check.kit_under_check import KitUnderCheck, steps_in
+from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.schema.validate.located_findings import Located
 
 _IMPURE = {

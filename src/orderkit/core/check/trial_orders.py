@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.check.rules import KitRule
-from orderkit.core.check.subject import KitUnderCheck
+from orderkit.core.check.kit_under_check import KitUnderCheck
+from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit import sample_values
 from orderkit.core.kit.catalog_pickers import names_alone

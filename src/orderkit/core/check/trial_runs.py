@@ -1,7 +1,7 @@
 """
 Test runs of a kit's pipeline: each order runs twice until it settles, and every call is recorded.
 
-Called by ``core.check``; ``core.check.behaviour_rules`` judges the runs.
+Called by ``core.check``; ``core.check.behaviour_checks`` judges the runs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orderkit.core.check.composition_rules import runnable
-from orderkit.core.check.subject import Doc, KitUnderCheck, steps_in
+from orderkit.core.check.composition_checks import runnable
+from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, steps_in
 from orderkit.core.check.trial_orders import Order
 from orderkit.core.crossplane.composed import Composed, World
 from orderkit.core.crossplane.pipeline import compose

@@ -2,7 +2,7 @@
 The rights that ClusterRoles grant to Crossplane.
 
 The counterpart of ``core.generate.crossplane_role``, which generates such a role. Called by
-``core.check.rights_rules`` for a pack, and by plans for a pack and a cluster.
+``core.check.rights_checks`` for a pack, and by plans for a pack and a cluster.
 """
 
 from __future__ import annotations

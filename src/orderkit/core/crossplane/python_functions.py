@@ -2,7 +2,7 @@
 The Composition functions that run in this process: stations of the pack, and twins.
 
 All other functions (go-templating, KCL, ...) are foreign: a pack can deliver them, but neither the
-embedded platform nor a simulation runs them. The embedded assembly, kit checks and plans all use
+embedded platform nor a simulation runs them. The embedded Crossplane, kit checks and plans all use
 this module, so that they run the same code.
 """
 

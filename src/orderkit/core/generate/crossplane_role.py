@@ -7,7 +7,7 @@ even without rules, so that a right that is no longer needed is removed.
 
 Composing a Role needs ``escalate``, composing a binding needs ``bind``: Kubernetes lets nobody
 grant rights that they do not have. Called by ``core.generate.kit_files``;
-``core.check.rights_rules`` compares with the same list and the same plurals.
+``core.check.rights_checks`` compares with the same list and the same plurals.
 """
 
 from __future__ import annotations

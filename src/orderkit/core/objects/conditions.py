@@ -5,7 +5,7 @@ A condition is replaced as a whole, time included, as soon as anything but its t
 an equal one stays untouched, so writing it again changes nothing. The clock is the caller's:
 times come in as RFC 3339 text.
 
-Used by ``core.crossplane.pipeline`` and by the embedded assembly.
+Used by ``core.crossplane.pipeline`` and by the embedded Crossplane.
 """
 
 from __future__ import annotations

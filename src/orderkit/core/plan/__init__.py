@@ -6,8 +6,15 @@ Predict what a change will do, down to composed resources, before anybody merges
 plans. Pure: callers provide the state of the cluster and the pack's stations.
 """
 
-from orderkit.core.plan.assembly import Assembly, AssemblyContext, Blueprint, Fault, Guess, assemble
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, compare
+from orderkit.core.plan.composed_tree import (
+    Assembly,
+    AssemblyContext,
+    Blueprint,
+    Fault,
+    Guess,
+    assemble,
+)
 from orderkit.core.plan.dangers import Code, Danger
 from orderkit.core.plan.unknown_fields import with_guesses
 

@@ -20,7 +20,7 @@ from orderkit.core.crossplane.composed_metadata import (
 )
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.change import FieldDifference, differences, same
-from orderkit.core.plan.assembly import Assembly, Fault, key_text
+from orderkit.core.plan.composed_tree import Assembly, Fault, key_text
 from orderkit.core.plan.cost import Costs
 from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
 

@@ -19,7 +19,7 @@ from typing import Any
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import same
 from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
-from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.composed_tree import Assembly, key_text
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
-from orderkit.core.plan.assembly import Assembly
+from orderkit.core.plan.composed_tree import Assembly
 
 WRAPPED = ("spec", "forProvider", "manifest")
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from orderkit.core.objects.values import shown_pair
 from orderkit.core.order.change import ABSENT, FieldDifference, shown
-from orderkit.core.plan.assembly import key_text
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
+from orderkit.core.plan.composed_tree import key_text
 from orderkit.core.plan.cost import CostLine, Costs, changed_lines
 from orderkit.core.yaml import yaml11
 

@@ -21,10 +21,10 @@ from orderkit.core.crossplane.function_processes import (
 )
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
-from orderkit.core.platform import access
-from orderkit.core.platform.access import AccessSettings
+from orderkit.core.platform import service_access
 from orderkit.core.platform.baking import BUILT_IN, NAME, SAFE, VERSION
 from orderkit.core.platform.installation import SCHEMAS, Installation, read_installation
+from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.portal.profile import Profile, read_profile
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import API_VERSION
@@ -55,7 +55,7 @@ _SERVICE = {
         **_ENDPOINT["properties"],
         "publicUrl": _URL,
         "registers": {"type": "boolean"},
-        "access": access.SCHEMA,
+        "access": service_access.SCHEMA,
     },
 }
 _FORGE = {
@@ -355,7 +355,7 @@ def parse(
         teams=tuple(spec.get("teams", ())),
         profile=read_profile(f"{name}: spec.portal.profile", portal.get("profile", "service")),
         signed_by=portal.get("signedBy"),
-        access=access.read_access(spec["service"].get("access", {}), folder=folder),
+        access=service_access.read_access(spec["service"].get("access", {}), folder=folder),
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
         service_registers=spec["service"].get("registers", False),

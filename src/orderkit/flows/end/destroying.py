@@ -33,10 +33,10 @@ from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key, refresh
-from orderkit.flows.end.absence import Absence, Remaining
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
-from orderkit.flows.order import listing, tracing
+from orderkit.flows.end.remaining_objects import Absence, Remaining
+from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -103,7 +103,7 @@ def destroy(platform: Platform, request: EndRequest, *, on_step: OnStep) -> Ende
     tombstones = ledger.tombstones(paths, request.order)
     if entry is None and tombstones and ledger.living_order(paths, request.order) is None:
         return _already_ended(platform, request, tombstones[-1])
-    entry = entry or listing.find(request.order, paths)
+    entry = entry or order_report.find(request.order, paths)
     return _End(platform, entry, request, on_step).run(_record(platform, entry, request, on_step))
 
 

@@ -25,7 +25,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.order.listing import list_orders
+from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.ports.requesters import Requesters
 

@@ -17,10 +17,10 @@ from orderkit.adapters.folders.pack_folder import read_commit, read_folder
 from orderkit.adapters.folders.station_folder import FOLDER as STATIONS
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.check import DEFAULT_STYLE, Checked, KitRule, KitUnderCheck, PackFacts, check_kit
-from orderkit.core.check.file_rules import check_pack_files
+from orderkit.core.check.file_checks import check_pack_files
+from orderkit.core.check.kit_under_check import finding_at
 from orderkit.core.check.since import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
-from orderkit.core.check.subject import finding_at
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds

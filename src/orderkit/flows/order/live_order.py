@@ -24,7 +24,7 @@ from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_documents
-from orderkit.flows.order import listing
+from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
 from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.forge import Commit
@@ -82,7 +82,7 @@ def find_living(platform: Platform, order: str) -> LiveOrder:
         RefusedError: It is ending, or its repository is archived.
     """
     snapshot = ledger_snapshot(platform)
-    entry = listing.find(order, snapshot.blobs)
+    entry = order_report.find(order, snapshot.blobs)
     if entry.end_path in snapshot.blobs:
         raise RefusedError(
             f"{order} is ending and cannot be changed any more",

@@ -37,8 +37,8 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.portal.template import Template
 from orderkit.core.suggestions import did_you_mean
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
-from orderkit.flows.order import listing
-from orderkit.flows.order.listing import OrderReport
+from orderkit.flows.order import order_report
+from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.publishing import operation, publish
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering import archived, check_free
@@ -379,7 +379,7 @@ def _publish_files(forge: Forge, request: scaffolder.PublishRequest) -> CommitSh
 
 def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> OrderReport:
     def look() -> OrderReport:
-        return listing.status(platform, entry.order)
+        return order_report.status(platform, entry.order)
 
     if not request.wait:
         return look()

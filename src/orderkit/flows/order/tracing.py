@@ -16,7 +16,7 @@ from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, d
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.order.listing import OrderReport, status
+from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, get_object
 
 _MISSING = "not in the cluster"

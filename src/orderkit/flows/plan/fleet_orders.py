@@ -30,8 +30,8 @@ from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
-from orderkit.flows.order.listing import find, xr_key
 from orderkit.flows.order.live_order import LiveOrder, read_xr
+from orderkit.flows.order.order_report import find, xr_key
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.cluster import ObjectList

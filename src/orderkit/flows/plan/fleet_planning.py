@@ -26,7 +26,6 @@ from orderkit.core.plan.price_table import PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
 from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
 from orderkit.core.yaml.documents import Files
-from orderkit.flows.plan.assembler import AssemblerSetup
 from orderkit.flows.plan.bulk_reads import BulkLookup
 from orderkit.flows.plan.cluster_questions import NOT_ASKED, Lookup, as_living, living, observed_of
 from orderkit.flows.plan.fleet_orders import (
@@ -40,7 +39,8 @@ from orderkit.flows.plan.fleet_orders import (
     read_folder_orders,
     read_orders,
 )
-from orderkit.flows.plan.lanes import FleetLimits, OrderToPlan, plan_all
+from orderkit.flows.plan.parallel_planning import FleetLimits, OrderToPlan, plan_all
+from orderkit.flows.plan.planning_process import AssemblerSetup
 from orderkit.flows.plan.pricing import PRICES
 from orderkit.flows.plan.published_pack import needed_files
 from orderkit.flows.plan.recording import PlanRecorder, Replay, differs

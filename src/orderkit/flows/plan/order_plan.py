@@ -17,7 +17,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
 from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, with_guesses
-from orderkit.core.plan.assembly import selector_text
+from orderkit.core.plan.composed_tree import selector_text
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.stored_defaults import with_stored

@@ -12,7 +12,7 @@ not enforced), evaluate ValidatingAdmissionPolicies, call webhooks, convert betw
 versions, issue ServiceAccount tokens, put ``default`` ServiceAccounts or ``kube-root-ca.crt`` into
 namespaces, count quotas, encrypt Secrets.
 
-Used in process by the embedded delivery and assembly, and over HTTP (``http``) by everybody else.
+Used in process by the embedded Argo CD and Crossplane, and over HTTP (``http``) by everybody else.
 """
 
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from orderkit.adapters.embedded.cluster.builtin import NAME_RULES, NameRule
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.refusals import Cause
+from orderkit.adapters.embedded.cluster.served_builtin_kinds import NAME_RULES, NameRule
 from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 from orderkit.core.schema.structural import problems
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from orderkit.adapters.embedded.cluster import typed
+from orderkit.adapters.embedded.cluster import typed_documents
 from orderkit.adapters.embedded.cluster.documents import clone, now
-from orderkit.adapters.embedded.cluster.fieldsets import (
+from orderkit.adapters.embedded.cluster.field_sets import (
     SELF,
     FieldSet,
     difference,
@@ -137,7 +137,7 @@ def record_update(
     stated_fields = metadata(new).get("managedFields")
     entries = {} if stated_fields == [{}] else read(new) or read(old or {})
     before, after = visible(old or {}), visible(new)
-    changes = typed.compare(before, after, schema)
+    changes = typed_documents.compare(before, after, schema)
     changes.touched.get("f:metadata", {}).pop(SELF, None)
     manager = author.updating()
     changed_fields = union(changes.touched, changes.removed)
@@ -163,7 +163,7 @@ def _without(entries: Entries, fields: FieldSet, *, spare: Manager) -> Entries:
 
 
 def _take(
-    entries: Entries, manager: Manager, author: Author, changes: typed.OwnedFieldChanges
+    entries: Entries, manager: Manager, author: Author, changes: typed_documents.OwnedFieldChanges
 ) -> None:
     mine = entries.get(manager, ManagerEntry({}, author.api_version, ""))
     fields = union(difference(mine.fields, changes.removed), changes.touched)
@@ -193,14 +193,14 @@ def apply(
     entries = read(live)
     manager = author.applying()
     applied = visible(config)
-    claimed = typed.fields_of(applied, schema)
+    claimed = typed_documents.fields_of(applied, schema)
     before = visible(live)
-    merged = typed.merge(before, applied, schema)
+    merged = typed_documents.merge(before, applied, schema)
     last = entries.get(manager)
     other_fields = _all_fields(entries, but=manager)
     if last is not None:
-        merged = typed.prune(merged, last.fields, union(other_fields, claimed), schema)
-    changes = typed.compare(before, merged, schema)
+        merged = typed_documents.prune(merged, last.fields, union(other_fields, claimed), schema)
+    changes = typed_documents.compare(before, merged, schema)
     if not force:
         _refuse_conflicts(entries, manager, changes.touched, subject)
     entries = _without(entries, union(changes.touched, changes.removed), spare=manager)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orderkit.adapters.embedded.cluster.builtin import BUILT_IN
 from orderkit.adapters.embedded.cluster.definitions import served_kinds
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.refusals import KindMissing
+from orderkit.adapters.embedded.cluster.served_builtin_kinds import BUILT_IN
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 
 

@@ -12,8 +12,8 @@ import binascii
 from collections.abc import Iterator
 
 from orderkit.adapters.embedded.cluster import definitions
-from orderkit.adapters.embedded.cluster.builtin import SECRET
 from orderkit.adapters.embedded.cluster.refusals import Cause
+from orderkit.adapters.embedded.cluster.served_builtin_kinds import SECRET
 from orderkit.core.objects.kube_objects import (
     CONFIG_MAP,
     CRD,

@@ -7,7 +7,7 @@ process ends is lost, with a line in the log, so receivers must poll too. (Gitea
 after a restart, and does not repeat a failed attempt either.)
 Only loopback addresses are called, redirects are not followed, proxies are not used.
 
-Called by ``api.webhookevents`` with finished requests.
+Called by ``api.webhook_events`` with finished requests.
 """
 
 from __future__ import annotations

@@ -19,28 +19,28 @@ from starlette.routing import BaseRoute
 
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.access import Access
-from orderkit.adapters.embedded.forge.api.branchroutes import BranchRoutes
-from orderkit.adapters.embedded.forge.api.branchrules import BranchRules
-from orderkit.adapters.embedded.forge.api.branchupdates import BranchUpdates, PushListener
+from orderkit.adapters.embedded.forge.api.branch_routes import BranchRoutes
+from orderkit.adapters.embedded.forge.api.branch_rules import BranchRules
+from orderkit.adapters.embedded.forge.api.branch_updates import BranchUpdates, PushListener
 from orderkit.adapters.embedded.forge.api.calls import RootUrl
-from orderkit.adapters.embedded.forge.api.contentroutes import ContentRoutes
-from orderkit.adapters.embedded.forge.api.gitroutes import GitRoutes
-from orderkit.adapters.embedded.forge.api.issueroutes import IssueRoutes
+from orderkit.adapters.embedded.forge.api.content_routes import ContentRoutes
+from orderkit.adapters.embedded.forge.api.git_routes import GitRoutes
+from orderkit.adapters.embedded.forge.api.issue_routes import IssueRoutes
 from orderkit.adapters.embedded.forge.api.merging import Merging
-from orderkit.adapters.embedded.forge.api.organisationroutes import OrganisationRoutes
-from orderkit.adapters.embedded.forge.api.protectionroutes import ProtectionRoutes
-from orderkit.adapters.embedded.forge.api.pullroutes import PullRoutes
-from orderkit.adapters.embedded.forge.api.repositoryroutes import RepositoryRoutes
+from orderkit.adapters.embedded.forge.api.organisation_routes import OrganisationRoutes
+from orderkit.adapters.embedded.forge.api.protection_routes import ProtectionRoutes
+from orderkit.adapters.embedded.forge.api.pull_routes import PullRoutes
+from orderkit.adapters.embedded.forge.api.repository_routes import RepositoryRoutes
 from orderkit.adapters.embedded.forge.api.routes import API, Dispatcher, unknown_address
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
-from orderkit.adapters.embedded.forge.api.smarthttp import SmartHttp
-from orderkit.adapters.embedded.forge.api.statusroutes import StatusRoutes
-from orderkit.adapters.embedded.forge.api.userroutes import UserRoutes
-from orderkit.adapters.embedded.forge.api.webhookevents import WebhookEvents
-from orderkit.adapters.embedded.forge.api.webhookroutes import WebhookRoutes
+from orderkit.adapters.embedded.forge.api.smart_http import SmartHttp
+from orderkit.adapters.embedded.forge.api.status_routes import StatusRoutes
+from orderkit.adapters.embedded.forge.api.user_routes import UserRoutes
+from orderkit.adapters.embedded.forge.api.webhook_events import WebhookEvents
+from orderkit.adapters.embedded.forge.api.webhook_routes import WebhookRoutes
 from orderkit.adapters.embedded.forge.checks import DELAY_S, Checks
 from orderkit.adapters.embedded.forge.deliveries import Deliveries
-from orderkit.adapters.embedded.forge.gitprogram import GitProgram, find_git
+from orderkit.adapters.embedded.forge.git_program import GitProgram, find_git
 from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.locks import FolderLock
 from orderkit.adapters.embedded.forge.pages.history import HistoryPages

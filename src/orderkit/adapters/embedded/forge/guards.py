@@ -3,7 +3,7 @@ Decide what a branch rule permits an actor: push, delete, write, merge.
 
 Pure functions from rules and facts to Gitea's refusal message, empty if the action is permitted.
 
-Called by ``api.branchrules`` and ``api.pushcheck``.
+Called by ``api.branch_rules`` and ``api.push_check``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge import git_read
 
 KEPT = 512
 """For how many paths, of all repositories together."""
@@ -45,7 +45,7 @@ def commits_of(
         cached = _kept.get(key)
     commits = _since(start, path, cached) if cached else None
     if commits is None:
-        commits = tuple(commit.id for commit in gitread.history(repo, start, path))
+        commits = tuple(commit.id for commit in git_read.history(repo, start, path))
     with _guard:
         _kept[key] = _Known(start.id, commits)
         _kept.move_to_end(key)
@@ -60,7 +60,7 @@ def _since(start: pygit2.Commit, path: str, cached: _Known) -> tuple[pygit2.Oid,
     while commit.id != cached.head:
         if len(commit.parent_ids) != 1:
             return None
-        if not path or gitread.touches(commit, path):
+        if not path or git_read.touches(commit, path):
             fresh.append(commit.id)
         commit = commit.parents[0]
     return (*fresh, *cached.commits)

@@ -4,7 +4,7 @@ Branch protection rules: their settings, their storage, and which rule applies t
 The oldest rule that matches a branch counts. What follows for a push or merge is decided by
 ``guards``.
 
-Called by ``api.branchrules`` and the endpoints of branch protection.
+Called by ``api.branch_rules`` and the endpoints of branch protection.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
 Pull requests as the store keeps them: an issue with a head and a base branch.
 
-Facts of git are read from git each time (``pullgit``). Pull requests follow branches that move or
-disappear. A merge is recorded before the base branch moves, and finished afterwards. If the process
-is killed in between, the base branch decides: if it contains the recorded commit, the pull request
-is merged; if not, the merge never happened.
+Facts of git are read from git each time (``pull_request_git``). Pull requests follow
+branches that move or disappear. A merge is recorded before the base branch moves, and finished
+afterwards. If the process is killed in between, the base branch decides: if it contains the
+recorded commit, the pull request is merged; if not, the merge never happened.
 
-Called by ``api.merging``, ``api.branchupdates``, the endpoints and ``EmbeddedForge``. It does not
+Called by ``api.merging``, ``api.branch_updates``, the endpoints and ``EmbeddedForge``. It does not
 ask who may do what.
 """
 
@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
+from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
 from orderkit.adapters.embedded.forge.checks import Checks
 from orderkit.adapters.embedded.forge.issues import Issues, NewIssue
-from orderkit.adapters.embedded.forge.pullgit import MergeRecord, Pull
+from orderkit.adapters.embedded.forge.pull_request_git import MergeRecord, Pull
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.store import Store, load
 from orderkit.core.errors import ConflictError
@@ -62,7 +62,7 @@ class Pulls:
                     "pulls", issue_id=issue.id, repo_id=repo.id, head=head, base=base
                 )
             pull = self.by_id(issue.id)
-            pullgit.remember_head(repo.path, pull)
+            pull_request_git.remember_head(repo.path, pull)
         return pull
 
     def _refuse_second(self, repo: Repository, head: str, base: str) -> None:
@@ -122,9 +122,9 @@ class Pulls:
         """Close or reopen; the merge base known until now is kept."""
         with self._store.transaction():
             self._issues.edit(self._issues.by_id(pull.id), closed=closed)
-            self.note_merge_base(pull, pullgit.merge_base(repo.path, pull))
+            self.note_merge_base(pull, pull_request_git.merge_base(repo.path, pull))
         if not closed:
-            pullgit.remember_head(repo.path, pull)
+            pull_request_git.remember_head(repo.path, pull)
             self.checks.start(pull.id)
         return self.by_id(pull.id)
 
@@ -142,7 +142,7 @@ class Pulls:
         """
         moved = self._open_with(repo.id, "head", branch)
         for pull in moved:
-            pullgit.remember_head(repo.path, pull)
+            pull_request_git.remember_head(repo.path, pull)
             self._issues.touch(pull.id)
             self.checks.start(pull.id)
         self.check_matching(repo, lambda base: base == branch)
@@ -175,13 +175,13 @@ class Pulls:
 
     def catch_up(self, repo: Repository) -> None:
         """Do for open pull requests what a killed process could not do after a branch moved."""
-        branches = pullgit.branches(repo.path)
+        branches = pull_request_git.branches(repo.path)
         for pull in self.listed(repo.id, state="open"):
             if pull.head not in branches:
                 self.branch_deleted(repo, pull.head)
             elif pull.base not in branches:
                 self.branch_deleted(repo, pull.base)
-            pullgit.remember_head(repo.path, pull)
+            pull_request_git.remember_head(repo.path, pull)
 
     # Merges
 
@@ -221,7 +221,7 @@ class MergeJournal:
 
     def begin(self, repo: Repository, pull: Pull, record: MergeRecord) -> None:
         """Note what the base branch is about to point to. Hold the repository's lock."""
-        self.pulls.note_merge_base(pull, pullgit.merge_base(repo.path, pull))
+        self.pulls.note_merge_base(pull, pull_request_git.merge_base(repo.path, pull))
         self.pulls.note_merge_in_progress(pull, record)
 
     def abandon(self, pull: Pull) -> None:
@@ -244,9 +244,9 @@ class MergeJournal:
         record = pull.merge_in_progress
         if record is None or pull.merged:
             return pull
-        git = gitread.open_repository(repo.path)
-        base = gitread.branch_commit(git, pull.base)
-        if base is not None and gitmerge.is_ancestor(git, record.commit, str(base.id)):
+        git = git_read.open_repository(repo.path)
+        base = git_read.branch_commit(git, pull.base)
+        if base is not None and git_merge.is_ancestor(git, record.commit, str(base.id)):
             return self.pulls.note_merged(pull, record)
         self.abandon(pull)
         return self.pulls.by_id(pull.id)

@@ -20,7 +20,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.accounts import Account
 from orderkit.adapters.embedded.forge.locks import remove_leftovers
 from orderkit.adapters.embedded.forge.store import Store, load, timestamp
@@ -107,7 +107,7 @@ class Repositories:
             row_id = self._insert(owner, new)
             path = self._path(owner.name, new.name)
             self._move_aside(path)
-            gitread.init_bare(path, new.default_branch)
+            git_read.init_bare(path, new.default_branch)
             self._store.update("repositories", row_id, state="ready")
             self._drop_redirect(owner.id, new.name)
         return self._existing(owner.name, new.name)
@@ -137,7 +137,7 @@ class Repositories:
             updated=timestamp(),
         )
         if default_branch is not None:
-            gitread.point_head(repo.path, default_branch)
+            git_read.point_head(repo.path, default_branch)
         return self._existing(repo.repo.owner, repo.repo.name)
 
     def delete(self, repo: Repository) -> None:
@@ -148,7 +148,7 @@ class Repositories:
 
     def adopt_first_branch(self, repo: Repository) -> Repository:
         """Make the only branch the default one if the default branch does not exist (Gitea)."""
-        branches = gitread.branch_names(gitread.open_repository(repo.path))
+        branches = git_read.branch_names(git_read.open_repository(repo.path))
         if branches and repo.default_branch not in branches:
             return self.update(repo, default_branch=branches[0])
         return repo
@@ -220,7 +220,7 @@ class Repositories:
             if not (repo.path / "HEAD").exists():
                 log.error("%s has no folder; an empty repository takes its place", repo.full_name)
                 self._move_aside(repo.path)
-                gitread.init_bare(repo.path, repo.default_branch)
+                git_read.init_bare(repo.path, repo.default_branch)
             remove_leftovers(repo.path)
             self.adopt_first_branch(repo)
         for leftover in self.folder.glob("*/.new-*"):

@@ -1,7 +1,7 @@
 """
 Commit statuses: append only, the newest of each context counts.
 
-Called by the endpoints of statuses, the pages, and ``branchrules``, which asks whether required
+Called by the endpoints of statuses, the pages, and ``branch_rules``, which asks whether required
 checks passed.
 """
 

@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from orderkit.adapters.embedded.assembly.site import ReconcilerContext
+from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.crds import crd
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
+from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig

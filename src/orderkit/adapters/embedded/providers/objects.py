@@ -18,7 +18,7 @@ import copy
 import threading
 from collections.abc import Iterable
 
-from orderkit.adapters.embedded.assembly.site import ReconcilerContext
+from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,

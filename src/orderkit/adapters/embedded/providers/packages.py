@@ -22,9 +22,9 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from orderkit.adapters.embedded.assembly.events import OWNER, EventRecorder
-from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.controller import Controller, side_by_side
+from orderkit.adapters.embedded.crossplane.events import OWNER, EventRecorder
+from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.providers import objects
 from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.composed_tree import Assembly, key_text
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.outcome_objects import objects_of, wrapped_object
 

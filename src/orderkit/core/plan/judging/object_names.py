@@ -22,7 +22,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.plan.assembly import Assembly, Fault, Note, key_text
+from orderkit.core.plan.composed_tree import Assembly, Fault, Note, key_text
 from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, only_observes
 from orderkit.core.schema import structural

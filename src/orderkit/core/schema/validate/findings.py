@@ -55,7 +55,7 @@ class Finding:
     path: str
     """As the API server writes it: ``spec.ports[0].name``; empty for the whole object."""
     reason: StrEnum
-    """A `Reason`, or the rule of another checker (``core.check.rules``)."""
+    """A `Reason`, or the rule of another checker (``core.check.rule_codes``)."""
     message: str
     """The API server's own message where it has one."""
     rule: str = ""

@@ -15,15 +15,15 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, pullgit
+from orderkit.adapters.embedded.forge import git_merge, git_read, git_write, pull_request_git
 from orderkit.adapters.embedded.forge.accounts import Account, Accounts
-from orderkit.adapters.embedded.forge.api.branchrules import BranchRules
-from orderkit.adapters.embedded.forge.api.branchupdates import BranchUpdates
+from orderkit.adapters.embedded.forge.api.branch_rules import BranchRules
+from orderkit.adapters.embedded.forge.api.branch_updates import BranchUpdates
 from orderkit.adapters.embedded.forge.api.calls import ApiError
 from orderkit.adapters.embedded.forge.api.shapes import MERGE_STYLES
-from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, MergeError
-from orderkit.adapters.embedded.forge.gitwrite import Person
-from orderkit.adapters.embedded.forge.pullgit import MergeRecord, Pull, Tips
+from orderkit.adapters.embedded.forge.git_merge import MergeCommit, MergeError
+from orderkit.adapters.embedded.forge.git_write import Person
+from orderkit.adapters.embedded.forge.pull_request_git import MergeRecord, Pull, Tips
 from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.store import timestamp
@@ -72,7 +72,7 @@ class Merging:
             raise ApiError(405, "User not allowed to merge PR")
         if pull.draft:
             raise ApiError(405, "Work in progress PRs cannot be merged")
-        if pullgit.state(repo.path, pull, self.pulls.checks) not in ("mergeable", "empty"):
+        if pull_request_git.state(repo.path, pull, self.pulls.checks) not in ("mergeable", "empty"):
             raise ApiError(405, LATER)
 
     def merge(self, repo: Repository, pull: Pull, request: MergeRequest) -> None:
@@ -85,7 +85,7 @@ class Merging:
         with self.pulls.lock(repo.id):
             pull = self.journal.settle(repo, self.pulls.by_id(pull.id))
             self.refuse_unmergeable(repo, pull, request)
-            tips = pullgit.tips(repo.path, pull)
+            tips = pull_request_git.tips(repo.path, pull)
             self.rules.refuse_unready(repo, pull, tips, request.doer, force=request.force)
             if request.style not in MERGE_STYLES:
                 text = "is not allowed an allowed merge style for this repository"
@@ -104,18 +104,18 @@ class Merging:
     def _move_base(self, repo: Repository, pull: Pull, request: MergeRequest, tips: Tips) -> str:
         if request.head not in ("", tips.head):
             raise ApiError(409, "head out of date")
-        git = gitread.open_repository(repo.path)
+        git = git_read.open_repository(repo.path)
         merge = self._merge_commit(pull, request, tips)
         try:
-            commit = gitmerge.write_merge(git, merge, squash=request.style == "squash")
+            commit = git_merge.write_merge(git, merge, squash=request.style == "squash")
         except MergeError as error:
             raise ApiError(409, str(error)) from error
         record = MergeRecord(commit, request.doer.id, timestamp())
-        pullgit.keep_head(repo.path, pull, tips.head)
+        pull_request_git.keep_head(repo.path, pull, tips.head)
         self.journal.begin(repo, pull, record)
         try:
-            gitwrite.move_branch(repo.path, pull.base, tips.base, commit)
-        except gitwrite.WriteError as error:
+            git_write.move_branch(repo.path, pull.base, tips.base, commit)
+        except git_write.WriteError as error:
             self.journal.abandon(pull)
             raise ApiError(409, "merge push out of date") from error
         self.pulls.note_merged(pull, record)
@@ -136,14 +136,14 @@ class Merging:
 
     def _delete_head(self, repo: Repository, pull: Pull, doer: Account) -> None:
         """Delete the head branch of a merged pull request unless something still needs it."""
-        head = pullgit.last_head(repo.path, pull)
+        head = pull_request_git.last_head(repo.path, pull)
         if pull.head == repo.default_branch or self.rules.rule(repo, pull.head):
             return
         if self.pulls.is_head_of_open(repo.id, pull.head):
             return
         try:
-            deleted = gitwrite.delete_branch(repo.path, pull.head, expected=head)
-        except gitwrite.WriteError:
+            deleted = git_write.delete_branch(repo.path, pull.head, expected=head)
+        except git_write.WriteError:
             return  # it has new commits: Gitea keeps it too
         if deleted:
             self.updates.branch_moved(repo, pull.head, "", by=doer, before=head)

@@ -4,7 +4,7 @@ The JSON shapes of Gitea's API: what an account, repository, commit, issue, pull
 Rows and git objects in, dicts out. Links begin with ROOT_URL. Fields that Gitea has and nobody
 reads here (avatars, milestones, counters of stars) are left out.
 
-Called by the endpoints and by ``api.webhookevents``.
+Called by the endpoints and by ``api.webhook_events``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from urllib.parse import quote
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
+from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
 from orderkit.adapters.embedded.forge.accounts import Account, Accounts
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError, RootUrl
 from orderkit.adapters.embedded.forge.issues import Comment, Issue, Issues
-from orderkit.adapters.embedded.forge.pullgit import PULL_REF, Pull
+from orderkit.adapters.embedded.forge.pull_request_git import PULL_REF, Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.statuses import Status
@@ -92,7 +92,7 @@ class Shapes:
             "name": repo.repo.name,
             "full_name": repo.full_name,
             "description": repo.description,
-            "empty": not gitread.branch_names(gitread.open_repository(repo.path)),
+            "empty": not git_read.branch_names(git_read.open_repository(repo.path)),
             "private": repo.private,
             "archived": repo.archived,
             "url": self.api(repo),
@@ -122,7 +122,7 @@ class Shapes:
                 "url": f"{api}/git/commits/{commit.id}",
                 "author": _dated(commit.author),
                 "committer": _dated(commit.committer),
-                "message": gitread.message(commit),
+                "message": git_read.message(commit),
                 "tree": {
                     "url": f"{api}/git/trees/{commit.tree_id}",
                     "sha": str(commit.tree_id),
@@ -146,7 +146,7 @@ class Shapes:
         """Return a commit as branches and webhooks show it."""
         return {
             "id": str(commit.id),
-            "message": gitread.message(commit),
+            "message": git_read.message(commit),
             "url": f"{self.page(repo)}/commit/{commit.id}",
             "author": self._person(commit.author),
             "committer": self._person(commit.committer),
@@ -154,7 +154,7 @@ class Shapes:
         }
 
     def _person(self, person: pygit2.Signature) -> Json:
-        name, email = gitread.name_and_email(person)
+        name, email = git_read.name_and_email(person)
         return {"name": name, "email": email, "username": self.accounts.name_by_email(email)}
 
     def branch(self, repo: Repository, name: str, commit: pygit2.Commit, right: Right) -> Json:
@@ -175,7 +175,7 @@ class Shapes:
     def content(
         self,
         repo: Repository,
-        entry: gitread.Entry,
+        entry: git_read.Entry,
         last: pygit2.Commit,
         *,
         ref: str,
@@ -184,7 +184,7 @@ class Shapes:
     ) -> Json:
         """Return a file, folder, link or submodule as ``/contents`` shows it."""
         api, path = self.api(repo), quote(entry.path)
-        location = f"{'commit' if gitread.FULL_ID.match(ref) else 'branch'}/{quote(ref)}/{path}"
+        location = f"{'commit' if git_read.FULL_ID.match(ref) else 'branch'}/{quote(ref)}/{path}"
         self_url = f"{api}/contents/{path}?ref={quote(ref, safe='')}"
         html_url = f"{self.page(repo)}/src/{location}"
         is_folder = entry.type == "dir"
@@ -289,7 +289,7 @@ class Shapes:
         if issue is None:
             raise ApiError(404)
         page, merged = self.issue_url(repo, issue), pull.merged
-        state = pullgit.state(repo.path, pull, self.pulls.checks)
+        state = pull_request_git.state(repo.path, pull, self.pulls.checks)
         return {
             **self._common(repo, issue),
             "url": page,
@@ -306,12 +306,15 @@ class Shapes:
 
     def _branches(self, repo: Repository, pull: Pull, right: Right) -> Json:
         """Return base, head, merge base and how much lies between."""
-        tips, merge_base = pullgit.tips(repo.path, pull), pullgit.merge_base(repo.path, pull)
+        tips, merge_base = (
+            pull_request_git.tips(repo.path, pull),
+            pull_request_git.merge_base(repo.path, pull),
+        )
         has_tips = bool(merge_base and tips.head)
         size = (
-            gitmerge.diff_size(repo.path, merge_base, tips.head)
+            git_merge.diff_size(repo.path, merge_base, tips.head)
             if has_tips
-            else gitmerge.DiffSize()
+            else git_merge.DiffSize()
         )
         head_ref = pull.head if tips.head_exists else PULL_REF.format(pull.number)
         common = {"repo_id": repo.id, "repo": self.repository(repo, right)}
@@ -333,5 +336,5 @@ def when(stamp: int, offset_minutes: int = 0) -> str:
 
 
 def _dated(person: pygit2.Signature) -> Json:
-    name, email = gitread.name_and_email(person)
+    name, email = git_read.name_and_email(person)
     return {"name": name, "email": email, "date": when(person.time, person.offset)}

@@ -12,13 +12,13 @@ from itertools import groupby, islice
 import pygit2
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.routes import route
-from orderkit.adapters.embedded.forge.gitprogram import GitProgram
-from orderkit.adapters.embedded.forge.pages import changes, locations, rawdiff, site
-from orderkit.adapters.embedded.forge.pages.commitrecords import (
+from orderkit.adapters.embedded.forge.git_program import GitProgram
+from orderkit.adapters.embedded.forge.pages import changes, locations, raw_diff, site
+from orderkit.adapters.embedded.forge.pages.commit_records import (
     CommitRecord,
     record,
     shown_statuses,
@@ -56,7 +56,7 @@ class HistoryPages:
         location = locations.location_of(self.access, call)
         home = location.home
         page = min(max(call.query_number("page", 1), 1), PAGES_MAX)
-        walk = gitread.history(home.git, location.commit, location.path)
+        walk = git_read.history(home.git, location.commit, location.path)
         commits = list(islice(walk, (page - 1) * PAGE, page * PAGE + 1))
         if not commits and page == 1:
             raise ApiError(404)
@@ -80,11 +80,11 @@ class HistoryPages:
         """Return one commit and what it changes; ``.diff`` and ``.patch`` are git's own words."""
         home = locations.repository_of(self.access, call)
         name, _, form = call.param("sha").partition(".")
-        commit = gitread.by_short_id(home.git, name)
+        commit = git_read.by_short_id(home.git, name)
         if commit is None or form not in ("", "diff", "patch"):
             raise ApiError(404)
         if form:
-            return rawdiff.of_commit(self.git, home.row.path, commit, form)
+            return raw_diff.of_commit(self.git, home.row.path, commit, form)
         commit_record = record(commit)
         return site.page(
             call,
@@ -103,13 +103,13 @@ class HistoryPages:
         """Return every branch, the default one first."""
         home = locations.filled_repository(self.access, call)
         default = home.row.default_branch
-        names = gitread.branch_names(home.git)
+        names = git_read.branch_names(home.git)
         return _tips(home, "branch", sorted(names, key=lambda name: (name != default, name)))
 
     @site.page_route(f"{REPO}/tags")
     def tags(self, call: Call) -> Response:
         home = locations.filled_repository(self.access, call)
-        prefix = gitread.TAGS
+        prefix = git_read.TAGS
         references = home.git.listall_references()
         names = [name.removeprefix(prefix) for name in references if name.startswith(prefix)]
         return _tips(home, "tag", sorted(names, reverse=True))
@@ -129,7 +129,7 @@ def _tips(home: RepositoryView, kind: str, names: list[str]) -> Response:
 
 
 def _tip(home: RepositoryView, kind: str, name: str) -> Tip | None:
-    find = gitread.branch_commit if kind == "branch" else gitread.tag_commit
+    find = git_read.branch_commit if kind == "branch" else git_read.tag_commit
     try:
         commit = find(home.git, name)
     except pygit2.InvalidSpecError:

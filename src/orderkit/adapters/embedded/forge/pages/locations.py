@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.pages import site
@@ -39,7 +39,7 @@ class RepositoryView:
 
     @property
     def empty(self) -> bool:
-        return not gitread.branch_names(self.git)
+        return not git_read.branch_names(self.git)
 
     @property
     def clone_url(self) -> str:
@@ -110,7 +110,7 @@ def repository_of(access: Access, call: Call) -> RepositoryView:
         ApiError: 404, missing or hidden.
     """
     row = access.repository(call, suffix=_GIT)
-    return RepositoryView(call, row, gitread.open_repository(row.path))
+    return RepositoryView(call, row, git_read.open_repository(row.path))
 
 
 def filled_repository(access: Access, call: Call) -> RepositoryView:
@@ -129,7 +129,7 @@ def filled_repository(access: Access, call: Call) -> RepositoryView:
 def top_of_default_branch(home: RepositoryView) -> Location | None:
     """Return the top of the default branch, or None without one."""
     branch = home.row.default_branch
-    commit = gitread.branch_commit(home.git, branch)
+    commit = git_read.branch_commit(home.git, branch)
     return Location(home, commit, "branch", branch, "") if commit else None
 
 
@@ -166,8 +166,8 @@ def _split(home: RepositoryView, kind: str, parts: Sequence[str]) -> Location | 
 def _commit(git: pygit2.Repository, kind: str, name: str) -> pygit2.Commit | None:
     match kind:
         case "branch":
-            return gitread.branch_commit(git, name)
+            return git_read.branch_commit(git, name)
         case "tag":
-            return gitread.tag_commit(git, name)
+            return git_read.tag_commit(git, name)
         case _:
-            return gitread.by_short_id(git, name)
+            return git_read.by_short_id(git, name)

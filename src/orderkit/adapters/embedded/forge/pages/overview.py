@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pygit2
 from starlette.responses import RedirectResponse, Response
 
-from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
@@ -95,7 +95,7 @@ def _sign_in(call: Call) -> Response:
 
 def _listed_repository(call: Call, row: Repository) -> ListedRepository:
     try:
-        tip = gitread.branch_commit(gitread.open_repository(row.path), row.default_branch)
+        tip = git_read.branch_commit(git_read.open_repository(row.path), row.default_branch)
     except pygit2.GitError:
         tip = None  # deleted since the list was made
     address = f"{site.root(call)}/{row.full_name}"

@@ -15,16 +15,16 @@ from typing import Any
 import pygit2
 from starlette.responses import RedirectResponse, Response
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
+from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
-from orderkit.adapters.embedded.forge.gitprogram import GitProgram
+from orderkit.adapters.embedded.forge.git_program import GitProgram
 from orderkit.adapters.embedded.forge.issues import Issue, Issues
-from orderkit.adapters.embedded.forge.pages import changes, locations, rawdiff, site
-from orderkit.adapters.embedded.forge.pages.commitrecords import record, shown_statuses
+from orderkit.adapters.embedded.forge.pages import changes, locations, raw_diff, site
+from orderkit.adapters.embedded.forge.pages.commit_records import record, shown_statuses
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
-from orderkit.adapters.embedded.forge.pullgit import Pull
+from orderkit.adapters.embedded.forge.pull_request_git import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.statuses import Statuses
 
@@ -116,9 +116,9 @@ class PullPages:
         if form:
             if form not in ("diff", "patch") or commits is None:
                 raise ApiError(404)
-            return rawdiff.between(self.git, home.row.path, commits.base, commits.head, form)
+            return raw_diff.between(self.git, home.row.path, commits.base, commits.head, form)
         commit_records = _commits(home, pull, commits)
-        head = pullgit.last_head(home.row.path, pull)
+        head = pull_request_git.last_head(home.row.path, pull)
         return _page(
             home,
             "pull.html",
@@ -146,7 +146,7 @@ class PullPages:
         commits, changed, location = _range(home, shown_pull.pull), None, None
         if commits is not None:
             ids = (commits.base, commits.head)
-            base, head = (gitread.commit_by_id(home.git, commit_id) for commit_id in ids)
+            base, head = (git_read.commit_by_id(home.git, commit_id) for commit_id in ids)
             if base is not None and head is not None:
                 changed = changes.between(home.git, base.tree, head.tree)
                 location = Location(home, head, "commit", commits.head, "")
@@ -179,7 +179,7 @@ class PullPages:
     def _outlook(self, home: RepositoryView, pull: Pull) -> str:
         if pull.merged or pull.closed:
             return ""
-        return _OUTLOOK[pullgit.state(home.row.path, pull, self.pulls.checks)]
+        return _OUTLOOK[pull_request_git.state(home.row.path, pull, self.pulls.checks)]
 
 
 def _page(home: RepositoryView, template: str, shown_pull: ShownPull, **values: Any) -> Response:
@@ -190,16 +190,16 @@ def _page(home: RepositoryView, template: str, shown_pull: ShownPull, **values: 
 def _range(home: RepositoryView, pull: Pull) -> CommitRange | None:
     """Return the commits of a pull request, or None if git can no longer tell."""
     path = home.row.path
-    base, head = pullgit.merge_base(path, pull), pullgit.last_head(path, pull)
-    both_exist = all(gitread.commit_by_id(home.git, commit) is not None for commit in (base, head))
+    base, head = pull_request_git.merge_base(path, pull), pull_request_git.last_head(path, pull)
+    both_exist = all(git_read.commit_by_id(home.git, commit) is not None for commit in (base, head))
     return CommitRange(base, head) if both_exist else None
 
 
 def _commits(home: RepositoryView, pull: Pull, commits: CommitRange | None) -> list[pygit2.Commit]:
     if commits is None:
         return []
-    tip = "" if pull.merged else pullgit.tips(home.row.path, pull).base
-    return gitmerge.commits_between(home.git, tip or commits.base, commits.head)
+    tip = "" if pull.merged else pull_request_git.tips(home.row.path, pull).base
+    return git_merge.commits_between(home.git, tip or commits.base, commits.head)
 
 
 def _origin(body: str) -> tuple[str, str] | None:

@@ -17,13 +17,13 @@ import pygit2
 from pygit2.enums import FileMode
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge import gitread, mediatypes
+from orderkit.adapters.embedded.forge import git_read, media_types
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
-from orderkit.adapters.embedded.forge.api.contentroutes import raw_answer
+from orderkit.adapters.embedded.forge.api.content_routes import raw_answer
 from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.pages import locations, site, texts
-from orderkit.adapters.embedded.forge.pages.commitrecords import CommitRecord, record
+from orderkit.adapters.embedded.forge.pages.commit_records import CommitRecord, record
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
 
 ENTRIES_MAX = 1_000
@@ -63,7 +63,7 @@ class TreePages:
         if home.empty:
             return _empty(home)
         location = locations.location_of(self.access, call)
-        entry = gitread.entry_at(location.commit.tree, location.path)
+        entry = git_read.entry_at(location.commit.tree, location.path)
         if entry is None:
             raise ApiError(404)
         return _folder(location) if entry.type == "dir" else _file(location, entry)
@@ -81,12 +81,12 @@ def _empty(home: RepositoryView) -> Response:
 
 def _folder(location: Location) -> Response:
     home, path = location.home, location.path
-    entry = gitread.entry_at(location.commit.tree, path)
-    entries = gitread.children(home.git, entry.id, path) if entry else []
+    entry = git_read.entry_at(location.commit.tree, path)
+    entries = git_read.children(home.git, entry.id, path) if entry else []
     entries.sort(key=lambda entry: (entry.type != "dir", entry.name))
     listed_entries = entries[:ENTRIES_MAX]
     ids = {entry.path: entry.id for entry in listed_entries}
-    last = gitread.last_commits(location.commit, ids, at_most=COMMITS_SEARCHED_MAX)
+    last = git_read.last_commits(location.commit, ids, at_most=COMMITS_SEARCHED_MAX)
     return site.page(
         home.call,
         "folder.html",
@@ -101,7 +101,7 @@ def _folder(location: Location) -> Response:
         ],
         more=len(entries) - len(listed_entries),
         readme=_readme(location, entries),
-        branches=gitread.branch_names(home.git),
+        branches=git_read.branch_names(home.git),
     )
 
 
@@ -109,22 +109,22 @@ def _record(last: Mapping[str, pygit2.Commit], path: str) -> CommitRecord | None
     return record(last[path]) if path in last else None
 
 
-def _readme(location: Location, entries: Sequence[gitread.Entry]) -> tuple[str, str] | None:
+def _readme(location: Location, entries: Sequence[git_read.Entry]) -> tuple[str, str] | None:
     """Return name and text of the README of a folder, or None."""
     files = {entry.name.lower(): entry for entry in entries if entry.type == "file"}
     for name in _READMES:
-        blob = gitread.blob(location.home.git, files[name].id) if name in files else None
+        blob = git_read.blob(location.home.git, files[name].id) if name in files else None
         if blob is not None:
             text = texts.readme_text(blob)
             return (files[name].name, text) if text else None
     return None
 
 
-def _file(location: Location, entry: gitread.Entry) -> Response:
-    blob = gitread.blob(location.home.git, entry.id)
+def _file(location: Location, entry: git_read.Entry) -> Response:
+    blob = git_read.blob(location.home.git, entry.id)
     size = blob.size if blob is not None else 0
     data = blob.data if blob is not None and size <= texts.FILE_MAX_BYTES else b""
-    history = gitread.history(location.home.git, location.commit, location.path)
+    history = git_read.history(location.home.git, location.commit, location.path)
     text, kind = None, "submodule"
     if blob is not None:
         kind = _file_kind(data, size, entry)
@@ -146,11 +146,11 @@ def _file(location: Location, entry: gitread.Entry) -> Response:
     )
 
 
-def _file_kind(data: bytes, size: int, entry: gitread.Entry) -> str:
+def _file_kind(data: bytes, size: int, entry: git_read.Entry) -> str:
     if size > texts.FILE_MAX_BYTES:
         return "large"
-    if mediatypes.image_type(data):
+    if media_types.image_type(data):
         return "image"
-    if mediatypes.is_binary(data):
+    if media_types.is_binary(data):
         return "binary"
     return "symlink" if entry.type == "symlink" else "text"

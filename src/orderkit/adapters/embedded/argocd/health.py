@@ -1,0 +1,75 @@
+"""
+The health of an Application: the worst of its objects, with Argo CD's exceptions.
+
+An object marked ``ignore-healthcheck``, the Application itself and children whose health is
+Missing or Unknown do not count. A target that does not exist makes it Missing if its kind has a
+health check; an object that is being deleted is Progressing, whatever its kind. As in Argo CD 3
+the result has no message: the objects themselves say which of them is unhealthy, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from orderkit.adapters.embedded.argocd.compare import ComparedResource
+from orderkit.adapters.embedded.argocd.spec import is_deleting
+from orderkit.core.argocd.health import MISSING, Health, HealthStatus, health_of, worst
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+)
+
+IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
+
+_LEAVING = Health(HealthStatus.PROGRESSING, "Pending deletion")
+
+IsComposite = Callable[[Kind], bool]
+"""Says whether an XRD defines a kind; then an object without status is not healthy yet."""
+
+
+def live_health(live: Manifest, is_composite: IsComposite) -> Health | None:
+    """Return the health of a live object; None if it stays and its kind has no check."""
+    if is_deleting(live):
+        return _LEAVING
+    return _checked(live, is_composite)
+
+
+def _checked(manifest: Manifest, is_composite: IsComposite) -> Health | None:
+    verdict = health_of(manifest)
+    if verdict is None and is_composite(Kind.of(manifest)):
+        return health_of(manifest, composite=True)
+    return verdict
+
+
+def application_health(
+    app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
+) -> Health:
+    """Return the Application's own health, without a reason."""
+    return Health(worst(_verdicts(app, resources, is_composite)).status)
+
+
+def _verdicts(
+    app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
+) -> Iterator[Health]:
+    for resource in resources:
+        if resource.live is None:
+            verdict = MISSING if _has_check(resource, is_composite) else None
+        elif resource.key == app or annotations_of(resource.live).get(IGNORE_HEALTH) == "true":
+            continue
+        else:
+            verdict = live_health(resource.live, is_composite)
+        if verdict is not None and not _is_silent_child(resource.key, verdict):
+            yield verdict
+
+
+def _has_check(resource: ComparedResource, is_composite: IsComposite) -> bool:
+    return resource.target is not None and _checked(resource.target, is_composite) is not None
+
+
+def _is_silent_child(key: ObjectKey, verdict: Health) -> bool:
+    silent = (HealthStatus.MISSING, HealthStatus.UNKNOWN)
+    is_application = (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind)
+    return is_application and verdict.status in silent

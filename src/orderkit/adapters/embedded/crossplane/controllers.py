@@ -1,0 +1,108 @@
+"""The controllers of the embedded Crossplane, one for each of its kinds, started together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from orderkit.adapters.embedded.controller import Controller, side_by_side
+from orderkit.adapters.embedded.crossplane.composites import BACKOFF
+from orderkit.adapters.embedded.crossplane.definitions import DefinitionReconciler
+from orderkit.adapters.embedded.crossplane.events import EventRecorder
+from orderkit.adapters.embedded.crossplane.functions import FunctionReconciler
+from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
+from orderkit.adapters.embedded.crossplane.revisions import (
+    CompositionReconciler,
+    RevisionReconciler,
+)
+from orderkit.core.crossplane.station import Station
+from orderkit.core.errors import ConflictError
+from orderkit.core.objects.kube_objects import (
+    COMPOSITION,
+    COMPOSITION_REVISION,
+    CRD,
+    FUNCTION,
+    Kind,
+    Manifest,
+    ObjectKey,
+    controller,
+)
+from orderkit.core.schema.xrd import XRD_KIND
+from orderkit.ports.clock import Clock, SystemClock
+from orderkit.ports.cluster import Cluster
+
+_AGAIN_S = 0.02
+
+
+class EmbeddedCrossplane:
+    """
+    Crossplane's reconcilers on a cluster that already serves `crossplane_crds`.
+
+    `start` returns at once; `stop` waits for what is running. One instance starts once. What a
+    stopped (or killed) one left undone, the next one finishes.
+
+    Args:
+        functions: What runs in this process, by the name of the Function object that a
+            Composition refers to. The object must exist too, as in Crossplane.
+        seed: For the order of applying; by default it is random, as in Crossplane.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        functions: Mapping[str, Station],
+        *,
+        clock: Clock | None = None,
+        seed: int | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
+        self._recorder = EventRecorder(cluster, clock)
+        chance = random.Random(seed)  # noqa: S311 - an order, not a secret
+        self._site = ReconcilerContext(cluster, functions, self._recorder, clock, chance)
+        self._definitions = DefinitionReconciler(self._site)
+        definitions = self._controller("definitions", XRD_KIND, self._definitions)
+        definitions.watch(CRD, _defining_xrd)
+        self._controllers = (
+            self._controller("functions", FUNCTION, FunctionReconciler(self._site)),
+            self._controller("compositions", COMPOSITION, CompositionReconciler(self._site)),
+            self._controller("revisions", COMPOSITION_REVISION, RevisionReconciler(self._site)),
+            definitions,
+        )
+
+    def _controller(
+        self,
+        name: str,
+        kind: Kind,
+        reconcile: DefinitionReconciler
+        | FunctionReconciler
+        | CompositionReconciler
+        | RevisionReconciler,
+    ) -> Controller:
+        def patiently(key: ObjectKey) -> float | None:
+            try:
+                return reconcile(key)
+            except ConflictError:
+                return _AGAIN_S
+
+        controller = Controller(name, self._site.cluster, patiently, workers=1, backoff=BACKOFF)
+        controller.watch(kind)
+        return controller
+
+    def start(self) -> None:
+        """Start everything; returns at once."""
+        self._recorder.start()
+        for running in self._controllers:
+            running.start()
+
+    def stop(self) -> None:
+        """Stop everything; no reconcile runs afterwards. Safe to call twice."""
+        stops = [running.stop for running in self._controllers]
+        side_by_side([*stops, self._definitions.close])
+        self._recorder.stop()
+
+
+def _defining_xrd(crd: Manifest) -> list[ObjectKey]:
+    owner = controller(crd)
+    if owner is None or owner.get("kind") != XRD_KIND.kind:
+        return []
+    return [ObjectKey(XRD_KIND, owner["name"])]

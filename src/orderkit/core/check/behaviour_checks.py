@@ -1,0 +1,242 @@
+"""
+Rules about what a kit's pipeline does, checked on its runs.
+
+The worst faults of a Composition show in no file: resources that are composed too early, dropped
+during a short outage, never ready, or different each time. Called by ``core.check``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from orderkit.core.check.kit_under_check import KitUnderCheck, finding_at
+from orderkit.core.check.rule_codes import KitRule
+from orderkit.core.check.trial_orders import NAME_MAX
+from orderkit.core.check.trial_runs import Run
+from orderkit.core.crossplane.composed import Composed
+from orderkit.core.crossplane.simulated_objects import keeps_ready_condition
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.conditions import SYSTEM_TYPES, first_and_more
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.objects.scopes import is_namespaced
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.validate.located_findings import Located
+
+_PIPELINE = "spec.pipeline"
+_CLUSTER_SCOPED = "cannot apply cluster scoped"
+_LABEL_NAMES = {("", "Namespace"), ("", "Service")}
+
+
+def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
+    """Check all runs; a fault of several runs is reported once."""
+    reported: set[tuple[KitRule, str]] = set()
+    validator = Validator(kit.xrd)
+    full = {run.doc.name for run in runs if run.simulation.final.resources}
+    for run in runs:
+        for rule, message, key in _judged(subject, run, validator, full):
+            if (rule, key) not in reported:
+                reported.add((rule, key))
+                yield finding_at(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
+
+
+Verdict = tuple[KitRule, str, str]
+"""Rule, message, and the key by which the same fault of another run is recognised."""
+
+
+def _judged(
+    subject: KitUnderCheck, run: Run, validator: Validator, full: set[str]
+) -> Iterator[Verdict]:
+    yield from _calls(run)
+    if run.simulation.error:
+        yield _failure(run)
+        return
+    for judge in _JUDGES:
+        for rule, message in judge(run):
+            yield rule, message, message
+    yield from _scopes(subject, run)
+    yield from _composes_something(run, full)
+    if run.simulation.settled:
+        for judge in _SETTLED_JUDGES:
+            for rule, message in judge(run):
+                yield rule, message, message
+        yield from _status(run, validator)
+
+
+def _failure(run: Run) -> Verdict:
+    error = run.simulation.error
+    if _CLUSTER_SCOPED in error:
+        return KitRule.CLUSTER_SCOPED, error, error
+    missing = sorted({name for call in run.calls for name in call.unanswered})
+    if missing:
+        message = f"nothing in gitops/ satisfies requirement {', '.join(missing)}: {error}"
+        return KitRule.NEEDS_FACTS, message, error
+    return KitRule.PIPELINE_FAILS, error, error
+
+
+def _calls(run: Run) -> Iterator[Verdict]:
+    """Check the responses of single stations: they show more than the pipeline's result."""
+    for call in run.calls:
+        fatal = any(result.severity == 1 for result in call.response.results)
+        dropped = call.earlier_resources - set(call.response.desired.resources)
+        if dropped and not fatal:
+            message = f"station '{call.who}' omits {_names(dropped)}"
+            yield KitRule.DROPS_EARLIER_STEPS, message, message
+        for condition in call.response.conditions:
+            if condition.type in SYSTEM_TYPES:
+                message = f"station '{call.who}' sets condition {condition.type}"
+                yield KitRule.SYSTEM_CONDITION, message, message
+        for name, desired in call.response.desired.resources.items():
+            if desired.resource.get("status"):
+                message = f"station '{call.who}' sets a status on '{name}'"
+                yield KitRule.COMPOSED_STATUS, message, message
+
+
+def _conditions(run: Run) -> Iterator[tuple[KitRule, str]]:
+    kept = {condition.type for condition in run.simulation.final.conditions}
+    before = {c.type for composed in run.simulation.rounds for c in composed.conditions}
+    for type_ in sorted(before - kept):
+        yield KitRule.CONDITION_VANISHES, f"condition {type_} is not returned in the last round"
+
+
+def _settles(run: Run) -> Iterator[tuple[KitRule, str]]:
+    if not run.simulation.settled:
+        earlier, later = run.simulation.rounds[-2:]
+        changing = (
+            "the status changes" if earlier.status != later.status else "the resources change"
+        )
+        rounds = len(run.simulation.rounds)
+        yield KitRule.NEVER_SETTLES, f"{changing} still after {rounds} rounds"
+
+
+def _deterministic(run: Run) -> Iterator[tuple[KitRule, str]]:
+    first, second = run.simulation, run.again
+    if first.settled and second.settled and first != second:
+        differing = [
+            name
+            for name in sorted(first.observed.keys() | second.observed.keys())
+            if first.observed.get(name) != second.observed.get(name)
+        ]
+        difference = _names(differing) if differing else "the status"
+        yield KitRule.NOT_DETERMINISTIC, f"{difference} differs in a second run"
+
+
+def _gated(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Find resources composed no later than the round that composes their Namespace or CRD."""
+    observed: set[str] = set()
+    for composed in run.simulation.rounds:
+        manifests = {name: desired.manifest for name, desired in composed.resources.items()}
+        new = {name: m for name, m in manifests.items() if name not in observed}
+        homes = {m["metadata"]["name"]: n for n, m in new.items() if Kind.of(m) == NAMESPACE}
+        kinds = {kind: n for n, m in new.items() if (kind := _defines(m)) is not None}
+        for name, manifest in manifests.items():
+            home = metadata(manifest).get("namespace")
+            if home in homes:
+                message = (
+                    f"'{name}' is composed in Namespace {home} before '{homes[home]}' is observed"
+                )
+                yield KitRule.GATE_NAMESPACE, message
+            own_kind = Kind.of(manifest)
+            definition = kinds.get((own_kind.group, own_kind.kind))
+            if definition is not None:
+                message = f"'{name}' is composed before '{definition}', its CRD, is observed"
+                yield KitRule.GATE_DEFINITION, message
+        observed = set(manifests)
+
+
+def _defines(manifest: Manifest) -> tuple[str, str] | None:
+    """Return group and kind that a composed CRD or XRD defines."""
+    kind = Kind.of(manifest)
+    if (kind.group, kind.kind) not in {(CRD.group, CRD.kind), (XRD.group, XRD.kind)}:
+        return None
+    spec = manifest.get("spec")
+    return str(dig(spec, "group")), str(dig(spec, "names", "kind"))
+
+
+def _names_fit(run: Run) -> Iterator[tuple[KitRule, str]]:
+    for name, manifest in run.simulation.observed.items():
+        kind = Kind.of(manifest)
+        if (kind.group, kind.kind) in _LABEL_NAMES and len(manifest["metadata"]["name"]) > NAME_MAX:
+            object_name = manifest["metadata"]["name"]
+            yield KitRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} named {object_name}"
+
+
+def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
+    if metadata(run.simulation.xr).get("namespace"):
+        return
+    for name, manifest in run.simulation.observed.items():
+        kind = Kind.of(manifest)
+        built_in = not keeps_ready_condition(kind) and is_namespaced(kind)
+        if (built_in or subject.pack.xr_scopes.get(kind)) and not metadata(manifest).get(
+            "namespace"
+        ):
+            message = f"'{name}' is a {kind.kind} without a namespace"
+            yield KitRule.NO_NAMESPACE, message, message
+
+
+def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:
+    if run.simulation.final.resources or not run.simulation.settled:
+        return
+    if run.order.varied and run.doc.name in full:
+        message = "the pipeline composes nothing, and does not refuse the order"
+        yield KitRule.EARLY_RETURN, message, message
+    else:
+        yield KitRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
+
+
+def _ready(run: Run) -> Iterator[tuple[KitRule, str]]:
+    if run.simulation.ready:
+        return
+    unready = run.simulation.final.unready
+    kinds = [str(Kind.of(run.simulation.observed[name])) for name in unready]
+    unready_names = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
+    cause = first_and_more(unready_names) if unready_names else "a station says so"
+    yield KitRule.NEVER_READY, f"not ready at the end: {cause}"
+
+
+def _without_facts(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Remove all required resources: the pipeline must not drop existing resources then."""
+    if not run.simulation.requirements:
+        return
+    after = run.once(run.simulation.observed, facts=False)
+    dropped = _deleted_names(run, after)
+    if dropped:
+        message = f"{_names(dropped)} would be deleted when the required resources are not found"
+        yield KitRule.EARLY_RETURN, message
+
+
+def _when_unready(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Make everything unready: existing resources must still be composed."""
+    observed = {name: _unready(m) for name, m in run.simulation.observed.items()}
+    after = run.once(observed)
+    dropped = _deleted_names(run, after)
+    if dropped:
+        message = f"{_names(dropped)} would be deleted while another resource is not ready"
+        yield KitRule.DROPS_WHEN_UNREADY, message
+
+
+def _deleted_names(run: Run, after: Composed) -> set[str]:
+    return set() if after.error else run.simulation.observed.keys() - after.resources.keys()
+
+
+def _unready(manifest: Manifest) -> Manifest:
+    conditions = dig(manifest, "status", "conditions", default=None)
+    if not conditions:
+        return manifest
+    flipped: list[Mapping[str, Any]] = [{**entry, "status": "False"} for entry in conditions]
+    return {**manifest, "status": {**manifest["status"], "conditions": flipped}}
+
+
+def _status(run: Run, validator: Validator) -> Iterator[Verdict]:
+    for finding in validator.check(run.simulation.xr).findings:
+        if finding.path.startswith("status"):
+            yield KitRule.STATUS_FIELD, f"{finding}", str(finding)
+
+
+def _names(names: Collection[str]) -> str:
+    return first_and_more([f"'{name}'" for name in names])
+
+
+_Judge = Callable[[Run], Iterator[tuple[KitRule, str]]]
+_JUDGES: tuple[_Judge, ...] = (_conditions, _settles, _gated, _names_fit)
+_SETTLED_JUDGES: tuple[_Judge, ...] = (_deterministic, _ready, _without_facts, _when_unready)

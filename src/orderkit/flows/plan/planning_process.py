@@ -1,0 +1,164 @@
+"""
+Assemble orders by the stations of one pack, for a plan over many orders.
+
+It gets the pack once, then does one task after the other: assemble an order as it is, or go on from
+there with another pack and compare. Two packs never meet in one process: `load` is the entry of a
+child (`ports.processes`), and ``parallel_planning`` sends it pickled values of this module. Both
+ends are ours, on one machine, and the stations have the rights of this user anyway.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from orderkit.core.crossplane.station import Selector
+from orderkit.core.errors import OrderkitError
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.values import ABSENT, path_text, same, value_at
+from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, compare
+from orderkit.core.plan.dangers import DangerContext
+from orderkit.core.plan.fleet_plan import without_unnamed
+from orderkit.core.plan.price_table import PriceTable
+from orderkit.core.plan.stored_defaults import Defaults
+from orderkit.core.yaml.documents import Files
+from orderkit.flows.plan.cluster_verdicts import judged
+from orderkit.flows.plan.pricing import with_costs
+from orderkit.flows.plan.published_pack import loaded_workshop
+
+ENTRY = "orderkit.flows.plan.planning_process:load"
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblerSetup:
+    """What the process works with."""
+
+    files: Files
+    """Of the pack, as far as they are needed."""
+    defaults: Defaults = field(default_factory=dict)
+    """What the XRD of the pack before gave to fields that nobody set."""
+    same_laws: bool = False
+    """Schemas and rights are those of the pack before: what stays the same needs no judge."""
+    prices: PriceTable | None = None
+    """What things cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBefore:
+    """Assemble an order as it is."""
+
+    xr: Manifest
+    observed: Mapping[str, Manifest]
+    existing: tuple[Manifest, ...]
+    is_judged: bool = False
+    """Say, too, what of it should be refused already."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAfter:
+    """Assemble an order anew and compare with what the other process found."""
+
+    xr: Manifest
+    before: bytes
+    """The `Assembly`, pickled."""
+    existing: tuple[Manifest, ...]
+    is_stored: bool = False
+    """The XR is as the API server has it, with the defaults of its first day."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAnswer:
+    """What became of a task: a pickled `Assembly` or slim `Plan`, or an error."""
+
+    payload: bytes = b""
+    error: str = ""
+    selectors: tuple[Selector, ...] = ()
+    stored: Manifest = field(default_factory=dict)
+    """Of `PlanBefore`: the XR with its defaults."""
+    judged: bool = False
+    """Of `PlanAfter`: something is wrong with the outcome, perhaps already before."""
+
+
+def load(message: bytes) -> tuple[bytes, Callable[[bytes], bytes] | None]:
+    """Load a pack; return whether that went well, and what answers tasks."""
+    setup: AssemblerSetup = pickle.loads(message)  # noqa: S301 - from the process that started us
+    try:
+        workshop = loaded_workshop(read_pack(setup.files))
+        bench = _Bench(workshop, setup.defaults, setup.prices, same_laws=setup.same_laws)
+    except OrderkitError as error:
+        return pickled(TaskAnswer(error=str(error))), None
+    return pickled(TaskAnswer()), bench.answer
+
+
+@dataclass(slots=True)
+class _Bench:
+    workshop: AssemblyContext
+    defaults: Defaults
+    prices: PriceTable | None
+    same_laws: bool
+
+    def answer(self, message: bytes) -> bytes:
+        task: PlanBefore | PlanAfter = pickle.loads(message)  # noqa: S301 - from the process that started us
+        try:
+            answer = self.before(task) if isinstance(task, PlanBefore) else self.after(task)
+        except (OrderkitError, ValueError, MemoryError, RecursionError) as error:
+            answer = TaskAnswer(error=f"{type(error).__name__}: {error}")
+        return pickled(answer)
+
+    def before(self, task: PlanBefore) -> TaskAnswer:
+        if self.workshop.blueprint(task.xr) is None:
+            return TaskAnswer(error=_no_composition(task.xr))
+        workshop = replace(self.workshop, existing=task.existing)
+        assembly = assemble(task.xr, workshop, observed=task.observed)
+        stored = {key: value for key, value in assembly.xr.items() if key != "status"}
+        if task.is_judged:
+            assembly = judged(None, workshop, assembly, assembly)
+        return TaskAnswer(pickled(assembly), selectors=assembly.requirements, stored=stored)
+
+    def after(self, task: PlanAfter) -> TaskAnswer:
+        if self.workshop.blueprint(task.xr) is None:
+            return TaskAnswer(error=_no_composition(task.xr))
+        before: Assembly = pickle.loads(task.before)  # noqa: S301 - from a process like this one
+        workshop = replace(self.workshop, existing=task.existing)
+        observed = before.observed
+        # what the old XRD refused is not what is stored
+        stored = task.xr if any(_is_schema(fault) for fault in before.faults) else before.xr
+        made_by = before.made_by
+        after = assemble(stored, workshop, observed=observed, attributed=made_by)
+        after = replace(after, faults=tuple(f for f in after.faults if not self._is_ours(f, task)))
+        fresh = assemble(stored, workshop) if after.renamed else after
+        mind = DangerContext(workshop.laws, workshop.existing)
+        plan = compare(before, after, fresh=fresh, mind=mind)
+        if plan.changes or not self.same_laws:
+            plan = replace(plan, after=judged(None, workshop, before, plan.after))
+        selectors = {
+            repr(selector): selector for selector in (*after.requirements, *fresh.requirements)
+        }
+        is_judged = plan.after.faults != after.faults
+        plan = without_unnamed(with_costs(plan, self.prices))
+        return TaskAnswer(pickled(plan), selectors=tuple(selectors.values()), judged=is_judged)
+
+    def _is_ours(self, fault: Fault, task: PlanAfter) -> bool:
+        """Say whether an unknown field is only an old default, which the API server drops."""
+        if fault.path or not fault.message.startswith("unknown field"):
+            return False
+        for steps, default in self.defaults.items():
+            if fault.field == path_text(("spec", *steps)):
+                value = value_at(task.xr, ("spec", *steps))
+                return value is ABSENT or (task.is_stored and same(value, default))
+        return False
+
+
+def _is_schema(fault: Fault) -> bool:
+    return not fault.path and bool(fault.field)
+
+
+def _no_composition(xr: Manifest) -> str:
+    return f"this pack has no Composition for {Kind.of(xr)}"
+
+
+def pickled(value: object) -> bytes:
+    """Return a value as a message."""
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)

@@ -26,6 +26,7 @@ from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit.ports.forge import FileChange, Forge, Operation, Written
+from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
 
@@ -47,6 +48,8 @@ class Platform:
     ledger: RepoId
     confined: ConfinedRenderer
     """Renders templates that nobody vouches for."""
+    pipeline_functions: PipelineFunctions
+    """Runs the pack's stations for plans."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans call in processes of their own."""

@@ -30,23 +30,25 @@ def init_command(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.new_pack import write_pack
+    from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+    from orderkit.adapters.folders.skeletons import render_skeleton
+    from orderkit.adapters.folders.template_folder import check_free
     from orderkit.cli.output import emit_json
     from orderkit.flows.kit.start_pack import PackRequest, start_pack
 
-    started = start_pack(PackRequest(Path(folder), name, title, orderkit, git=not no_git))
+    target = Path(folder)
+    check_free(target)
+    request = PackRequest(target.absolute().name, name, title, orderkit)
+    pack = start_pack(request, read_folder(reference_pack()), render_skeleton)
+    write_pack(pack.files, target, git=not no_git)
     if as_json:
-        files = [str(path) for path in started.files]
-        report = {
-            "folder": str(started.folder),
-            "name": started.name,
-            "repository": started.repository,
-        }
+        files = [str(path) for path in sorted(pack.files)]
+        report = {"folder": str(target), "name": pack.name, "repository": not no_git}
         emit_json("orderkit.init/v1", {**report, "files": files})
         return
-    repository_note = "one commit" if started.repository else "no repository"
-    click.echo(
-        f"pack '{started.name}' in {started.folder}: {len(started.files)} files, {repository_note}"
-    )
-    click.echo(f"  next  cd {started.folder}")
+    repository_note = "no repository" if no_git else "one commit"
+    click.echo(f"pack '{pack.name}' in {target}: {len(pack.files)} files, {repository_note}")
+    click.echo(f"  next  cd {target}")
     click.echo("        orderkit kit new NAME            # a kit from a few fields")
     click.echo("        orderkit kit import XRD.yaml     # or from an XRD that you have")

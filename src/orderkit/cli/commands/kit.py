@@ -46,9 +46,10 @@ def kit_generate(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.flows.kit import generate_kits as flow
 
-    pack = Path(pack_folder)
+    pack = LocalPack(Path(pack_folder))
     generation = flow.plan_generation(pack, kits)
     writes = not (check or show_diff)
     if writes:

@@ -46,12 +46,13 @@ def kit_check(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.core.schema.validate.findings import FindingSeverity
     from orderkit.flows.kit import check_kits
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
-    verdict = check_kits.check_pack(Path(pack_folder), kits, since=since)
+    verdict = check_kits.check_pack(LocalPack(Path(pack_folder)), kits, since=since)
     _show(verdict, Path(pack_folder), as_json=as_json, as_sarif=as_sarif)
     failing = verdict.count(FindingSeverity.ERROR)
     failing += verdict.count(FindingSeverity.WARNING) if strict else 0

@@ -53,10 +53,12 @@ def kit_new(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
+    from orderkit.adapters.folders.skeletons import render_skeleton
     from orderkit.core.generate.kit_draft import Draft, parse_field
     from orderkit.flows.kit.start_kit import group_of, new_kit
 
-    pack = Path(pack_folder)
+    pack = LocalPack(Path(pack_folder))
     draft = Draft(
         name=name,
         group=group or group_of(pack),
@@ -71,7 +73,7 @@ def kit_new(
         }
         draft = _prompted(draft, given_options | ({"fields"} if fields else set()))
     _show(
-        new_kit(pack, draft),
+        new_kit(pack, draft, render_skeleton),
         (f"write the composed resources in stations/{name}/station.py",),
         as_json,
     )
@@ -156,12 +158,15 @@ def kit_import(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
+    from orderkit.adapters.folders.skeletons import render_skeleton
     from orderkit.flows.kit.import_kit import ImportRequest, import_kit
 
     if bool(files) == bool(xrd_name):
         raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
     xrd_sources = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
-    imported = import_kit(ImportRequest(Path(pack_folder), xrd_sources, name, composition))
+    pack = LocalPack(Path(pack_folder))
+    imported = import_kit(ImportRequest(pack, xrd_sources, render_skeleton, name, composition))
     _show(imported.added, imported.next, as_json)
 
 

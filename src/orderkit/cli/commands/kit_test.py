@@ -40,13 +40,20 @@ def kit_test(
 
     Example: orderkit kit test garage -k refused
     """
+    from functools import partial
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
+    from orderkit.adapters.functions.local_functions import LocalFunctions
     from orderkit.core.crossplane.function_processes import processes_of
     from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
-    processes = processes_of(function_texts)
-    report = run_tests(TestSelection(Path(pack_folder), kits, pattern, update, processes))
+    connect = LocalFunctions().connect
+    functions = {
+        process.name: partial(connect, process) for process in processes_of(function_texts)
+    }
+    pack = LocalPack(Path(pack_folder))
+    report = run_tests(TestSelection(pack, kits, pattern, update, functions))
     if junit_file:
         from orderkit.cli.junit import junit
 

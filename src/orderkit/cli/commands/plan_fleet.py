@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
@@ -78,5 +79,5 @@ def _fleet_request(
     orders = OrderSelection(request.orders, request.teams)
     limits = FleetLimits(request.lanes, request.limit_s)
     return fleet_planning.FleetRequest(
-        request.kit or "", *packs, LocalProcesses(), orders, limits, prices
+        request.kit or "", *packs, LocalProcesses(), LocalFunctions(), orders, limits, prices
     )

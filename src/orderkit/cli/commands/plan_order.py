@@ -44,13 +44,16 @@ def _from_snapshot(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
     from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.adapters.functions.local_functions import LocalFunctions
     from orderkit.flows.plan.recording import load
     from orderkit.flows.plan.replaying import plan_replayed
 
     assert request.snapshot_file is not None  # noqa: S101 - the caller has looked
     change = read_one(request.file) if request.file else edits(request.assignments)
     pack_files = read_folder(request.pack_folder)
-    return plan_replayed(load(request.snapshot_file), order, pack_files, change, by)
+    recorded = load(request.snapshot_file)
+    functions = LocalFunctions()
+    return plan_replayed(recorded, order, pack_files, change, functions=functions, by=by)
 
 
 def _from_platform(

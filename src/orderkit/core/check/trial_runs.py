@@ -124,6 +124,24 @@ def fingerprints(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     return digests_by_run
 
 
+def differing_parts(
+    fingerprints_by_process: Sequence[Mapping[str, Mapping[str, Mapping[str, str]]]],
+) -> dict[str, dict[str, list[str]]]:
+    """Return what differs between the `fingerprints` of processes: kit -> run -> parts."""
+    differing: dict[str, dict[str, list[str]]] = {}
+    if not fingerprints_by_process:
+        return differing
+    first, *others = fingerprints_by_process
+    for kit, runs in first.items():
+        for run, parts in runs.items():
+            other_parts = [other.get(kit, {}).get(run, {}) for other in others]
+            names = {*parts, *(name for other in other_parts for name in other)}
+            changed = [n for n in names if any(o.get(n) != parts.get(n) for o in other_parts)]
+            if changed:
+                differing.setdefault(kit, {})[run] = sorted(changed)
+    return differing
+
+
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

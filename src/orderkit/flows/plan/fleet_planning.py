@@ -45,6 +45,7 @@ from orderkit.flows.plan.pricing import PRICES
 from orderkit.flows.plan.published_pack import needed_files
 from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
+from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.processes import Processes
 
 
@@ -64,6 +65,7 @@ class FleetRequest:
     base: FleetPack
     candidate: FleetPack
     processes: Processes
+    functions: PipelineFunctions
     selection: OrderSelection = field(default_factory=OrderSelection)
     limits: FleetLimits = field(default_factory=FleetLimits)
     prices: PriceTable | None = None
@@ -208,10 +210,10 @@ class _Fleet:
         base, other = (
             needed_files(pack.files) for pack in (self._wanted.base, self._wanted.candidate)
         )
-        same_laws = _laws(base) == _laws(other)
+        same_laws, functions = _laws(base) == _laws(other), self._wanted.functions
         packs = (
-            AssemblerSetup(base),
-            AssemblerSetup(other, self._defaults, same_laws, self._prices),
+            AssemblerSetup(base, functions),
+            AssemblerSetup(other, functions, self._defaults, same_laws, self._prices),
         )
         return plan_all(work, packs, self._place, self._wanted.limits, self._wanted.processes)
 

@@ -113,3 +113,15 @@ def connect_to(platform_file: str | None) -> Platform:
     from orderkit.cli.connecting import connect, load_settings
 
     return connect(load_settings(platform_file))
+
+
+def default_requester() -> str:
+    """Name the person at the terminal as a catalog reference. A claim, not a proof."""
+    import getpass
+    import re
+
+    try:
+        login = getpass.getuser()
+    except (KeyError, OSError):  # a container's user often has a number and no name
+        login = "unknown"
+    return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"

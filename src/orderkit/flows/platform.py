@@ -6,8 +6,6 @@ The ports of one platform, and the two repositories Orderkit keeps there.
 
 from __future__ import annotations
 
-import getpass
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,15 +61,6 @@ class RepositorySnapshot:
 
     commit: CommitSha
     blobs: Mapping[PurePosixPath, BlobSha]
-
-
-def default_requester() -> str:
-    """Name the person at the terminal as a catalog reference. A claim, not a proof."""
-    try:
-        login = getpass.getuser()
-    except (KeyError, OSError):  # a container's user often has a number and no name
-        login = "unknown"
-    return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"
 
 
 def snapshot(platform: Platform, repo: RepoId) -> RepositorySnapshot | None:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option, platform_option, requester_option, timeout_option
+from orderkit.cli.options import (
+    default_requester,
+    json_option,
+    platform_option,
+    requester_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +64,6 @@ def bootstrap_command(
     from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.core.errors import OrderkitError
     from orderkit.flows.install import bootstrapping
-    from orderkit.flows.platform import default_requester
 
     bootstrap_options = BootstrapOptions(
         platform_file,

@@ -8,6 +8,7 @@ import click
 
 from orderkit.cli.options import (
     connect_to,
+    default_requester,
     json_option,
     platform_option,
     requester_option,
@@ -202,7 +203,6 @@ def revert_command(
 
 
 def _person(requester: str | None) -> Requester:
-    from orderkit.flows.platform import default_requester
     from orderkit.ports.requesters import Requester
 
     return Requester(requester or default_requester())

@@ -8,6 +8,7 @@ import click
 
 from orderkit.cli.options import (
     connect_to,
+    default_requester,
     json_option,
     platform_option,
     requester_option,
@@ -50,7 +51,6 @@ def order_command(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
     from orderkit.flows.order import placing
-    from orderkit.flows.platform import default_requester
 
     order_request = placing.OrderRequest(
         kit,
@@ -90,7 +90,6 @@ def register_command(
     from orderkit.cli.views import order_views
     from orderkit.core.names import OrderId, TeamName, check_label
     from orderkit.flows.order.registering import Registration, register
-    from orderkit.flows.platform import default_requester
 
     registration = Registration(
         OrderId(check_label("order", order)),
@@ -133,7 +132,6 @@ def adopt_command(
     """
     from orderkit.cli.views import order_views
     from orderkit.flows.order.adopting import AdoptRequest, adopt
-    from orderkit.flows.platform import default_requester
 
     adopt_request = AdoptRequest(
         subject, requester or default_requester(), namespace, team, dry_run=dry_run
@@ -264,7 +262,6 @@ def destroy_command(
     from orderkit.cli.views import order_views
     from orderkit.core.errors import InvalidInputError
     from orderkit.flows.end import destroying
-    from orderkit.flows.platform import default_requester
 
     if confirm not in (None, order):
         raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orderkit.cli.inputs import edits, prices_of, read_one, schemas_of
-from orderkit.cli.options import connect_to
+from orderkit.cli.options import connect_to, default_requester
 from orderkit.cli.time_limits import within
 from orderkit.cli.views import plan_views
 from orderkit.core.plan.plan_json import exit_code
@@ -44,8 +44,8 @@ def _from_snapshot(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
     from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.adapters.folders.snapshot_file import load
     from orderkit.adapters.functions.local_functions import LocalFunctions
-    from orderkit.flows.plan.recording import load
     from orderkit.flows.plan.replaying import plan_replayed
 
     assert request.snapshot_file is not None  # noqa: S101 - the caller has looked
@@ -60,8 +60,9 @@ def _from_platform(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
     # lazy: a snapshot needs no flow of changes
+    from orderkit.adapters.folders.snapshot_file import save
     from orderkit.flows.plan.order_plan import Basis
-    from orderkit.flows.plan.recording import PlanRecorder, save
+    from orderkit.flows.plan.recording import PlanRecorder
 
     platform = _with_functions(connect_to(request.platform_file), request.function_texts)
     recorder = PlanRecorder(order) if request.record_file else None
@@ -75,7 +76,6 @@ def _from_platform(
 def _planned(platform: Platform, request: PlanRequest, order: str, basis: Basis) -> Plan:
     from orderkit.flows.change import ChangeRequest
     from orderkit.flows.change.plan_requests import plan_between, plan_edits, plan_xr
-    from orderkit.flows.platform import default_requester
     from orderkit.ports.requesters import Requester
 
     if request.head:

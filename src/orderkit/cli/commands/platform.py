@@ -10,6 +10,7 @@ import click
 from orderkit.cli.commands.platform_check import platform_check
 from orderkit.cli.commands.platform_webhook import platform_webhook
 from orderkit.cli.options import (
+    default_requester,
     json_option,
     platform_option,
     profile_option,
@@ -181,7 +182,6 @@ def platform_upgrade(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import upgrade_views
     from orderkit.flows.install.upgrading import UpgradeRequest, plan_upgrade, upgrade
-    from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
     rendered, values = _rendered(settings, pack_folder, settings.profile)

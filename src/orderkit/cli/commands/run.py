@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option, platform_option, requester_option
+from orderkit.cli.options import default_requester, json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -74,7 +74,6 @@ def run_command(
     from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
     from orderkit.flows.order import placing
-    from orderkit.flows.platform import default_requester
 
     if out_folder:
         check_free(Path(out_folder))

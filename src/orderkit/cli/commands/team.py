@@ -10,6 +10,7 @@ import click
 
 from orderkit.cli.options import (
     connect_to,
+    default_requester,
     json_option,
     platform_option,
     requester_option,
@@ -76,7 +77,6 @@ def add(name: str, requester: str | None, platform_file: str | None, **decisions
     Example: orderkit team add rx7 --member alice --kit garage --limit orders=20
     """
     from orderkit.cli.views import team_views
-    from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
@@ -107,7 +107,6 @@ def change(name: str, requester: str | None, platform_file: str | None, **decisi
     Example: orderkit team change rx7 --limit orders=30 --no-limit garage.stage
     """
     from orderkit.cli.views import team_views
-    from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
@@ -165,7 +164,6 @@ def remove(
     Example: orderkit team remove rx7
     """
     from orderkit.cli.views import team_views
-    from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
     removed = teams.remove_team(

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
-from orderkit.core.portal.render.tree import SkeletonFile
 from orderkit.core.yaml.documents import Files
+
+if TYPE_CHECKING:  # few flows of kits render
+    from orderkit.core.portal.render import SkeletonFile
 
 Fingerprints = Mapping[str, Mapping[str, Mapping[str, str]]]
 """Kit -> run -> part -> digest."""

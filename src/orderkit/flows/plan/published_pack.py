@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -49,23 +49,10 @@ _UNREAD = ("apps", "argocd", "crossplane")
 """Folders of ``gitops`` that deliver neither kinds nor rights nor functions."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
-    """A pack at a commit, ready to assemble."""
-
-    blueprints: Mapping[tuple[str, str], Blueprint]
-    stations: Mapping[str, Station]
-    scopes: Mapping[Kind, bool]
-    laws: PackRules
-    packages: Mapping[str, str]
-    """Of functions, by name."""
-    developed: Sequence[FunctionProcess]
-
-
 _lock = threading.Lock()
-_published: OrderedDict[tuple[str, RepoId, CommitSha], _Published] = OrderedDict()
-_loaded: list[_Published] = []
-"""Kept until the process ends: stations may import late."""
+_published: OrderedDict[
+    tuple[str, RepoId, CommitSha], tuple[AssemblyContext, Sequence[FunctionProcess]]
+] = OrderedDict()
 
 
 def published_workshop(platform: Platform) -> AssemblyContext:
@@ -78,10 +65,8 @@ def published_workshop(platform: Platform) -> AssemblyContext:
         UsageError: A function is a process, and nothing here speaks gRPC.
         RemoteError: The forge.
     """
-    published = _read_published(platform)
-    workshop = _workshop(published.blueprints, published.stations, published.packages)
-    workshop = replace(workshop, scopes=published.scopes, laws=published.laws)
-    processes = (*published.developed, *platform.functions)
+    workshop, developed = _read_published(platform)
+    processes = (*developed, *platform.functions)
     return _calling(workshop, processes, platform.pipeline_functions)
 
 
@@ -95,17 +80,14 @@ def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
     kits = pack.kits()
     blueprints, scopes = _blueprints(pack, kits)
     laws = laws_of(pack, kits)
-    workshop = _workshop(blueprints, stations, packages_of(pack.files))
-    return replace(workshop, scopes={**laws.scopes, **scopes}, laws=laws)
-
-
-def _workshop(
-    blueprints: Mapping[tuple[str, str], Blueprint],
-    stations: Mapping[str, Station],
-    packages: Mapping[str, str],
-) -> AssemblyContext:
-    available = functions_here(stations, packages, _called(blueprints))
-    return AssemblyContext(blueprints, available.functions, notes=available.notes)
+    available = functions_here(stations, packages_of(pack.files), _called(blueprints))
+    return AssemblyContext(
+        blueprints,
+        available.functions,
+        scopes={**laws.scopes, **scopes},
+        laws=laws,
+        notes=available.notes,
+    )
 
 
 def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
@@ -141,10 +123,7 @@ def loaded_workshop(pack: Pack, functions: PipelineFunctions) -> AssemblyContext
     Raises:
         InvalidInputError: The pack is broken.
     """
-    prepared = _prepared(pack, functions)
-    _loaded.append(prepared)
-    workshop = _workshop(prepared.blueprints, prepared.stations, prepared.packages)
-    return replace(workshop, scopes=prepared.scopes, laws=prepared.laws)
+    return workshop_of(pack, functions.load_stations(pack.files))
 
 
 def needed_files(files: Files) -> Files:
@@ -152,7 +131,7 @@ def needed_files(files: Files) -> Files:
     return {path: data for path, data in files.items() if _is_needed(path)}
 
 
-def _read_published(platform: Platform) -> _Published:
+def _read_published(platform: Platform) -> tuple[AssemblyContext, Sequence[FunctionProcess]]:
     from orderkit.flows.platform import pack_files, snapshot  # lazy: as in ``pricing``
 
     pack_snapshot = snapshot(platform, platform.pack_repo)
@@ -167,7 +146,8 @@ def _read_published(platform: Platform) -> _Published:
     if published is None:
         paths = [path for path in pack_snapshot.blobs if _is_needed(path)]
         pack = read_pack(pack_files(platform, pack_snapshot.commit, paths))
-        published = _prepared(pack, platform.pipeline_functions)
+        developed = development_processes(function_manifests(pack.files))
+        published = loaded_workshop(pack, platform.pipeline_functions), tuple(developed)
         with _lock:
             _published[key] = published
             if len(_published) > _KEPT:
@@ -231,18 +211,4 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         roles=roles,
         data_kinds={**data_kinds, **pack.data_kinds},
         team_fields=teams,
-    )
-
-
-def _prepared(pack: Pack, functions: PipelineFunctions) -> _Published:
-    kits = pack.kits()
-    blueprints, scopes = _blueprints(pack, kits)
-    laws = laws_of(pack, kits)
-    return _Published(
-        blueprints,
-        functions.load_stations(pack.files),
-        {**laws.scopes, **scopes},
-        laws,
-        packages_of(pack.files),
-        tuple(development_processes(function_manifests(pack.files))),
     )

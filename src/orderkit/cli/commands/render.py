@@ -129,15 +129,15 @@ def _show(report: SkeletonReport, target: Path | None, as_json: bool) -> None:
     words = ("written", "fits", "skipped", "refused")
     if as_json:
         counts = {word: report.count(word) for word in words}
-        files = [entry.to_json() for entry in report.entries]
+        files = [report.to_json(file) for file in report.files]
         out_folder = str(target) if target else None
         emit_json("orderkit.render/v1", {"out": out_folder, "counts": counts, "files": files})
         return
     emit_table(
         ("FILE", "OUTCOME", "TARGET"),
-        [(entry.path, entry.how, entry.target or "-") for entry in report.entries],
+        [(str(file.path), file.how, str(file.target or "-")) for file in report.files],
     )
-    for entry in report.refused:
-        click.echo(f"{entry.error}", err=True)
-        if entry.error is not None and entry.error.hint:
-            click.echo(f"  hint: {entry.error.hint}", err=True)
+    for file in report.refused:
+        click.echo(f"{file.error}", err=True)
+        if file.error is not None and file.error.hint:
+            click.echo(f"  hint: {file.error.hint}", err=True)

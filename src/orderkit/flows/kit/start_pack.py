@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from orderkit.core.kit.generated_mark import is_generated
@@ -22,46 +21,25 @@ from orderkit.flows.kit.generate_kits import generated_from
 from orderkit.ports.pack_folder import SkeletonRenderer
 
 
-@dataclass(frozen=True, slots=True)
-class PackRequest:
-    """What to start."""
-
-    folder_name: str
-    name: str = ""
-    """Empty: from the folder's name."""
-    title: str = ""
-    """Empty: from the name."""
-    orderkit: str = "orderkit"
-    """The line of requirements.txt by which the pack's CI installs Orderkit."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewPack:
-    """A pack to write."""
-
-    name: str
-    files: Mapping[PurePosixPath, SkeletonFile]
-
-
 def start_pack(
-    request: PackRequest, reference: Files, render_skeleton: SkeletonRenderer
-) -> NewPack:
+    name: str, title: str, orderkit: str, *, reference: Files, render_skeleton: SkeletonRenderer
+) -> dict[PurePosixPath, SkeletonFile]:
     """
-    Return a complete pack, with what is generated.
+    Return the files of a complete pack, with what is generated.
 
     Args:
+        title: Empty: from the name.
+        orderkit: The line of requirements.txt by which the pack's CI installs Orderkit.
         reference: The pack of this installation.
 
     Raises:
         InvalidInputError: The name is no RFC 1123 label.
     """
-    name = request.name or _name_of(request.folder_name)
     check_label("name", name)
-    title = request.title or f"The pack of {name}"
     values = {
         "name": name,
-        "title": title,
-        "orderkit": request.orderkit,
+        "title": title or f"The pack of {name}",
+        "orderkit": orderkit,
         "versions": dict(read_pack(reference).versions),
     }
     files = {**_shared(reference), **render_skeleton("pack", values)}
@@ -69,10 +47,11 @@ def start_pack(
     for file in generation.differing:
         if file.after is not None:
             files[file.path] = SkeletonFile(file.after)
-    return NewPack(name, files)
+    return files
 
 
-def _name_of(folder_name: str) -> str:
+def name_of(folder_name: str) -> str:
+    """Return what a pack in a folder of this name is called if nobody says."""
     return re.sub(r"[^a-z0-9]+", "-", folder_name.lower()).strip("-")[:40]
 
 

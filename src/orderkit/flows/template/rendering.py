@@ -8,11 +8,10 @@ process with limits (`ConfinedRenderer`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
 from orderkit.core.portal.render import (
     FileOutcome,
     RenderError,
@@ -28,47 +27,44 @@ WriteFiles = Callable[[Sequence[FileOutcome]], Collection[PurePosixPath]]
 
 
 @dataclass(frozen=True, slots=True)
-class FileResult:
-    """The outcome of one file: written, skipped, refused, or (when only checked) fits."""
-
-    path: str
-    outcome: str
-    how: str
-    target: str | None = None
-    error: OrderkitError | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry as the command prints it."""
-        fields: dict[str, Any] = {
-            "path": self.path,
-            "outcome": self.outcome,
-            "how": self.how,
-            "target": self.target,
-        }
-        if self.error is None:
-            return fields
-        problem, line, column = str(self.error), None, None
-        if isinstance(self.error, RenderError):
-            problem = self.error.problem
-            if self.error.position is not None:
-                line, column = self.error.position.line, self.error.position.column
-        reason = {"problem": problem, "line": line, "column": column, "hint": self.error.hint}
-        return {**fields, "error": reason}
-
-
-@dataclass(frozen=True, slots=True)
 class SkeletonReport:
     """The outcome of every file of a skeleton."""
 
-    entries: list[FileResult] = field(default_factory=list)
+    files: Sequence[FileOutcome]
+    success: str
+    """What became of a file that was neither refused nor skipped: written, or fits."""
+
+    def outcome(self, file: FileOutcome) -> str:
+        """Return what became of a file: written, skipped, refused, or (when only checked) fits."""
+        if file.error is not None:
+            return "refused"
+        return "skipped" if file.how.startswith("skipped") else self.success
 
     def count(self, outcome: str) -> int:
         """Return how many files had this outcome."""
-        return sum(entry.outcome == outcome for entry in self.entries)
+        return sum(self.outcome(file) == outcome for file in self.files)
 
     @property
-    def refused(self) -> list[FileResult]:
-        return [entry for entry in self.entries if entry.outcome == "refused"]
+    def refused(self) -> list[FileOutcome]:
+        return [file for file in self.files if file.error is not None]
+
+    def to_json(self, file: FileOutcome) -> dict[str, Any]:
+        """Return what became of a file as the command prints it."""
+        fields: dict[str, Any] = {
+            "path": str(file.path),
+            "outcome": self.outcome(file),
+            "how": file.how,
+            "target": None if file.target is None else str(file.target),
+        }
+        if file.error is None:
+            return fields
+        problem, line, column = str(file.error), None, None
+        if isinstance(file.error, RenderError):
+            problem = file.error.problem
+            if file.error.position is not None:
+                line, column = file.error.position.line, file.error.position.column
+        reason = {"problem": problem, "line": line, "column": column, "hint": file.error.hint}
+        return {**fields, "error": reason}
 
 
 def check(files: Tree, options: TreeOptions, confined: ConfinedRenderer | None) -> SkeletonReport:
@@ -78,8 +74,7 @@ def check(files: Tree, options: TreeOptions, confined: ConfinedRenderer | None) 
     Args:
         confined: Checks an untrusted skeleton in a confined child; None: it is trusted.
     """
-    outcomes = _judged(files, None, options, confined)
-    return SkeletonReport([_entry(outcome, "fits") for outcome in outcomes])
+    return SkeletonReport(_judged(files, None, options, confined), "fits")
 
 
 def render(
@@ -107,7 +102,11 @@ def render(
     if failed is not None and not keep_going:
         raise failed
     kept = write(outcomes)
-    return SkeletonReport([_written(outcome, kept) for outcome in outcomes])
+    shown = [
+        replace(outcome, how="skipped: it exists") if outcome.target in kept else outcome
+        for outcome in outcomes
+    ]
+    return SkeletonReport(shown, "written")
 
 
 def _judged(
@@ -120,18 +119,3 @@ def _judged(
     if confined is not None:
         return confined(files, values, options)
     return lint_tree(files, options) if values is None else judge_tree(files, values, options)
-
-
-def _written(outcome: FileOutcome, kept: Collection[PurePosixPath]) -> FileResult:
-    if outcome.target in kept:
-        target = str(outcome.target)
-        return FileResult(str(outcome.path), "skipped", "skipped: it exists", target)
-    return _entry(outcome, "written")
-
-
-def _entry(outcome: FileOutcome, word: str) -> FileResult:
-    target = None if outcome.target is None else str(outcome.target)
-    if outcome.error is not None:
-        return FileResult(str(outcome.path), "refused", outcome.how, target, outcome.error)
-    skipped = outcome.how.startswith("skipped")
-    return FileResult(str(outcome.path), "skipped" if skipped else word, outcome.how, target)

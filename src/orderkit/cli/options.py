@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.flows.platform import Platform
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +46,7 @@ json_option = click.option(
 )
 requester_option = click.option(
     "--requester",
+    callback=lambda _context, _option, reference: reference or default_requester(),
     metavar="REF",
     help="Who asks for it, as a catalog reference. Default: user:default/<your login>.",
 )
@@ -59,11 +61,19 @@ profile_option = click.option(
 )
 
 
-pack_folder_option = click.option(
+def _local_pack(_context: click.Context, _option: click.Parameter, folder: str) -> LocalPack:
+    from pathlib import Path
+
+    from orderkit.adapters.folders.local_pack import LocalPack
+
+    return LocalPack(Path(folder))
+
+
+pack_option = click.option(
     "--pack",
-    "pack_folder",
     metavar="DIR",
     default=".",
+    callback=_local_pack,
     help="The pack's folder. Default: the current folder.",
 )
 

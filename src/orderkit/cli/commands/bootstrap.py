@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orderkit.cli.options import (
-    default_requester,
     json_option,
     platform_option,
     requester_option,
@@ -49,7 +48,7 @@ def bootstrap_command(
     plan_only: bool,
     no_probe: bool,
     replace_pack: bool,
-    requester: str | None,
+    requester: str,
     timeout_s: float,
     as_json: bool,
 ) -> int:
@@ -68,7 +67,7 @@ def bootstrap_command(
     bootstrap_options = BootstrapOptions(
         platform_file,
         pack_folder,
-        requester or default_requester(),
+        requester,
         timeout_s,
         probe=not no_probe,
         replace_pack=replace_pack,

@@ -8,7 +8,6 @@ import click
 
 from orderkit.cli.options import (
     connect_to,
-    default_requester,
     json_option,
     platform_option,
     requester_option,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 def order_command(
     kit: str,
     assignments: tuple[str, ...],
-    requester: str | None,
+    requester: str,
     no_wait: bool,
     timeout_s: float,
     platform_file: str | None,
@@ -55,7 +54,7 @@ def order_command(
     order_request = placing.OrderRequest(
         kit,
         order_views.assignments(assignments),
-        requester or default_requester(),
+        requester,
         wait=not no_wait,
         timeout_s=timeout_s,
     )
@@ -76,7 +75,7 @@ def register_command(
     order: str,
     kit: str,
     team: str,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
@@ -95,7 +94,7 @@ def register_command(
         OrderId(check_label("order", order)),
         kit,
         TeamName(check_label("team", team)),
-        requester or default_requester(),
+        requester,
     )
     order_views.show_registered(register(connect_to(platform_file), registration), as_json)
 
@@ -119,7 +118,7 @@ def adopt_command(
     namespace: str,
     team: str,
     dry_run: bool,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
@@ -133,9 +132,7 @@ def adopt_command(
     from orderkit.cli.views import order_views
     from orderkit.flows.order.adopting import AdoptRequest, adopt
 
-    adopt_request = AdoptRequest(
-        subject, requester or default_requester(), namespace, team, dry_run=dry_run
-    )
+    adopt_request = AdoptRequest(subject, requester, namespace, team, dry_run=dry_run)
     adopted = adopt(connect_to(platform_file), adopt_request)
     order_views.show_adopted(adopted, dry_run=dry_run, as_json=as_json)
 
@@ -246,7 +243,7 @@ def destroy_command(
     take: tuple[str, ...],
     confirm: str | None,
     reason: str,
-    requester: str | None,
+    requester: str,
     timeout_s: float,
     platform_file: str | None,
     as_json: bool,
@@ -267,7 +264,7 @@ def destroy_command(
         raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")
     end_request = destroying.EndRequest(
         order,
-        requester or default_requester(),
+        requester,
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
         reason=reason,

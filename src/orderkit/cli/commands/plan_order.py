@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orderkit.cli.inputs import edits, prices_of, read_one, schemas_of
-from orderkit.cli.options import connect_to, default_requester
+from orderkit.cli.options import connect_to
 from orderkit.cli.time_limits import within
 from orderkit.cli.views import plan_views
 from orderkit.core.plan.plan_json import exit_code
@@ -82,7 +82,7 @@ def _planned(platform: Platform, request: PlanRequest, order: str, basis: Basis)
         return plan_between(platform, order, request.base, request.head, basis=basis)
     if request.file:
         return plan_xr(platform, order, read_one(request.file), basis=basis)
-    requester = Requester(request.requester or default_requester())
+    requester = Requester(request.requester)
     change = ChangeRequest(order=order, edits=edits(request.assignments), requester=requester)
     return plan_edits(platform, change, basis=basis)
 

@@ -10,7 +10,6 @@ import click
 from orderkit.cli.commands.platform_check import platform_check
 from orderkit.cli.commands.platform_webhook import platform_webhook
 from orderkit.cli.options import (
-    default_requester,
     json_option,
     platform_option,
     profile_option,
@@ -164,7 +163,7 @@ def _write(rendered: Mapping[PurePosixPath, bytes], out_folder: str) -> None:
 def platform_upgrade(
     pack_folder: str | None,
     timeout_s: float,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     *,
     plan: bool,
@@ -189,8 +188,7 @@ def platform_upgrade(
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
-    asker = requester or default_requester()
-    upgrade_request = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
+    upgrade_request = UpgradeRequest(rendered, values.pack_commit, requester, timeout_s)
     upgraded = upgrade(
         platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
     )

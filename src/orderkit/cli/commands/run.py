@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import default_requester, json_option, platform_option, requester_option
+from orderkit.cli.options import json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -58,7 +58,7 @@ def run_command(
     environment_file: str | None,
     dry_run: bool,
     out_folder: str | None,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
@@ -81,7 +81,7 @@ def run_command(
     run_request = placing.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
-        requester or default_requester(),
+        requester,
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)

@@ -1,4 +1,4 @@
-"""Files of manifests on this machine, for ``orderkit validate`` and ``orderkit plan --xrs``."""
+"""Files of manifests on this machine, for ``orderkit validate``."""
 
 from __future__ import annotations
 
@@ -45,13 +45,3 @@ def _source(path: Path, *, is_named: bool) -> SourceFile:
     size_bytes = path.stat().st_size
     data = path.read_bytes() if size_bytes <= DEFAULT_LIMITS.size_bytes else None
     return SourceFile(path, data, is_named=is_named)
-
-
-def manifest_files(folder: Path) -> Iterator[tuple[str, bytes | str]]:
-    """Yield the name of every YAML and JSON file in a folder, and its bytes or why it has none."""
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES):
-        name = path.relative_to(folder).as_posix()
-        try:
-            yield name, path.read_bytes()
-        except OSError as error:
-            yield name, f"cannot be read: {error.strerror}"

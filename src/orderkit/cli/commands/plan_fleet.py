@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from orderkit.adapters.folders.snapshot_file import load, save
-from orderkit.adapters.folders.source_files import manifest_files
+from orderkit.adapters.folders.plan_files import load_snapshot, manifest_files, save_snapshot
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
@@ -37,11 +36,12 @@ def run(request: PlanRequest) -> int:
         files = manifest_files(request.xr_folder)
         plan = fleet_planning.plan_files(_offline(request, prices), files, str(request.xr_folder))
     elif request.snapshot_file:
-        plan = fleet_planning.plan_recorded(_offline(request, prices), load(request.snapshot_file))
+        recorded = load_snapshot(request.snapshot_file)
+        plan = fleet_planning.plan_recorded(_offline(request, prices), recorded)
     else:
         plan = _plan_living(request, prices, recorder)
     if recorder and request.record_file:
-        save(recorder.snapshot(pack=plan.base.commit), request.record_file)
+        save_snapshot(recorder.snapshot(pack=plan.base.commit), request.record_file)
     fleet_views.show(plan, request.shape, request.screen)
     return fleet_exit_code(plan)
 

@@ -44,14 +44,14 @@ def _from_snapshot(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
     from orderkit.adapters.folders.pack_folder import read_folder
-    from orderkit.adapters.folders.snapshot_file import load
+    from orderkit.adapters.folders.plan_files import load_snapshot
     from orderkit.adapters.functions.local_functions import LocalFunctions
     from orderkit.flows.plan.replaying import plan_replayed
 
     assert request.snapshot_file is not None  # noqa: S101 - the caller has looked
     change = read_one(request.file) if request.file else edits(request.assignments)
     pack_files = read_folder(request.pack_folder)
-    recorded = load(request.snapshot_file)
+    recorded = load_snapshot(request.snapshot_file)
     functions = LocalFunctions()
     return plan_replayed(recorded, order, pack_files, change, functions=functions, by=by)
 
@@ -60,7 +60,7 @@ def _from_platform(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
     # lazy: a snapshot needs no flow of changes
-    from orderkit.adapters.folders.snapshot_file import save
+    from orderkit.adapters.folders.plan_files import save_snapshot
     from orderkit.flows.plan.order_plan import Basis
     from orderkit.flows.plan.recording import PlanRecorder
 
@@ -69,7 +69,7 @@ def _from_platform(
     plan = _planned(platform, request, order, Basis(request.offline, *by, recorder))
     if recorder and request.record_file:
         pack_commit = platform.forge.head(platform.pack_repo) or ""
-        save(recorder.snapshot(pack=pack_commit), request.record_file)
+        save_snapshot(recorder.snapshot(pack=pack_commit), request.record_file)
     return plan
 
 

@@ -125,20 +125,16 @@ def fingerprints(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
 
 
 def differing_parts(
-    fingerprints_by_process: Sequence[Mapping[str, Mapping[str, Mapping[str, str]]]],
+    processes: Sequence[Mapping[str, Mapping[str, Mapping[str, str]]]],
 ) -> dict[str, dict[str, list[str]]]:
     """Return what differs between the `fingerprints` of processes: kit -> run -> parts."""
     differing: dict[str, dict[str, list[str]]] = {}
-    if not fingerprints_by_process:
-        return differing
-    first, *others = fingerprints_by_process
-    for kit, runs in first.items():
-        for run, parts in runs.items():
-            other_parts = [other.get(kit, {}).get(run, {}) for other in others]
-            names = {*parts, *(name for other in other_parts for name in other)}
-            changed = [n for n in names if any(o.get(n) != parts.get(n) for o in other_parts)]
+    for kit, runs in (processes[0] if processes else {}).items():
+        for run in runs:
+            parts = [set(process.get(kit, {}).get(run, {}).items()) for process in processes]
+            changed = set.union(*parts) - set.intersection(*parts)
             if changed:
-                differing.setdefault(kit, {})[run] = sorted(changed)
+                differing.setdefault(kit, {})[run] = sorted({name for name, _ in changed})
     return differing
 
 

@@ -6,10 +6,12 @@ Called by ``core.check``; ``core.check.behaviour_checks`` judges the runs.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import and_
 
 from orderkit.core.check.composition_checks import runnable
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, steps_in
@@ -132,9 +134,10 @@ def differing_parts(
     for kit, runs in (processes[0] if processes else {}).items():
         for run in runs:
             parts = [set(process.get(kit, {}).get(run, {}).items()) for process in processes]
-            changed = set.union(*parts) - set.intersection(*parts)
+            everywhere = functools.reduce(and_, parts)
+            changed = {name for names in parts for name, _ in names - everywhere}
             if changed:
-                differing.setdefault(kit, {})[run] = sorted({name for name, _ in changed})
+                differing.setdefault(kit, {})[run] = sorted(changed)
     return differing
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
 from orderkit.adapters.embedded.serving import HttpServer
+from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options
 from orderkit.web.service import service_app
@@ -22,6 +23,7 @@ class EmbeddedServers:
     credentials: Mapping[str, Mapping[str, str]]
     certificate_authority: str
     """The file that proves the Kubernetes API."""
+    platform_file: str
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +47,7 @@ def embedded_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embed
                 "service": {SECRET_HEADER: token("service-token")},
             },
             str(state / "tls" / "ca.crt"),
+            str(state / PLATFORM_FILE),
         )
     finally:
         service.stop()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,6 +14,8 @@ import requests
 from tests.security.conftest import EmbeddedServers
 
 from orderkit.adapters.embedded.cluster.http.bodies import DEPTH_MAX
+from orderkit.cli.connecting import load_settings
+from orderkit.cli.serving.standalone import ServeRequest, host_names, serving
 
 TIMEOUT_S = 60
 SERVERS = ("forge", "cluster", "portal", "service")
@@ -79,6 +83,30 @@ def test_own_names_are_answered_on_any_port(
             embedded_servers, server, "GET", OPEN_PATHS[server], headers={"Host": address}
         )
         assert answer.status_code == 200, address
+
+
+def test_the_service_alone_answers_to_configured_names(
+    embedded_servers: EmbeddedServers, tmp_path: Path
+) -> None:
+    given = frozenset({"kit.example.org"})
+    platform_file = embedded_servers.platform_file
+    request = ServeRequest(platform_file, "127.0.0.1", 0, None, tmp_path / "audit", given)
+    with serving(request) as url:
+        for name, status in (("localhost", 200), ("kit.example.org", 200), ("evil.example", 421)):
+            answer = requests.get(f"{url}/healthz", headers={"Host": name}, timeout=TIMEOUT_S)
+            assert answer.status_code == status, name
+
+
+def test_off_the_loopback_any_name_is_right_unless_some_are_given(
+    embedded_servers: EmbeddedServers,
+) -> None:
+    """Nothing is gained by rebinding there, and probes name any address."""
+    settings = load_settings(embedded_servers.platform_file)
+    everywhere = ServeRequest(None, "0.0.0.0", 0, None, None)  # noqa: S104  nothing listens
+    named = replace(everywhere, names=frozenset({"kit.example.org"}))
+
+    assert host_names(everywhere, settings) is None
+    assert "kit.example.org" in (host_names(named, settings) or ())
 
 
 CROSS_ORIGIN = [

@@ -93,7 +93,7 @@ def serving(serve_request: ServeRequest) -> Iterator[str]:
         ) from error
     app = service_app(connect(settings), service_options(settings, audit=audit))
     sock = bind("service", serve_request.port, host=serve_request.host)
-    server = HttpServer(app, sock, serve_request.tls, hosts=_host_names(serve_request, settings))
+    server = HttpServer(app, sock, serve_request.tls, hosts=host_names(serve_request, settings))
     server.start()
     try:
         yield f"{server.scheme}://{serve_request.host}:{server.port}"
@@ -101,7 +101,7 @@ def serving(serve_request: ServeRequest) -> Iterator[str]:
         server.stop()
 
 
-def _host_names(serve_request: ServeRequest, settings: PlatformSettings) -> frozenset[str] | None:
+def host_names(serve_request: ServeRequest, settings: PlatformSettings) -> frozenset[str] | None:
     """
     Return the names that requests may use; None: any.
 

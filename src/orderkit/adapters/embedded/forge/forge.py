@@ -163,10 +163,8 @@ class EmbeddedForge:
         pages = (
             OverviewPages(self._access, self.accounts, self.repositories),
             TreePages(self._access),
-            HistoryPages(self._access, self.statuses, self._git),
-            PullPages(
-                self._access, self.accounts, self.issues, self.pulls, self.statuses, self._git
-            ),
+            HistoryPages(self._access, self.statuses),
+            PullPages(self._access, self.accounts, self.issues, self.pulls, self.statuses),
         )
         for page in pages:
             yield from dispatcher.routes_of(page, refuse_with_page)

@@ -16,7 +16,15 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
-from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, with_guesses
+from orderkit.core.plan import (
+    Assembly,
+    AssemblyContext,
+    Plan,
+    assemble,
+    compare,
+    with_guesses,
+    with_secret_traces,
+)
 from orderkit.core.plan.composed_tree import selector_text
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.price_table import PriceTable
@@ -99,6 +107,7 @@ class OrderPlanner:
         unknowns = () if self.cluster is not None else (NOT_ASKED,)
         workshop, desk = self._asking()
         after = with_guesses(assemble(xr, workshop), xr, workshop, {})
+        after = with_secret_traces(after, xr, workshop, {})
         desk.check()
         nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=unknowns)
         mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
@@ -118,9 +127,13 @@ class OrderPlanner:
         workshop, desk = self._asking()
         living_xr, wanted_xr = (self._as_stored(xr, old, root) for xr in (old, new))
         before = assemble(living_xr, workshop, observed=observed)
+        before = with_secret_traces(before, living_xr, workshop, observed)
         made_by = before.made_by
         after = assemble(wanted_xr, workshop, observed=before.observed, attributed=made_by)
         after = with_guesses(after, wanted_xr, workshop, observed, attributed=made_by)
+        after = with_secret_traces(
+            after, wanted_xr, workshop, before.observed, attributed=made_by, before=before
+        )
         fresh = assemble(wanted_xr, workshop) if after.renamed else after
         desk.check()
         after = judged(self.cluster, workshop, before, after, made_paths=observed)

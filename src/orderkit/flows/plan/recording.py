@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -210,14 +211,17 @@ def digest_of(files: Files) -> str:
 
 def save(snapshot: PlanSnapshot, file: Path) -> None:
     """
-    Write a snapshot, whole or not at all.
+    Write a snapshot, whole or not at all; only its owner may read it.
 
     Raises:
         InvalidInputError: The file cannot be written.
     """
     beside = file.with_name(f".{file.name}.new")
     try:
-        beside.write_text(to_text(snapshot), encoding="utf-8")
+        beside.unlink(missing_ok=True)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(to_text(snapshot))
         beside.replace(file)
     except OSError as error:
         raise InvalidInputError(

@@ -22,12 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, metadata
-from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same
-from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan.comparison import Plan, ResourceChange, plan_with_secrets
-from orderkit.core.plan.composed_tree import Assembly, Fault, SecretField, SecretTraces
-from orderkit.core.plan.dangers import DangerContext
-from orderkit.core.plan.secret_values import (
+from orderkit.core.objects.secret_values import (
     APPLIED,
     OPEN_FIELDS,
     SHORTEST_INSIDE,
@@ -37,6 +32,11 @@ from orderkit.core.plan.secret_values import (
     secrets_in,
     values_of,
 )
+from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same
+from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.comparison import Plan, ResourceChange, plan_with_secrets
+from orderkit.core.plan.composed_tree import Assembly, Fault, SecretField, SecretTraces
+from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.secrets import MASK
 
 BEFORE, AFTER = f"{MASK} (before)", f"{MASK} (after)"

@@ -23,6 +23,8 @@ from typing import Any
 from orderkit.core.crossplane.composed import Lookup
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
+from orderkit.core.objects.secret_values import APPLIED, decoded, is_secret, secrets_in, values_of
+from orderkit.core.objects.values import Steps
 from orderkit.core.order.change import ABSENT, differences
 from orderkit.core.plan.composed_tree import (
     Assembly,
@@ -31,7 +33,6 @@ from orderkit.core.plan.composed_tree import (
     SecretTraces,
     assemble,
 )
-from orderkit.core.plan.secret_values import APPLIED, decoded, is_secret, secrets_in, values_of
 
 _LONGER = "x7"
 _FIXED = re.compile(
@@ -81,6 +82,37 @@ def with_secret_traces(
         values, frozenset(fields), frozenset(keys), frozenset(texts), complete, tuple(outcomes)
     )
     return replace(assembly, secret_traces=traces)
+
+
+def secret_fields(assembly: Assembly, live: Mapping[str, Manifest]) -> frozenset[SecretField]:
+    """
+    Return the fields of live objects that follow from a Secret, or may: no recording has them.
+
+    Beside traced fields, these are the fields that are not as the assembly has them: somebody else
+    wrote them, or a station that saw a Secret as it was then.
+
+    Args:
+        live: By path; the XR at ''.
+    """
+    traces = assembly.secret_traces
+    if not (traces.values or traces.outcomes):
+        return frozenset()
+    if not traces.complete:
+        return traces.fields | {("", ("status",)), *((path, ()) for path in live if path)}
+    predicted = {**assembly.observed, "": assembly.xr}
+    return traces.fields | {
+        (path, field.steps)
+        for path, manifest in live.items()
+        for field in differences(manifest, predicted.get(path, {}), into_lists=True)
+        if field.old is not ABSENT and _is_content(path, field.steps)
+    }
+
+
+def _is_content(path: str, steps: Steps) -> bool:
+    """Return whether a station may have written a field: no metadata, no provider's status."""
+    if not path:
+        return steps[0] == "status" and steps[:2] != ("status", "conditions")
+    return steps[0] not in {"apiVersion", "kind", "metadata", "status"}
 
 
 def _looked_up(assembly: Assembly, workshop: AssemblyContext) -> Iterator[Manifest]:

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from orderkit.core.plan.secret_values import (
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, metadata
+from orderkit.core.objects.secret_values import (
     APPLIED,
     NO_SECRETS,
     OPEN_FIELDS,
@@ -27,6 +28,7 @@ from orderkit.core.plan.secret_values import (
     is_secret,
     values_of,
 )
+from orderkit.core.objects.values import ABSENT, Steps, value_at, with_value
 from orderkit.core.secrets import redact
 from orderkit.core.yaml.documents import API_VERSION
 
@@ -65,6 +67,8 @@ class PlanSnapshot:
     objects: tuple[Manifest, ...] = ()
     plurals: Mapping[Kind, str | None] = field(default_factory=dict)
     """The resource name of each kind that was looked up; None: it was not served."""
+    secret_fields: Mapping[ObjectKey, frozenset[Steps]] = field(default_factory=dict)
+    """What of an object follows from a Secret; no steps: all of it. It is not written."""
     clustered: bool = field(default=True)
     """Whether a cluster was available."""
 
@@ -89,7 +93,8 @@ _NAMED = 5
 def to_text(snapshot: PlanSnapshot) -> str:
     """Return the file's text. Deterministic: equal states give equal bytes."""
     texts = _secret_texts(snapshot)
-    objects = sorted((cleaned(manifest, texts) for manifest in snapshot.objects), key=_sort_key)
+    known = (_without_fields(manifest, snapshot.secret_fields) for manifest in snapshot.objects)
+    objects = sorted((cleaned(manifest, texts) for manifest in known), key=_sort_key)
     data = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -98,7 +103,12 @@ def to_text(snapshot: PlanSnapshot) -> str:
         "clustered": snapshot.clustered,
         "schemas": dict(sorted(snapshot.schemas.items())),
         "orders": [
-            {"order": o.order, "team": o.team, "kit": o.kit, "xr": cleaned(o.xr, texts)}
+            {
+                "order": o.order,
+                "team": o.team,
+                "kit": o.kit,
+                "xr": cleaned(_without_fields(o.xr, snapshot.secret_fields), texts),
+            }
             for o in sorted(snapshot.orders, key=lambda o: o.order)
         ],
         "asked": [
@@ -185,6 +195,35 @@ def _secret_texts(snapshot: PlanSnapshot) -> SecretTexts:
     manifests = [*snapshot.objects, *(order.xr for order in snapshot.orders)]
     names = {str(metadata(manifest).get("name")) for manifest in manifests}
     return SecretTexts(values_of(manifests), public=names)
+
+
+def _without_fields(
+    manifest: Manifest, secret_fields: Mapping[ObjectKey, frozenset[Steps]]
+) -> Manifest:
+    """Return an object without the fields that follow from a Secret; what names it stays."""
+    places = secret_fields.get(ObjectKey.of(manifest), frozenset())
+    if () in places:
+        return _named(manifest)
+    for steps in places:
+        if value_at(manifest, steps) is not ABSENT and steps not in _NAMES:
+            manifest = with_value(
+                manifest, steps, LEFT_OUT if isinstance(steps[-1], int) else ABSENT
+            )
+    return manifest
+
+
+_NAMES = {("metadata", name) for name in ("name", "namespace", "uid")}
+
+
+def _named(manifest: Manifest) -> Manifest:
+    """Return what names an object, and what it is composed as."""
+    meta = {
+        name: value for name, value in metadata(manifest).items() if ("metadata", name) in _NAMES
+    }
+    name = annotations_of(manifest).get(RESOURCE_NAME_ANNOTATION)
+    notes = {"annotations": {RESOURCE_NAME_ANNOTATION: name}} if name else {}
+    kind = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}
+    return {**kind, "metadata": {**meta, **notes}}
 
 
 def cleaned(manifest: Manifest, texts: SecretTexts = NO_SECRETS) -> Manifest:

@@ -20,10 +20,12 @@ from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import ABSENT, path_text, same, value_at
 from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, with_secret_traces
 from orderkit.core.plan.comparison import plan_with_secrets
+from orderkit.core.plan.composed_tree import SecretField
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.fleet_plan import without_unnamed
 from orderkit.core.plan.masking import masked, masked_assembly
 from orderkit.core.plan.price_table import PriceTable
+from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import Defaults
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_verdicts import judged
@@ -79,6 +81,8 @@ class TaskAnswer:
     selectors: tuple[Selector, ...] = ()
     stored: Manifest = field(default_factory=dict)
     """Of `PlanBefore`: the XR with its defaults."""
+    secret_fields: frozenset[SecretField] = frozenset()
+    """Of `PlanBefore`: what of the order's objects follows from a Secret."""
     judged: bool = False
     """Of `PlanAfter`: something is wrong with the outcome, perhaps already before."""
 
@@ -116,10 +120,14 @@ class _Bench:
         assembly = assemble(task.xr, workshop, observed=task.observed)
         assembly = with_secret_traces(assembly, task.xr, workshop, task.observed)
         stored = {key: value for key, value in assembly.xr.items() if key != "status"}
+        hidden = secret_fields(assembly, {**task.observed, "": task.xr})
+        selectors = assembly.requirements
         if task.is_judged:
             assembly = judged(None, workshop, assembly, assembly)
             assembly = masked_assembly(assembly, task.existing)
-        return TaskAnswer(pickled(assembly), selectors=assembly.requirements, stored=stored)
+        return TaskAnswer(
+            pickled(assembly), selectors=selectors, stored=stored, secret_fields=hidden
+        )
 
     def after(self, task: PlanAfter) -> TaskAnswer:
         if self.workshop.blueprint(task.xr) is None:

@@ -3,8 +3,8 @@ The values of Secrets: where they are in objects, and whether a text contains on
 
 A Secret counts at any depth of an object: composed, wrapped in a provider's Object, or observed in
 its status. Texts are compared with every value and its encodings (``core.secrets``), and with the
-parts of a value that is JSON, a URL, or lines of ``name: value``. Called by ``secret_traces``,
-``masking`` and the danger of exposed secrets.
+parts of a value that is JSON, a URL, or lines of ``name: value``. Called by ``core.plan``,
+the flows that report states of orders.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.secret_values import SecretTexts, values_of
 from orderkit.core.objects.values import ABSENT, path_text, same, value_at
 from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, with_secret_traces
 from orderkit.core.plan.comparison import plan_with_secrets
@@ -110,7 +111,8 @@ class _Bench:
         try:
             answer = self.before(task) if isinstance(task, PlanBefore) else self.after(task)
         except (OrderkitError, ValueError, MemoryError, RecursionError) as error:
-            answer = TaskAnswer(error=f"{type(error).__name__}: {error}")
+            secrets = SecretTexts(values_of(task.existing))
+            answer = TaskAnswer(error=secrets.redact(f"{type(error).__name__}: {error}"))
         return pickled(answer)
 
     def before(self, task: PlanBefore) -> TaskAnswer:

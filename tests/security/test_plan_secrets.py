@@ -256,6 +256,22 @@ def test_what_a_station_copies_from_its_live_secret_is_masked(
     assert plan.after.resources["map"]["data"] == {"hash": MASK, "size": "2"}
 
 
+def test_the_name_that_a_new_object_would_get_is_masked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What exists keeps its name, so only a danger names the new one."""
+
+    def use(password: str, spec: dict[str, Any], response: StationResponse) -> None:
+        response.want("map", config(f"of-{hashed(password)}", size=str(spec["size"])))
+
+    map_ = live("map", config("old", size="1"))
+
+    plan = planned(required(use), secret("db"), living(map_), map_)
+
+    assert Code.KEEPS_NAME in {danger.code for danger in plan.dangers}
+    assert HASH not in views(plan, capsys)
+
+
 def test_what_the_live_objects_say_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody here composed these fields: they are found by the value itself."""
     applied = json.dumps(
@@ -363,6 +379,55 @@ def test_a_part_of_a_structured_secret_is_masked(
 
     assert contained(views(plan, capsys)) == []
     assert plan.after.resources["map"]["data"] == {"hash": MASK, "copy": MASK, "size": "2"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "=" * 200_000 + " " * 200_000,
+        "\n" * 300_000 + "a: " + " " * 200_000 + "x",
+        "a" * 500_000,
+        json.dumps({f"key{number}": f"some value {number}" for number in range(20_000)}),
+    ],
+    ids=["separators", "blanks", "a word", "many parts"],
+)
+@pytest.mark.timeout(60)
+def test_a_secret_that_was_made_to_be_slow_is_not(value: str) -> None:
+    plan = planned(required(copied("{}")), secret("db", value))
+
+    assert plan.after.resources["map"]["data"] == {"text": MASK, "size": "2"}
+
+
+def test_a_nested_order_and_bytes_that_are_no_text_are_masked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    raw = bytes(range(128, 160))
+
+    def outer(request: StationRequest) -> StationResponse:
+        response = StationResponse.to(request)
+        response.require("db", "v1", "Secret", match_name="db", namespace="shop")
+        (found,) = request.required.get("db") or [{"data": {"password": ""}}]
+        text, size = found["data"]["password"], request.xr["spec"]["size"]
+        part = {"apiVersion": "shop.example.org/v1", "kind": "XPart", "metadata": {"name": "p"}}
+        hex_text = base64.b64decode(text).hex()
+        response.want("part", {**part, "spec": {"hex": hex_text, "size": size}})
+        return response
+
+    def inner(request: StationRequest) -> StationResponse:
+        response, spec = StationResponse.to(request), request.xr["spec"]
+        response.want("map", config(hex=spec["hex"], size=str(spec["size"])))
+        response.merge_status({"hash": hashed(spec["hex"])})
+        return response
+
+    made = secret("db")
+    made["data"] = {"password": base64.b64encode(raw).decode()}
+    shop = Shop(outer, nested={"part": inner}).workshop
+    planner = OrderPlanner(ObjectLookup([made]), shop)
+    plan = planner.plan_step(an_xr({"size": 1}), an_xr({"size": 2}))
+
+    shown = views(plan, capsys)
+    assert [leak for leak in (raw.hex(), hashed(raw.hex())) if leak in shown] == []
+    assert plan.after.resources["part/map"]["data"] == {"hex": MASK, "size": "2"}
 
 
 def test_without_secrets_nothing_is_masked() -> None:

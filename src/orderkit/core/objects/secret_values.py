@@ -14,6 +14,7 @@ import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -31,7 +32,9 @@ _COMPARED_MAX = 1_000
 """Characters of a long value that are compared."""
 _WORDS = {"true", "false", "null", "none"}
 """Values that are no secrets, and stand in most objects."""
-_LINE = re.compile(r"""^\s*[\w."'-]+\s*(?:=|:\s)\s*["']?(.*?)["']?\s*$""", re.MULTILINE)
+_PARTS_MAX = 200
+"""Of one value: a whole configuration file may be in a Secret."""
+_NAME = re.compile(r"""[\w."'-]+""")
 
 
 def is_secret(value: object) -> bool:
@@ -68,7 +71,7 @@ def values_of(objects: Iterable[Any]) -> Iterator[str]:
 def decoded(text: str) -> str:
     """Return what base64 text encodes; empty if it encodes no text."""
     try:
-        return base64.b64decode(text, validate=True).decode()
+        return base64.b64decode("".join(text.split()), validate=True).decode()
     except (binascii.Error, ValueError):
         return ""
 
@@ -91,7 +94,7 @@ class SecretTexts:
             public: Texts that everybody knows, such as names of objects: no secrets.
         """
         secret = {value for value in values if len(value) >= SHORTEST} - {*public, *_WORDS}
-        parts = {part for value in secret for part in _parts(value)} - {*public}
+        parts = {part for value in secret for part in islice(_parts(value), _PARTS_MAX)} - {*public}
         long = {text for text in secret | parts if len(text) >= SHORTEST_INSIDE}
         forms = {form for text in long for form in forms_of(text[:_COMPARED_MAX])}
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
@@ -134,8 +137,12 @@ NO_SECRETS = SecretTexts(())
 def _parts(value: str) -> Iterator[str]:
     """Yield the texts inside a structured value that may be secrets of their own."""
     yield from (text for text in leaves(_as_json(value)) if len(text) >= SHORTEST_INSIDE)
-    if "\n" in value or "=" in value or ": " in value:
-        yield from (text for text in _LINE.findall(value) if len(text) >= SHORTEST_INSIDE)
+    for line in value.splitlines():
+        for separator in ("=", ": "):
+            name, _, rest = line.partition(separator)
+            text = rest.strip().strip("\"'")
+            if len(text) >= SHORTEST_INSIDE and _NAME.fullmatch(name.strip()):
+                yield text
     if "://" in value:
         try:
             yield unquote(urlsplit(value.strip()).password or "")

@@ -65,12 +65,18 @@ def compare(
         fresh: Assembled without them; shows which names the stations would give now.
         mind: Further facts by which dangers are judged.
     """
-    return masked(plan_with_secrets(before, after, fresh=fresh, mind=mind), mind)
+    plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
+    return masked(plan, mind, fresh=fresh)
 
 
-def masked(plan: Plan, mind: DangerContext | None = None) -> Plan:
-    """Return a plan without the values of Secrets. Without Secrets it is the same plan."""
-    sides = (plan.before, plan.after)
+def masked(plan: Plan, mind: DangerContext | None = None, *, fresh: Assembly | None = None) -> Plan:
+    """
+    Return a plan without the values of Secrets. Without Secrets it is the same plan.
+
+    Args:
+        mind, fresh: What it was made with: dangers may quote them.
+    """
+    sides = [plan.before, plan.after, *([fresh] if fresh else [])]
     objects = [*(mind.existing if mind else ())]
     for side in sides:
         objects += [*side.resources.values(), *side.observed.values(), side.xr]

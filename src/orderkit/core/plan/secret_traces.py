@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 from orderkit.core.crossplane.composed import Lookup
@@ -36,9 +37,16 @@ from orderkit.core.plan.composed_tree import (
 
 _LONGER = "x7"
 _FIXED = re.compile(
-    r"""-{5}[A-Z ]+-{5}|^\s*[\w."'-]+\s*(?:=|:\s)\s*|[a-z][a-z0-9+.-]*://|\\.""", re.MULTILINE
+    r"""-{5}[A-Z ]{1,40}-{5}|^[ \t]*[\w."'-]{1,80}[ \t]*(?:=|:[ \t])|[a-z][a-z0-9+.-]{0,20}://|\\.""",
+    re.MULTILINE,
 )
 """What programs need in order to read a value: names of fields, schemes of URLs, PEM's marks."""
+
+_OTHER = str.maketrans(
+    f"{ascii_lowercase}{ascii_uppercase}{digits}",
+    f"{ascii_lowercase[1:]}a{ascii_uppercase[1:]}A1234567891",
+)
+"""Another character of the same class for each; no number begins with a zero."""
 
 
 def with_secret_traces(
@@ -171,9 +179,13 @@ def _other_text(text: str, suffix: str) -> str:
         data = None
     if isinstance(data, (dict, list)):
         return json.dumps(_other_leaves(data, suffix))
-    kept = {place for match in _FIXED.finditer(text) for place in range(*match.span())}
-    other = "".join(c if place in kept else _other_character(c) for place, c in enumerate(text))
-    return other + (suffix if other != text else suffix or "x")
+    pieces, end = [], 0
+    for match in _FIXED.finditer(text):
+        pieces += [text[end : match.start()].translate(_OTHER), match[0]]
+        end = match.end()
+    other = "".join([*pieces, text[end:].translate(_OTHER)])
+    longer = "\n".join(f"{line}{suffix}" if line else line for line in other.split("\n"))
+    return longer if longer != text else f"{text}x"
 
 
 def _other_leaves(value: Any, suffix: str) -> Any:
@@ -184,14 +196,6 @@ def _other_leaves(value: Any, suffix: str) -> Any:
     if isinstance(value, str):
         return _other_text(value, suffix)
     return value + 1 if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-
-
-def _other_character(character: str) -> str:
-    """Return another character of the same class."""
-    for first, last in (("a", "z"), ("A", "Z"), ("1", "9")):
-        if first <= character <= last:
-            return first if character == last else chr(ord(character) + 1)
-    return "1" if character == "0" else character
 
 
 def _fails_only(other: Assembly, assembly: Assembly) -> bool:

@@ -141,7 +141,10 @@ class OrderPlanner:
         after = with_secret_traces(
             after, wanted_xr, workshop, before.observed, attributed=made_by, before=before
         )
-        fresh = assemble(wanted_xr, workshop) if after.renamed else after
+        fresh = after
+        if after.renamed:
+            fresh = assemble(wanted_xr, workshop)
+            fresh = with_secret_traces(fresh, wanted_xr, workshop, {})
         desk.check()
         after = judged(self.cluster, workshop, before, after, made_paths=observed)
         before = replace(before, unknowns=(*unknowns, *before.unknowns))

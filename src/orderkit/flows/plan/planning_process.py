@@ -145,7 +145,10 @@ class _Bench:
             after, stored, workshop, observed, attributed=made_by, before=before
         )
         after = replace(after, faults=tuple(f for f in after.faults if not self._is_ours(f, task)))
-        fresh = assemble(stored, workshop) if after.renamed else after
+        fresh = after
+        if after.renamed:
+            fresh = assemble(stored, workshop)
+            fresh = with_secret_traces(fresh, stored, workshop, {})
         mind = DangerContext(workshop.laws, workshop.existing)
         plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
         if plan.changes or not self.same_laws:
@@ -154,7 +157,7 @@ class _Bench:
             repr(selector): selector for selector in (*after.requirements, *fresh.requirements)
         }
         is_judged = plan.after.faults != after.faults
-        plan = without_unnamed(with_costs(masked(plan, mind), self.prices))
+        plan = without_unnamed(with_costs(masked(plan, mind, fresh=fresh), self.prices))
         return TaskAnswer(pickled(plan), selectors=tuple(selectors.values()), judged=is_judged)
 
     def _is_ours(self, fault: Fault, task: PlanAfter) -> bool:

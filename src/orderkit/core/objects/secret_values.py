@@ -65,7 +65,7 @@ def values_of(objects: Iterable[Any]) -> Iterator[str]:
                     yield (decoded(text) if name == "data" else "") or text
             applied = annotations_of(secret).get(APPLIED)
             if applied:
-                yield from values_of([_as_json(applied)])
+                yield from values_of([as_json(applied)])
 
 
 def decoded(text: str) -> str:
@@ -76,7 +76,8 @@ def decoded(text: str) -> str:
         return ""
 
 
-def _as_json(text: str) -> Any:
+def as_json(text: str) -> Any:
+    """Return what a JSON text says; None if it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -136,7 +137,7 @@ NO_SECRETS = SecretTexts(())
 
 def _parts(value: str) -> Iterator[str]:
     """Yield the texts inside a structured value that may be secrets of their own."""
-    yield from (text for text in leaves(_as_json(value)) if len(text) >= SHORTEST_INSIDE)
+    yield from (text for text in leaves(as_json(value)) if len(text) >= SHORTEST_INSIDE)
     for line in value.splitlines():
         for separator in ("=", ": "):
             name, _, rest = line.partition(separator)

@@ -17,14 +17,20 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 from orderkit.core.crossplane.composed import Lookup
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
-from orderkit.core.objects.secret_values import APPLIED, decoded, is_secret, secrets_in, values_of
+from orderkit.core.objects.secret_values import (
+    APPLIED,
+    as_json,
+    decoded,
+    is_secret,
+    secrets_in,
+    values_of,
+)
 from orderkit.core.objects.values import Steps
 from orderkit.core.order.change import ABSENT, differences
 from orderkit.core.plan.composed_tree import (
@@ -33,6 +39,7 @@ from orderkit.core.plan.composed_tree import (
     SecretField,
     SecretTraces,
     assemble,
+    selector_text,
 )
 
 _LONGER = "x7"
@@ -132,13 +139,24 @@ def _looked_up(assembly: Assembly, workshop: AssemblyContext) -> Iterator[Manife
 def _disguised(workshop: AssemblyContext, suffix: str) -> AssemblyContext:
     """Return the workshop with other values in its Secrets."""
     existing = [_disguised_in(manifest, suffix) for manifest in workshop.existing]
-    look = workshop.lookup
-    lookup = None if look is None else partial(_disguised_lookup, lookup=look, suffix=suffix)
+    existing = [_disguised_in(manifest, suffix) for manifest in workshop.existing]
+    lookup = _DisguisedLookup(workshop.lookup, suffix) if workshop.lookup is not None else None
     return replace(workshop, existing=existing, lookup=lookup)
 
 
-def _disguised_lookup(selector: Selector, lookup: Lookup, suffix: str) -> Sequence[Manifest]:
-    return [_disguised_in(manifest, suffix) for manifest in lookup(selector)]
+class _DisguisedLookup:
+    """Looks up objects with other values in their Secrets; disguises each once."""
+
+    def __init__(self, lookup: Lookup, suffix: str) -> None:
+        self._lookup, self._suffix = lookup, suffix
+        self._answers: dict[str, Sequence[Manifest]] = {}
+
+    def __call__(self, selector: Selector) -> Sequence[Manifest]:
+        name = selector_text(selector)
+        if name not in self._answers:
+            objects = self._lookup(selector)
+            self._answers[name] = [_disguised_in(each, self._suffix) for each in objects]
+        return self._answers[name]
 
 
 def _disguised_all(objects: Mapping[str, Manifest], suffix: str) -> dict[str, Manifest]:
@@ -173,10 +191,7 @@ def _other_data(text: str, suffix: str) -> str:
 
 def _other_text(text: str, suffix: str) -> str:
     """Return another value of the same form; with a suffix, a longer one."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
+    data = as_json(text) if text.lstrip()[:1] in {"{", "["} else None
     if isinstance(data, (dict, list)):
         return json.dumps(_other_leaves(data, suffix))
     pieces, end = [], 0

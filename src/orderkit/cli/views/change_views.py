@@ -89,9 +89,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
         click.echo(f"  commit      {short(change.commit)}{ready}")
     for pull in change.other_pulls:
-        click.echo(
-            f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'requester not proved'})"
-        )
+        click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'not proved'})")
 
 
 def _headline(change: Changed) -> str:

@@ -102,7 +102,7 @@ class Proposer:
         )
 
     def _proved_requester(self, pull: PullRequest) -> str:
-        """Return who asked for a pull request if its commits prove it: anybody can edit its text."""
+        """Return who asked for a pull request, if its commits prove it: its text may be forged."""
         if not pull.requester:
             return ""
         commits, judge = self._commits(pull), self.editor.judge(pull.head_commit)

@@ -17,6 +17,7 @@ from pusher import MALLORY, Pusher
 
 from orderkit.adapters.commit_signatures import Ed25519Signatures, new_signing_key
 from orderkit.adapters.embedded.platform import BOT, Ports
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import token
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
@@ -24,6 +25,8 @@ from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.order import order_file
 from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.install import diagnosis
+from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, steps_of
+from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.order.commit_judging import KEYS_PATH, CommitJudge, SignatureVerdict
 from orderkit.flows.order.order_history import HistoryEntry, history
 from orderkit.flows.platform import Platform
@@ -298,6 +301,42 @@ def test_fields_of_a_planted_pull_request_do_not_become_the_requesters(
     assert [(pull.number, pull.requester) for pull in done.other_pulls] == [(planted.number, "")]
     again = ask(bay, set_("colour", "green"), operation="op-9")
     assert again.repeated is False
+
+
+def test_a_planted_branch_is_not_continued(bay: Bay, mallory: Pusher) -> None:
+    """The name of a proposal's branch can be computed before somebody asks."""
+    first = ask(bay, set_("colour", "red")).pull
+    assert first is not None
+    bay.platform.forge.close_pull(bay.repo, first.number)
+    bay.platform.forge.delete_branch(bay.repo, first.head)
+    mallory.commit("more", {"manifests/extra.yaml": "kind: Extra\n"})
+    mallory.push(f"HEAD:{first.head}")
+
+    done = ask(bay, set_("colour", "red")).pull
+
+    assert done is not None
+    assert done.head != first.head
+    assert PurePosixPath("manifests/extra.yaml") not in bay.platform.forge.tree(
+        bay.repo, done.head_commit
+    )
+
+
+def test_a_platform_of_an_older_orderkit_publishes_its_key_at_the_next_bootstrap(
+    site: Running, bay: Bay
+) -> None:
+    platform = site.platform
+    files = read_folder(reference_pack())
+    request = BootstrapRequest(files, values_of(site.settings, "0" * 40), "user:default/test")
+    (step,) = [step for step in steps_of(platform, request) if step.name == "ledger"]
+    assert step.look().verdict is StepVerdict.DONE
+    remove(platform, KEYS_PATH)
+
+    assert step.look().verdict is StepVerdict.CHANGE
+    assert verdicts(bay) == ["unknown key"]
+    assert step.ensure(lambda _: None).verdict is StepVerdict.CHANGE
+
+    assert step.look().verdict is StepVerdict.DONE
+    assert verdicts(bay) == ["valid"]
 
 
 def test_a_rewritten_record_makes_nobody_the_requester(bay: Bay, mallory: Pusher) -> None:

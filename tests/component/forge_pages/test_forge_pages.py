@@ -173,7 +173,7 @@ def test_a_commit_shows_who_asked_for_it_and_what_it_changed(desk: Desk) -> None
     assert f"/{repo}/commit/{first}" in shown.links
     assert "none, the first commit" in desk.page(f"/{repo}/commit/{first}").text
     assert desk.page(f"/{repo}/commit/{made[:7]}").h1 == "Change y"
-    assert "for user:me" in desk.page(f"/{repo}/commits/branch/main").text
+    assert "says it is for user:me" in desk.page(f"/{repo}/commits/branch/main").text
 
 
 def test_pictures_are_shown_and_their_bytes_are_pictures(desk: Desk) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -181,15 +182,18 @@ class Proposer:
 
         Its other fields are taken over, so its text does not decide: anybody may have written it.
         """
-        pull, person = open_pull.pull, self.editor.request.requester.ref
-        if not pull.head.startswith(PREFIX) or pull.requester != person:
+        pull = open_pull.pull
+        if not pull.head.startswith(PREFIX) or pull.requester != self.editor.request.requester.ref:
             return False
+        return self._are_own(open_pull.commits, pull.head, pull.head_commit)
+
+    def _are_own(self, commits: Sequence[Commit], branch: str, head: CommitSha) -> bool:
+        """Say whether this person asked for each of a branch's commits."""
+        person, judge = self.editor.request.requester.ref, self.editor.judge(head)
         if not self.editor.platform.signatures.can_sign:
-            return all(commit.requester == person for commit in open_pull.commits)
-        judge = self.editor.judge(pull.head_commit)
+            return all(commit.requester == person for commit in commits)
         return all(
-            judge.requester(commit) == person and branch_of(commit) == pull.head
-            for commit in open_pull.commits
+            judge.requester(commit) == person and branch_of(commit) == branch for commit in commits
         )
 
     def _is_current(self, own_pull: OpenPull, current: XrFile) -> bool:
@@ -281,11 +285,16 @@ class Proposer:
         slug = _NO_SLUG.sub("-", paths).strip("-")[:_SLUG_MAX].strip("-")
         name = f"{PREFIX}{slug or 'change'}-{digest}"
         for number in itertools.count(2):
-            if self._forge.head(self._repo, name) is None:
+            head = self._forge.head(self._repo, name)
+            if head is None:
                 self._forge.ensure_branch(self._repo, name, draft.current.commit)
                 return name
             on_branch = self._forge.read(self._repo, draft.current.path, name)
-            if on_branch and (on_branch.sha == draft.current.sha or on_branch.data == draft.data):
+            is_draft = on_branch and (
+                on_branch.sha == draft.current.sha or on_branch.data == draft.data
+            )
+            commits = self._forge.compare(self._repo, MAIN, head) if is_draft else ()
+            if is_draft and self._are_own(commits, name, head):
                 return name
             name = f"{name.rpartition('.')[0] or name}.{number}"  # somebody pushed to it
         raise AssertionError("unreachable")

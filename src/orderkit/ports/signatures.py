@@ -123,7 +123,7 @@ def is_signed_by(
 def statement(repo: RepoId, branch: str, at: int, message: str, changes: BlobChanges) -> bytes:
     """Return what a signature covers. Spaces at line ends and repeated blank lines do not count."""
     unsigned = _SIGNATURE_LINE.sub("", message).strip()
-    lines = "\n".join(line.rstrip() for line in unsigned.split("\n"))
+    lines = "\n".join(line.rstrip(" \t\r") for line in unsigned.split("\n"))
     files = sorted([str(path), *blobs] for path, blobs in changes.items())
     document = {
         "schema": "orderkit.commit/v1",

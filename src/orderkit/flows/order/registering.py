@@ -38,8 +38,8 @@ from orderkit.flows.platform import (
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Operation, Written
 
-_REGISTER = "register-"
-"""Prefix of the operation that enters an order into the ledger."""
+_REGISTER, _REFUSE = "register-", "refuse-"
+"""Prefixes of the operations that enter an order into the ledger, and take it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
     """
     requester = ""
     for commit in platform.forge.commits(platform.ledger, path=entry.application_path):
-        if commit.operation.startswith("end-"):
+        if commit.operation.startswith(("end-", f"{_REFUSE}{entry.order}-on-")):
             break  # of an earlier order of this name
         if commit.operation.startswith(f"{_REGISTER}{entry.order}-on-"):
             requester = commit.requester
@@ -155,7 +155,7 @@ def _take_back(
         platform,
         {entry.application_path: None},
         Operation(
-            f"refuse-{registration.order}",
+            f"{_REFUSE}{registration.order}",
             registration.requester,
             f"{registration.order}: one too many",
             registration.proof,

@@ -325,23 +325,21 @@ def parse(
         InvalidInputError: A key or value the schema refuses.
     """
     document = yaml11.load(text, name=name, schema=SCHEMA)
-    spec = document["spec"]
-    portal, signing_key = spec["portal"], spec["service"].get("signingKeyFile")
+    spec, portal = document["spec"], document["spec"]["portal"]
+
+    def file(entry: Mapping[str, Any], name: str) -> PurePath | None:
+        return _path(folder, entry[name], home) if name in entry else None
 
     def endpoint(key: str) -> Endpoint:
         entry = spec[key]
-
-        def file(name: str) -> PurePath | None:
-            return _path(folder, entry[name], home) if name in entry else None
-
         return Endpoint(
             entry["url"],
-            file("tokenFile"),
+            file(entry, "tokenFile"),
             entry.get("credentials", "auto"),
-            file("caFile"),
+            file(entry, "caFile"),
             entry.get("allowHttp", False),
             entry.get("private", False),
-            file("readTokenFile"),
+            file(entry, "readTokenFile"),
         )
 
     def repository(key: str, default: RepoId) -> RepoId:
@@ -364,7 +362,7 @@ def parse(
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
         service_registers=spec["service"].get("registers", False),
-        signing_key_file=_path(folder, signing_key, home) if signing_key else None,
+        signing_key_file=file(spec["service"], "signingKeyFile"),
         registry=spec.get("registry", LOCAL_REGISTRY),
         cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),

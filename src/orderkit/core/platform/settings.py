@@ -55,6 +55,7 @@ _SERVICE = {
         **_ENDPOINT["properties"],
         "publicUrl": _URL,
         "registers": {"type": "boolean"},
+        "signingKeyFile": {"type": "string", "minLength": 1},
         "access": service_access.SCHEMA,
     },
 }
@@ -208,6 +209,8 @@ class PlatformSettings:
     """Addresses for browsers; empty: the same as for this process."""
     service_registers: bool = False
     """Every order enters the ledger through the service, those of the command line too."""
+    signing_key_file: PurePath | None = None
+    """The key that signs the commits of this machine; None: they are not signed."""
     registry: str = LOCAL_REGISTRY
     cluster_name: str = CLUSTER_NAME
     """What the portal calls the cluster; only the profile ``job`` asks."""
@@ -267,6 +270,8 @@ class PlatformSettings:
             spec["publicUrl"] = self.service_public_url
         if self.service_registers:
             spec["registers"] = True
+        if self.signing_key_file is not None:
+            spec["signingKeyFile"] = str(self.signing_key_file)
         if access := self.access.to_spec():
             spec["access"] = access
         return spec
@@ -320,23 +325,21 @@ def parse(
         InvalidInputError: A key or value the schema refuses.
     """
     document = yaml11.load(text, name=name, schema=SCHEMA)
-    spec = document["spec"]
-    portal = spec["portal"]
+    spec, portal = document["spec"], document["spec"]["portal"]
+
+    def file(entry: Mapping[str, Any], name: str) -> PurePath | None:
+        return _path(folder, entry[name], home) if name in entry else None
 
     def endpoint(key: str) -> Endpoint:
         entry = spec[key]
-
-        def file(name: str) -> PurePath | None:
-            return _path(folder, entry[name], home) if name in entry else None
-
         return Endpoint(
             entry["url"],
-            file("tokenFile"),
+            file(entry, "tokenFile"),
             entry.get("credentials", "auto"),
-            file("caFile"),
+            file(entry, "caFile"),
             entry.get("allowHttp", False),
             entry.get("private", False),
-            file("readTokenFile"),
+            file(entry, "readTokenFile"),
         )
 
     def repository(key: str, default: RepoId) -> RepoId:
@@ -359,6 +362,7 @@ def parse(
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
         service_registers=spec["service"].get("registers", False),
+        signing_key_file=file(spec["service"], "signingKeyFile"),
         registry=spec.get("registry", LOCAL_REGISTRY),
         cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),

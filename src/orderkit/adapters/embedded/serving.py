@@ -11,6 +11,7 @@ import asyncio
 import socket
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -68,14 +69,35 @@ def bind(server: str, port: int, *, host: str = HOST) -> socket.socket:
     return sock
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a server waits for a request."""
+
+    headers_s: float = 15.0
+    """From the first byte, or from the connection, to the last header."""
+    body_s: float = 30.0
+    """For a body; every `body_bytes` that arrive give as much time again."""
+    body_bytes: int = 64 * 1024
+
+
+PATIENCE = Patience()
+
+
 class HttpServer:
     """One app on one bound socket, in a thread of its own."""
 
     def __init__(
-        self, app: ASGIApp, sock: socket.socket, certificate: Served | None = None
+        self,
+        app: ASGIApp,
+        sock: socket.socket,
+        certificate: Served | None = None,
+        *,
+        patience: Patience = PATIENCE,
     ) -> None:
         """Speak plain HTTP, or TLS with a certificate."""
         import uvicorn  # lazy: heavy
+
+        from orderkit.adapters.embedded.patient_protocol import protocol
 
         self._sock, self.scheme = sock, "https" if certificate else "http"
         self._server = uvicorn.Server(
@@ -88,6 +110,9 @@ class HttpServer:
                 lifespan="off",
                 timeout_graceful_shutdown=3,
                 timeout_keep_alive=30,
+                http=protocol(patience),
+                # an app that sits behind proxies knows itself which of them it trusts
+                proxy_headers=False,
             )
         )
         self._loop: asyncio.AbstractEventLoop | None = None

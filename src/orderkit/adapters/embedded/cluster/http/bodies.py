@@ -16,7 +16,9 @@ from orderkit.adapters.embedded.cluster.documents import decode
 from orderkit.adapters.embedded.cluster.http import protobuf
 from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.yaml.bounds import check_bounds
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -55,11 +57,12 @@ def read_document(body: bytes, content_type: str) -> Any:
                 "character escape code"
             )
         if "yaml" in content_type and not is_json:
+            check_bounds(body, name="body")
             return yaml.load(body, Loader=_JsonLikeLoader)  # noqa: S506 - a safe loader with fewer types
         return decode(body)
     except protobuf.UnknownMessageError as error:
         raise UnsupportedMediaType(["application/json", "application/yaml"]) from error
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
+    except (ValueError, yaml.YAMLError, RecursionError, InvalidInputError) as error:
         raise BadRequest(f"the object provided is unrecognized: {error}") from error
 
 

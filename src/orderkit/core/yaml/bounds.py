@@ -43,7 +43,7 @@ def check_bounds(text: str | bytes, *, name: str) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in open_anchors:
                 raise InvalidInputError(name, f"*{event.anchor}", "stands inside its own node")
-            sizes[-1] += anchors.get(event.anchor, 1)
+            sizes[-1] += anchors.get(event.anchor or "", 1)
         if len(sizes) > DEPTH_MAX:
             raise InvalidInputError(name, "", f"is nested deeper than {DEPTH_MAX} levels")
         if sizes[-1] > NODES_MAX:

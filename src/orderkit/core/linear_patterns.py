@@ -37,6 +37,10 @@ class LinearPattern:
         matches: Iterator[Any] = self._compiled.finditer(whole_characters(text))
         return matches
 
+    def removed_from(self, text: str) -> str:
+        """Return the text without what matches."""
+        return str(self._compiled.sub("", whole_characters(text)))
+
 
 @functools.lru_cache(maxsize=512)
 def compile_linear(pattern: str) -> LinearPattern:

@@ -186,7 +186,7 @@ def _network(request: Request) -> str:
         address = ipaddress.ip_address(host)
     except ValueError:
         return f"address {host}"
-    if address.version == 4:  # noqa: PLR2004 - IPv4
+    if isinstance(address, ipaddress.IPv4Address):
         return f"address {address}"
     return f"network {ipaddress.ip_network((address, _IPV6_SITE_BITS), strict=False)}"
 

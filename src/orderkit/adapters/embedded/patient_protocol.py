@@ -33,7 +33,7 @@ class _PatientProtocol(H11Protocol):
     """What the deadline is for: the client's state as h11 calls it."""
     _bytes_left = 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._await(h11.IDLE)
 

@@ -14,6 +14,7 @@ Not reported: patterns that a value of `LENGTH` characters cannot slow down. Cou
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -193,7 +194,7 @@ def _is_slow(tree: Node, *, may_succeed: bool) -> bool:
 def _letters(atoms: list[str]) -> list[frozenset[str]]:
     """Return the characters that each position reads, of those that tell all positions apart."""
     codes = {ord(char) + step for char in {*"".join(atoms), *_SAMPLES} for step in (-1, 0, 1)}
-    alphabet = [chr(code) for code in codes if 0 <= code <= 0x10FFFF]  # noqa: PLR2004 - the last
+    alphabet = [chr(code) for code in codes if 0 <= code <= sys.maxunicode]
     by_atom = {
         atom: frozenset(
             char for char in alphabet if atom != END and re.fullmatch(atom, char, re.ASCII)

@@ -163,7 +163,7 @@ def _write(rendered: Mapping[PurePosixPath, bytes], out_folder: str) -> None:
 def platform_upgrade(
     pack_folder: str | None,
     timeout_s: float,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     *,
     plan: bool,
@@ -181,7 +181,6 @@ def platform_upgrade(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import upgrade_views
     from orderkit.flows.install.upgrading import UpgradeRequest, plan_upgrade, upgrade
-    from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
     rendered, values = _rendered(settings, pack_folder, settings.profile)
@@ -189,8 +188,7 @@ def platform_upgrade(
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
-    asker = requester or default_requester()
-    upgrade_request = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
+    upgrade_request = UpgradeRequest(rendered, values.pack_commit, requester, timeout_s)
     upgraded = upgrade(
         platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
     )

@@ -23,8 +23,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from orderkit.adapters.embedded.cluster import openapi
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import answers, discovery, openapi, resources
+from orderkit.adapters.embedded.cluster.http import answers, discovery, resources
 from orderkit.adapters.embedded.cluster.http.targets import RequestTarget, find_target
 from orderkit.adapters.embedded.cluster.http.watching import WatchResponse
 from orderkit.adapters.embedded.cluster.refusals import ApiRefusal

@@ -214,6 +214,13 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
 @_port("cluster", 7344, "the Kubernetes API")
 @_port("portal", 7307, "the catalog")
 @_port("service", 7399, "Orderkit's service")
+@click.option(
+    "--webhook-port",
+    "webhook_ports",
+    type=click.IntRange(1, 65535),
+    multiple=True,
+    help="A loopback port that webhooks may call, beside the service's. Repeatable.",
+)
 @profile_option
 @click.option(
     "--value",
@@ -242,6 +249,7 @@ def up_command(
     cluster_port: int | None,
     portal_port: int | None,
     service_port: int | None,
+    webhook_ports: tuple[int, ...],
     profile: str,
     values: tuple[str, ...],
     signed_by: str | None,
@@ -277,7 +285,7 @@ def up_command(
     run_request = EmbeddedRunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
-        Ports(forge_port, cluster_port, portal_port, service_port),
+        Ports(forge_port, cluster_port, portal_port, service_port, frozenset(webhook_ports)),
         teams,
         PortalOptions(read_profile("--profile", profile), signed_by, platform_groups),
         read_values(values),
@@ -296,7 +304,7 @@ def _welcome(running: Running, pack: Path) -> str:
     return f"""
 Orderkit's embedded platform runs. State: {folder}
 
-  forge     {settings.forge.url}   (open it in a browser; sign in as viewer, password viewer)
+  forge     {settings.forge.url}   (open it in a browser; viewer, password viewer, may read)
   cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}

@@ -163,7 +163,7 @@ def _is_encodable(document: object) -> bool:
 
 
 def depth_exceeds(value: object, depth_max: int) -> bool:
-    """Return whether lists and maps are inside each other on more than so many levels."""
+    """Say whether maps and lists are nested deeper than `depth_max` levels; never recurses."""
     level: list[object] = [value]
     for _ in range(depth_max + 1):
         level = [

@@ -89,10 +89,12 @@ class AuditedApp:
         def write(status: int) -> None:
             nonlocal is_written
             is_written = True
-            place = {} if "operation" in entry else {k: scope[k] for k in ("method", "path")}
+            target = {} if "operation" in entry else {k: scope[k] for k in ("method", "path")}
             duration_ms = round((time.monotonic() - began_s) * 1000)
             address = (scope.get("client") or ("",))[0]
-            self._write({**entry, **place, "status": status, "ms": duration_ms, "address": address})
+            self._write(
+                {**entry, **target, "status": status, "ms": duration_ms, "address": address}
+            )
 
         async def observed(message: Message) -> None:
             if message["type"] == "http.response.start":

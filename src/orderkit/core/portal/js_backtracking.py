@@ -216,9 +216,9 @@ def _is_exponential(
 def _loops(follow: list[Counter[int]]) -> Iterator[frozenset[int]]:
     """Yield each largest set of positions that all reach each other."""
     reachable = [_reachable(position, follow) for position in range(len(follow))]
-    for position, others in enumerate(reachable):
-        loop = frozenset(other for other in others if position in reachable[other])
-        if position in others and position == min(loop):
+    for position, reached in enumerate(reachable):
+        loop = frozenset(target for target in reached if position in reachable[target])
+        if position in reached and position == min(loop):
             yield loop
 
 

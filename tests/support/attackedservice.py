@@ -12,7 +12,8 @@ from typing import Any
 
 import requests
 
-from orderkit.adapters.embedded.serving import PATIENCE, HttpServer, Patience, bind
+from orderkit.adapters.embedded.patience import PATIENCE, Patience
+from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.service_access import AccessSettings

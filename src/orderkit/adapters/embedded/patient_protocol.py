@@ -14,7 +14,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from orderkit.adapters.embedded.serving import Patience
+from orderkit.adapters.embedded.patience import Patience
 
 
 def protocol(patience: Patience) -> type[H11Protocol]:

@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from orderkit.adapters.embedded.patience import PATIENCE, Patience
 from orderkit.core.errors import OrderkitError
 
 if TYPE_CHECKING:
@@ -75,20 +75,6 @@ def bind(server: str, port: int, *, host: str = HOST) -> socket.socket:
         sock.close()
         raise PortInUseError(server, port, host) from error
     return sock
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a server waits for a request."""
-
-    headers_s: float = 15.0
-    """From the first byte, or from the connection, to the last header."""
-    body_s: float = 30.0
-    """For a body; every `body_bytes` that arrive give as much time again."""
-    body_bytes: int = 64 * 1024
-
-
-PATIENCE = Patience()
 
 
 class BodyTooLargeError(OrderkitError):

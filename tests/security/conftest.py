@@ -1,4 +1,4 @@
-"""An embedded platform with its service, as ``orderkit up`` runs it, without a bootstrap."""
+"""Embedded platforms with their service: bootstrapped, and without a bootstrap."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from orderkit.adapters.embedded.serving import HttpServer
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.web.service import service_app
 
 
@@ -52,3 +53,12 @@ def embedded_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embed
     finally:
         service.stop()
         platform.stop()
+
+
+@pytest.fixture(scope="package")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Run the reference pack with team ae86."""
+    state = tmp_path_factory.mktemp("attacked") / "state"
+    request = EmbeddedRunRequest(state, reference_pack(), Ports(0, 0, 0, 0), ("ae86",))
+    with running(request, on_step=lambda *_: None) as started:
+        yield started

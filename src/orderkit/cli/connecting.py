@@ -135,6 +135,7 @@ def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> Se
         ),
         audit=audit,
         requests_per_minute=settings.access.requests_per_minute,
+        trusted_proxies=settings.access.trusted_proxies,
         portal_url=settings.portal_address,
         open_forms=settings.access.open_forms,
     )

@@ -288,6 +288,7 @@ def _watching() -> tuple[ServiceOperation, ...]:
             health_handlers.get_healthz,
             {200: ("It does.", TEXT)},
             None,
+            inline=True,
             media="text/plain",
         ),
         ServiceOperation(

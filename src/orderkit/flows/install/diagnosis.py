@@ -7,7 +7,7 @@ nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,15 +65,19 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
             yield DoctorFinding(name, "fail", str(error), error.hint)
 
 
-def check_requesters(requesters: Requesters | None) -> DoctorFinding:
-    """Report how the requester of a portal's order is proved."""
+def check_requesters(
+    requesters: Requesters | None, platform_groups: Sequence[str] = ()
+) -> DoctorFinding:
+    """Report how the requester of a portal's order is proved, and who acts for every team."""
     subject = "requesters"
     if requesters is None:
         return DoctorFinding(
             subject, "ok", "claims: portal.signedBy names no Backstage that proves them"
         )
     try:
-        return DoctorFinding(subject, "ok", requesters.describe())
+        groups = ", ".join(platform_groups) or "no group"
+        detail = f"{requesters.describe()}; {groups} may act for every team"
+        return DoctorFinding(subject, "ok", detail)
     except OrderkitError as error:
         return DoctorFinding(subject, "fail", str(error), error.hint)
 

@@ -212,11 +212,9 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         )
     if entry.application_path in ledger_paths:
         return
-    other = ledger.living_order(ledger_paths, entry.order)
-    if other is not None:
-        raise AlreadyOrderedError(
-            f"{entry.order} is an order of team {other.team}", hint="order another name"
-        )
+    # Whose it is may be none of the caller's business.
+    if ledger.living_order(ledger_paths, entry.order) is not None:
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
 
 
 def _check_record(platform: Platform, registration: Registration, repo: RepoId) -> OrderFile:

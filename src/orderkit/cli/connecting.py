@@ -197,6 +197,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
+        adopted=frozenset(settings.forge.adopted),
     )
 
 

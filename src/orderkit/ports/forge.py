@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.access import ForgeAccess, TeamRight, Webhook
+from orderkit.ports.access import AccessGrant, ForgeAccess, TeamRight, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
@@ -49,6 +49,7 @@ __all__ = [
     "REASON_TRAILER",
     "REQUESTER_TRAILER",
     "REQUEST_TRAILER",
+    "AccessGrant",
     "Commit",
     "CommitStatus",
     "Evidence",

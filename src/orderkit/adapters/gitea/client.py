@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
 from orderkit.adapters.gitea.teams import GiteaAccess
@@ -21,7 +22,7 @@ from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError
 
 
-class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
+class GiteaForge(Writing, Merging, Grants, GiteaAccess, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(

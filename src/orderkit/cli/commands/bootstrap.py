@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option, platform_option, requester_option, timeout_option
+from orderkit.cli.options import (
+    adopt_option,
+    json_option,
+    platform_option,
+    requester_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +40,7 @@ _MADE = {**_PLANNED, "create": "created", "change": "changed", "wait": "waited"}
 @click.option(
     "--replace-pack", is_flag=True, help="Overwrite another pack, or the pack of another platform."
 )
+@adopt_option
 @requester_option
 @timeout_option(600.0)
 @json_option
@@ -43,6 +50,7 @@ def bootstrap_command(
     plan_only: bool,
     no_probe: bool,
     replace_pack: bool,
+    adopted: tuple[str, ...],
     requester: str | None,
     timeout_s: float,
     as_json: bool,
@@ -67,6 +75,7 @@ def bootstrap_command(
         timeout_s,
         probe=not no_probe,
         replace_pack=replace_pack,
+        adopted=adopted,
     )
     with prepared(bootstrap_options) as (platform, request):
         if plan_only:

@@ -50,6 +50,7 @@ class BootstrapOptions:
     timeout_s: float
     probe: bool = True
     replace_pack: bool = False
+    adopted: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -65,6 +66,7 @@ def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapReq
     files = read_folder(pack)
     with contextlib.ExitStack() as undo:
         platform, problem = _platform(settings, undo)
+        platform = replace(platform, adopted=platform.adopted.union(options.adopted))
         probe = ProbeRequest(settings.probe.kit, settings.probe.values) if options.probe else None
         yield (
             platform,

@@ -70,6 +70,7 @@ _FORGE = {
         "allowHttp": {"type": "boolean"},
         "private": {"type": "boolean"},
         "readTokenFile": {"type": "string", "minLength": 1},
+        "adopted": {"type": "array", "items": {"type": "string", "minLength": 1}},
     },
 }
 _PROBE = {
@@ -162,6 +163,8 @@ class Endpoint:
     """The platform's repositories are private; Argo CD is given a credential (the forge's)."""
     read_token_file: PurePath | None = None
     """That credential: a token that may read; None: ours (the forge's)."""
+    adopted: Sequence[str] = ()
+    """Who may own organisations and repositories besides our account (the forge's)."""
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as in platform.yaml, without defaults."""
@@ -172,6 +175,7 @@ class Endpoint:
             "allowHttp": self.allow_http,
             "private": self.private,
             "readTokenFile": str(self.read_token_file or ""),
+            "adopted": list(self.adopted),
         }
         return {"url": self.url, **{key: value for key, value in spec.items() if value}}
 
@@ -337,6 +341,7 @@ def parse(
             entry.get("allowHttp", False),
             entry.get("private", False),
             file("readTokenFile"),
+            tuple(entry.get("adopted", ())),
         )
 
     def repository(key: str, default: RepoId) -> RepoId:

@@ -16,6 +16,7 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
+from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot
 from orderkit.ports.forge import FileChange, Operation
@@ -66,6 +67,7 @@ class PackStep:
 
     def look(self) -> Look:
         difference, repo = pack_difference(self.site), self.site.platform.pack_repo
+        _refuse_foreign(self.site.platform, repo, is_new=difference.published is None)
         if difference.published is None:
             return Look(StepVerdict.CREATE, f"{repo} with {len(self.site.files)} files")
         if not difference.changed and not difference.removed:
@@ -137,6 +139,7 @@ class LedgerStep:
     def look(self) -> Look:
         repo = self.site.platform.ledger
         head = self.site.platform.forge.head(repo)
+        _refuse_foreign(self.site.platform, repo, is_new=head is None)
         if head is None:
             return Look(StepVerdict.CREATE, str(repo))
         return Look(StepVerdict.DONE, f"{repo} at {order_state.short(head)}")
@@ -168,3 +171,14 @@ def _ensure_repository(
         platform.forge.ensure_org(repo.owner)
         private = bool(site.wanted.access.token)
         platform.forge.ensure_repo(repo, description=description, private=private)
+        _refuse_foreign(platform, repo, is_new=True)
+
+
+def _refuse_foreign(platform: Platform, repo: RepoId, *, is_new: bool) -> None:
+    """Refuse a repository, or its organisation, that somebody else owns or may write to."""
+    way_out = "bootstrap --adopt {holders}, or spec.forge.adopted in platform.yaml"
+    targets: list[str | RepoId] = [repo]
+    if platform.forge.has_org(repo.owner):
+        targets.insert(0, repo.owner)
+    for target in targets:
+        refuse_foreign_access(platform, target, is_new=is_new, way_out=way_out)

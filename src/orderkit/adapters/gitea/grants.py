@@ -38,7 +38,7 @@ class Grants(GiteaReading):
         for holder, right in (*holders, *self._machines(path, org=org)):
             if holder.lower() != me:
                 highest = (right, rights.get(holder, right))
-                rights[holder] = min(highest, key=lambda r: [*_RIGHTS, "listen"].index(r))
+                rights[holder] = min(highest, key=[*_RIGHTS, "listen"].index)
         return tuple(AccessGrant(str(target), *entry) for entry in sorted(rights.items()))
 
     def _of_organisation(self, org: str) -> Iterator[tuple[str, AccessRight]]:

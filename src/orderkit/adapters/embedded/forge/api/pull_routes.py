@@ -1,7 +1,7 @@
 """
 Endpoints of pull requests: open, list, show, change, close, merge.
 
-Reviews, reviewers, assignees, labels, milestones and forks are not kept.
+Requested reviewers, assignees, labels, milestones and forks are not kept.
 
 Called through their routes.
 """
@@ -24,6 +24,7 @@ from orderkit.adapters.embedded.forge.issues import Issue, Issues, NewIssue
 from orderkit.adapters.embedded.forge.pull_request_git import Pull
 from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
+from orderkit.adapters.embedded.forge.reviews import Reviews
 
 NO_CHANGES = "Invalid PullRequest: There are no changes between the head and the base"
 MERGED = "cannot change state of this pull request, it was already merged"
@@ -43,6 +44,7 @@ class PullRoutes:
     merging: Merging
     events: WebhookEvents
     shapes: Shapes
+    reviews: Reviews
 
     @route("GET", f"{REPO}/pulls", "repository")
     def list_pulls(self, call: Call) -> Response:
@@ -154,6 +156,7 @@ class PullRoutes:
         if pull.closed:
             raise ApiError(422, f"issue is closed [id: {pull.id}, repo_id: {repo.id}]")
         self.pulls.retarget(repo, pull, base)
+        self.reviews.note_event(pull.id, call.user.id, "change_target_branch")
         changes = {"ref": {"from": pull.base}}
         self.events.pull_changed(repo, pull.id, "edited", by=call.user, changes=changes)
 

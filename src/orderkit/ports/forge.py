@@ -23,8 +23,10 @@ from orderkit.ports.pulls import (
     ForgePulls,
     MergeStyle,
     PullDraft,
+    PullEvent,
     PullRequest,
     PullState,
+    Review,
     StatusState,
 )
 from orderkit.ports.revisions import (
@@ -61,9 +63,11 @@ __all__ = [
     "MergeStyle",
     "Operation",
     "PullDraft",
+    "PullEvent",
     "PullRequest",
     "PullState",
     "Repository",
+    "Review",
     "StatusState",
     "TeamRight",
     "Webhook",

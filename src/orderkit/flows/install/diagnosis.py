@@ -13,6 +13,7 @@ from typing import Literal
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -27,6 +28,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
+from orderkit.flows.order.main_protection import unprotected_orders
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of
@@ -52,6 +54,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "behaviour": _behaviour,
         "rights": _rights,
         "ownership": _ownership,
+        "protection": _protection,
         "pack": _pack,
         "ledger": _ledger,
         "cluster": _cluster,
@@ -122,11 +125,8 @@ def _ownership(platform: Platform) -> DoctorFinding:
     """Report who besides our account has a way into the platform's organisations."""
     files = ledger_snapshot(platform)
     places = (platform.pack_repo, platform.ledger)
-    grants = [
-        grant
-        for target in (*dict.fromkeys(repo.owner for repo in places), *places)
-        for grant in foreign_access(platform, target)
-    ]
+    targets: list[str | RepoId] = [*dict.fromkeys(repo.owner for repo in places), *places]
+    grants = [grant for target in targets for grant in foreign_access(platform, target)]
     teams = tuple(ledger.teams(files.blobs))
     for team in teams:
         file = team_of(platform, team, files)
@@ -143,6 +143,20 @@ def _ownership(platform: Platform) -> DoctorFinding:
     return DoctorFinding(
         "ownership", "ok", f"nobody else owns the platform or its {len(teams)} teams"
     )
+
+
+def _protection(platform: Platform) -> DoctorFinding:
+    """Report orders whose ``main`` can be pushed to although their kit wants reviews."""
+    entries = unprotected_orders(platform, ledger_snapshot(platform))
+    if entries:
+        return DoctorFinding(
+            "protection",
+            "fail",
+            f"a push can bypass the kit's rules in {len(entries)} orders, first"
+            f" {entries[0].repository}",
+            f"'orderkit team add {entries[0].team}' protects main of its orders",
+        )
+    return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
 
 
 def _pack(platform: Platform) -> DoctorFinding:

@@ -30,6 +30,7 @@ from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
+from orderkit.flows.order.main_protection import protect_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.ports.forge import FileChange, Operation
 
@@ -145,6 +146,9 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
             if wave.layer.file in request.files:
                 await_layer(platform, wave.name, commit, request.timeout_s)
                 on_step(wave.name, "is ready")
+    ledger_files = snapshot(platform, platform.ledger)
+    if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
+        on_step("orders", f"main of {count} orders is protected now")
     return Upgraded(operation, commits)
 
 

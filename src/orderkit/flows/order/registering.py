@@ -27,6 +27,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.order import live_order
+from orderkit.flows.order.main_protection import protect_main
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -104,6 +105,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         )
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
+    protect_main(platform.forge, entry.repository, published_kit(platform, record.kit))
     commit = _enter(platform, registration, entry, snapshot)
     if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, team)

@@ -24,6 +24,7 @@ from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.order.main_protection import protect_orders
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -136,6 +137,7 @@ def add_team(
         Operation(f"team-{team}", requester, f"team {team}: may order"),
         base=snapshot,
     )
+    protect_orders(platform, snapshot, team)
     if commit_result.changed:
         refresh(platform, LEDGER_APPLICATION)
         refresh(platform, ledger.team_application(team))

@@ -107,7 +107,7 @@ def _message(outcome: Changed) -> str:
             return f"It would change `{outcome.order}`; nothing was written.{edits}"
         case "proposed":
             number = f"#{outcome.pull.number}" if outcome.pull else ""
-            return f"Pull request {number} waits for the approval of somebody else.{edits}"
+            return f"Pull request {number} waits for review; `orderkit merge` delivers it.{edits}"
         case "committed":
             return f"Committed as {short(outcome.commit or '')}; {follow}{edits}"
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -130,6 +131,7 @@ def merge_unreviewed(
     operation: Operation,
     *,
     style: MergeStyle = MergeStyle.SQUASH,
+    deadline_s: float = 30.0,
 ) -> CommitSha:
     """
     Merge what the platform itself proposed, such as its probe, without a second person.
@@ -137,10 +139,14 @@ def merge_unreviewed(
     Raises:
         What ``ports.pulls.ForgePulls.merge_pull`` raises.
     """
-    verdict = ReviewVerdict(("the platform itself",))
-    set_review_status(platform, repo, pull, verdict)
+    set_review_status(platform, repo, pull, ReviewVerdict(("the platform itself",)))
     return platform.forge.merge_pull(
-        repo, pull.number, head=pull.head_commit, style=style, operation=operation
+        repo,
+        pull.number,
+        head=pull.head_commit,
+        style=style,
+        operation=operation,
+        deadline_s=deadline_s,
     )
 
 
@@ -291,7 +297,7 @@ class _Judgement:
         Raises:
             RefusedError: Nobody did, or somebody who may write rejected it.
         """
-        retargets = [event.when for event in events if event.kind == "retarget"]
+        retargets = [_time(event.when) for event in events if event.kind == "retarget"]
         last = {review.reviewer.lower(): review for review in reviews if review.official}
         approvers: list[str] = []
         own: list[str] = []
@@ -300,13 +306,18 @@ class _Judgement:
                 continue
             if review.state == "rejected":
                 raise RefusedError(f"{login} asked for changes")
-            if review.commit != self.pull.head_commit or review.when <= max(retargets, default=""):
+            is_late = all(_time(review.when) > retarget for retarget in retargets)
+            if review.commit != self.pull.head_commit or not is_late:
                 continue
             (own if login in people else approvers).append(login)
         if not approvers:
             names = f"; {', '.join(own)} is behind the change and does not count" if own else ""
             raise RefusedError(f"nobody else has approved {self.pull.head_commit[:8]}{names}")
         return tuple(approvers)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def _rest(xr: Manifest) -> Manifest:

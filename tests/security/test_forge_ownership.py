@@ -59,7 +59,7 @@ def test_adopting_an_owner_is_remembered(
 
 @pytest.mark.parametrize("level", ["admin", "write"])
 def test_a_team_left_behind_in_an_organisation_is_seen(
-    orderkit: Command, forge_admin: ForgeUser, stranger: ForgeUser, new_name: Name, level: str
+    orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name, level: str
 ) -> None:
     """The stranger made the platform's account an owner and left the team of owners."""
     org = new_name()
@@ -71,7 +71,7 @@ def test_a_team_left_behind_in_an_organisation_is_seen(
         t["id"] for t in stranger.api("GET", f"/orgs/{org}/teams") if t["name"] == "Owners"
     ]
     stranger.api("PUT", f"/teams/{helpers}/members/{stranger.login}")
-    stranger.api("PUT", f"/teams/{owners}/members/{forge_admin.login}")
+    stranger.api("PUT", f"/teams/{owners}/members/{platform.platform.forge.user()}")
     stranger.api("DELETE", f"/teams/{owners}/members/{stranger.login}")
 
     done = orderkit("team", "add", org)
@@ -81,7 +81,7 @@ def test_a_team_left_behind_in_an_organisation_is_seen(
 
 
 def test_a_webhook_left_behind_is_seen(
-    orderkit: Command, forge_admin: ForgeUser, stranger: ForgeUser, new_name: Name
+    orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name
 ) -> None:
     org = new_name()
     stranger.api("POST", "/orgs", {"username": org})
@@ -89,7 +89,7 @@ def test_a_webhook_left_behind_is_seen(
     hook = {"type": "gitea", "config": config, "events": ["push"], "active": True}
     stranger.api("POST", f"/orgs/{org}/hooks", hook)
     (owners,) = [t["id"] for t in stranger.api("GET", f"/orgs/{org}/teams")]
-    stranger.api("PUT", f"/teams/{owners}/members/{forge_admin.login}")
+    stranger.api("PUT", f"/teams/{owners}/members/{platform.platform.forge.user()}")
     stranger.api("DELETE", f"/teams/{owners}/members/{stranger.login}")
 
     done = orderkit("team", "add", org)
@@ -98,15 +98,17 @@ def test_a_webhook_left_behind_is_seen(
     assert "webhook:http://127.0.0.1:9/steal (listen)" in done.err
 
 
-@pytest.mark.parametrize(("step", "place"), [(PackStep, "pack_repo"), (LedgerStep, "ledger")])
+@pytest.mark.parametrize("step", [PackStep, LedgerStep])
 def test_a_strangers_organisation_holds_no_part_of_a_platform(
-    platform: Running, stranger: ForgeUser, new_name: Name, step: Any, place: str
+    platform: Running, stranger: ForgeUser, new_name: Name, step: Any
 ) -> None:
     """Who owns the pack's or ledger's organisation could write ``stations/`` and ``teams/``."""
     org = new_name()
     stranger.api("POST", "/orgs", {"username": org})
     repo = RepoId(org, "mine")
-    attacked = replace(platform.platform, **{place: repo})
+    present = platform.platform
+    is_pack = step is PackStep
+    attacked = replace(present, pack_repo=repo) if is_pack else replace(present, ledger=repo)
     values = PlatformValues(platform.settings.forge.url, "0" * 40, "registry.local")
     wanted = BootstrapRequest(read_folder(reference_pack()), values, "user:default/test")
 

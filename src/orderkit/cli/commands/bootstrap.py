@@ -40,6 +40,11 @@ _MADE = {**_PLANNED, "create": "created", "change": "changed", "wait": "waited"}
 @click.option(
     "--replace-pack", is_flag=True, help="Overwrite another pack, or the pack of another platform."
 )
+@click.option(
+    "--move-ledger",
+    is_flag=True,
+    help="Copy the present ledger to the one that platform.yaml names, and archive it.",
+)
 @adopt_option
 @requester_option
 @timeout_option(600.0)
@@ -50,6 +55,7 @@ def bootstrap_command(
     plan_only: bool,
     no_probe: bool,
     replace_pack: bool,
+    move_ledger: bool,
     adopted: tuple[str, ...],
     requester: str | None,
     timeout_s: float,
@@ -76,6 +82,7 @@ def bootstrap_command(
         probe=not no_probe,
         replace_pack=replace_pack,
         adopted=adopted,
+        move_ledger=move_ledger,
     )
     with prepared(bootstrap_options) as (platform, request):
         if plan_only:

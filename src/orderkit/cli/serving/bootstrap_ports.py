@@ -51,6 +51,7 @@ class BootstrapOptions:
     probe: bool = True
     replace_pack: bool = False
     adopted: tuple[str, ...] = ()
+    move_ledger: bool = False
 
 
 @contextlib.contextmanager
@@ -79,6 +80,7 @@ def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapReq
                 access=_access(settings),
                 replace_pack=options.replace_pack
                 or settings.installation.target is PlatformTarget.EMBEDDED,
+                move_ledger=options.move_ledger,
                 probe=probe,
                 portal_problem=problem,
             ),

@@ -17,6 +17,11 @@ from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
 from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.install.bootstrapping.ledger_move import (
+    ledger_left_behind,
+    move_ledger,
+    refuse_ledger_change,
+)
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot
 from orderkit.ports.forge import FileChange, Operation
@@ -140,6 +145,10 @@ class LedgerStep:
         repo = self.site.platform.ledger
         head = self.site.platform.forge.head(repo)
         _refuse_foreign(self.site.platform, repo, is_new=head is None)
+        if not self.site.wanted.move_ledger:
+            refuse_ledger_change(self.site.platform)
+        elif (old := ledger_left_behind(self.site.platform)) is not None:
+            return Look(StepVerdict.CHANGE, f"{old} moves to {repo}, and is archived")
         if head is None:
             return Look(StepVerdict.CREATE, str(repo))
         return Look(StepVerdict.DONE, f"{repo} at {order_state.short(head)}")
@@ -148,11 +157,14 @@ class LedgerStep:
         platform, before = self.site.platform, self.look()
         if before.verdict is StepVerdict.DONE:
             return before
-        repo = platform.ledger
+        repo, requester = platform.ledger, self.site.wanted.requester
         _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
+        old = ledger_left_behind(platform)
+        if old is not None:
+            move_ledger(platform, old, requester=requester)
+            return before
         first = {"README.md": _LEDGER_README, "teams/.gitkeep": ""}
         changes = [FileChange(PurePosixPath(p), t.encode(), None) for p, t in first.items()]
-        requester = self.site.wanted.requester
         platform.forge.write(repo, changes, Operation("ledger", requester, "ledger begun"))
         return before
 

@@ -186,7 +186,8 @@ def test_editing_the_requesters_name_away_does_not_help(review: Review) -> None:
 
 
 def test_a_forged_trailer_does_not_free_the_pusher(review: Review) -> None:
-    forged = "x\n\nOrderkit-Operation: change-1\nOrderkit-Requester: user:default/viewer\n"
+    carol = review.carol.login
+    forged = f"x\n\nOrderkit-Operation: change-1\nOrderkit-Requester: user:default/{carol}\n"
     review.push(review.eve, message=forged)
     review.approve(review.eve)
 
@@ -239,7 +240,7 @@ def test_an_approval_from_before_a_change_of_the_base_does_not_count(review: Rev
     assert review.approve(review.carol)["official"] is True
     review.eve.api("PATCH", review.path, {"base": "main"})
 
-    with pytest.raises(RefusedError, match="nobody else has approved"):
+    with pytest.raises(RefusedError, match="somebody changed its base"):
         review.merge()
 
 

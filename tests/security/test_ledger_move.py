@@ -41,7 +41,9 @@ def edited(ordered: Running) -> Path:
 
 def application_uid(platform: Running) -> str:
     key = ObjectKey(APPLICATION, "garage-ae86", ARGOCD_NAMESPACE)
-    return str(metadata(platform.platform.cluster.get(key))["uid"])
+    application = platform.platform.cluster.get(key)
+    assert application is not None
+    return str(metadata(application)["uid"])
 
 
 def test_a_ledger_with_orders_is_not_left_behind_but_moved(

@@ -7,7 +7,8 @@ what somebody approved who neither asked for it nor pushed to it.
 
 The people behind a pull request are: the requester of each of its commits and of its text, who
 opened it, and whoever pushed to it, as the forge authenticated them. Texts can be edited, so they
-only ever add people. Nobody leaves this list without a push, which adds the pusher.
+only ever add people. Nobody leaves this list without a push, which adds the pusher; a commit whose
+pusher the forge does not show is not merged.
 
 Called by ``orderkit merge`` and by the service.
 """
@@ -17,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -51,6 +51,8 @@ LOGIN_ANNOTATION = "orderkit.dev/forge-login"
 """On a User of the portal's catalog: its login on the forge, if that is not its name."""
 _WRITES = ("write", "admin", "owner")
 _DESCRIPTION_MAX = 140
+_LOOKS, _PAUSE_S = 10, 0.5
+"""How often, and how far apart, the forge is asked again who pushed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def merge_reviewed(
     pull = _open_pull(platform, live, number)
     if pull.merge_commit is not None:
         return MergedPull(live.entry.order, number, pull.merge_commit, ())
-    verdict = judge_review(platform, live, pull)
+    verdict = _judge_once_pushers_are_known(platform, live, pull)
     set_review_status(platform, live.repository, pull, verdict)
     if verdict.refusal:
         raise RefusedError(
@@ -175,6 +177,17 @@ def judge_review(platform: Platform, live: LiveOrder, pull: PullRequest) -> Revi
     return _Judgement(platform, live, pull).verdict()
 
 
+def _judge_once_pushers_are_known(
+    platform: Platform, live: LiveOrder, pull: PullRequest
+) -> ReviewVerdict:
+    for _ in range(_LOOKS):
+        try:
+            return judge_review(platform, live, pull)
+        except InProgressError:
+            platform.clock.sleep(_PAUSE_S)
+    return judge_review(platform, live, pull)
+
+
 def _open_pull(platform: Platform, live: LiveOrder, number: int) -> PullRequest:
     pull = platform.forge.pull(live.repository, number)
     if pull is None:
@@ -202,13 +215,13 @@ class _Judgement:
         reviews = forge.reviews(repo, pull.number)
         others = {login.lower() for login in self._on_forge(events)} - {me}
         try:
+            self._refuse_unknown_pushers(commits, events)
             changes, is_whole = self._changes(commits)
             _refuse_who(changes, others)
             if is_whole and all(change.how is How.DIRECT for change in changes):
                 return ReviewVerdict(())
-            self._refuse_unseen(commits, events, is_ours=pull.author.lower() == me)
             people = {*others, *self._requester_logins(commits), me}
-            return ReviewVerdict(self._approvers(reviews, events, people))
+            return ReviewVerdict(self._approvers(reviews, people))
         except (RefusedError, InvalidInputError) as error:
             return ReviewVerdict((), str(error))
 
@@ -254,13 +267,24 @@ class _Judgement:
             raise RefusedError("it shares no commit with main")
         return bases
 
-    def _refuse_unseen(
-        self, commits: Sequence[Commit], events: Sequence[PullEvent], *, is_ours: bool
+    def _refuse_unknown_pushers(
+        self, commits: Sequence[Commit], events: Sequence[PullEvent]
     ) -> None:
-        """Wait for the forge to show who pushed a commit that no operation of ours made."""
+        """
+        Refuse commits of which the forge does not say who pushed them.
+
+        Gitea notes a push after it was answered. It forgets all pushers when the base changes, and
+        before 1.27 approvals survive that (GO-2026-6080).
+
+        Raises:
+            RefusedError: Somebody changed the base.
+            InProgressError: A push has not been noted yet.
+        """
+        if any(event.kind == "retarget" for event in events):
+            raise RefusedError("somebody changed its base: close it and ask for the change again")
         pushed = {commit for event in events for commit in event.commits}
         for commit in commits:
-            if is_ours and not commit.operation and commit.id not in pushed:
+            if commit.id not in pushed:
                 raise InProgressError(
                     f"{self.live.repository}#{self.pull.number}: the forge does not show who pushed"
                     f" {commit.id[:8]}",
@@ -285,19 +309,13 @@ class _Judgement:
             )
         return login.lower()
 
-    def _approvers(
-        self, reviews: Sequence[Review], events: Sequence[PullEvent], people: set[str]
-    ) -> tuple[str, ...]:
+    def _approvers(self, reviews: Sequence[Review], people: set[str]) -> tuple[str, ...]:
         """
-        Return who approved this head for this base and is none of the people behind it.
-
-        Gitea before 1.27 keeps approvals when the base changes (GO-2026-6080), so those from
-        before the last change of the base do not count.
+        Return who approved this head and is none of the people behind it.
 
         Raises:
             RefusedError: Nobody did, or somebody who may write rejected it.
         """
-        retargets = [_time(event.when) for event in events if event.kind == "retarget"]
         last = {review.reviewer.lower(): review for review in reviews if review.official}
         approvers: list[str] = []
         own: list[str] = []
@@ -306,18 +324,12 @@ class _Judgement:
                 continue
             if review.state == "rejected":
                 raise RefusedError(f"{login} asked for changes")
-            is_late = all(_time(review.when) > retarget for retarget in retargets)
-            if review.commit != self.pull.head_commit or not is_late:
-                continue
-            (own if login in people else approvers).append(login)
+            if review.commit == self.pull.head_commit:
+                (own if login in people else approvers).append(login)
         if not approvers:
             names = f"; {', '.join(own)} is behind the change and does not count" if own else ""
             raise RefusedError(f"nobody else has approved {self.pull.head_commit[:8]}{names}")
         return tuple(approvers)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def _rest(xr: Manifest) -> Manifest:

@@ -9,6 +9,8 @@ Called by the endpoints of reviews, ``api.branch_updates`` and ``api.branch_rule
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.forge.store import Store, load, timestamp
@@ -86,8 +88,18 @@ class Reviews:
         """Let a review count no more."""
         self._store.update("reviews", review.id, dismissed=True)
 
-    def note_event(self, pull_id: int, doer_id: int, kind: str, body: str = "") -> None:
-        """Add an event."""
+    def note_push(self, pull_id: int, doer_id: int, commits: Sequence[str]) -> None:
+        """Note who pushed commits."""
+        body = json.dumps({"is_force_push": False, "commit_ids": list(commits)})
+        self._note(pull_id, doer_id, "pull_push", body)
+
+    def note_retarget(self, pull_id: int, doer_id: int) -> None:
+        """Note who changed the base branch; as in Gitea, all pushers are forgotten."""
+        sql = "DELETE FROM pull_events WHERE issue_id = ? AND kind = 'pull_push'"
+        self._store.change(sql, pull_id)
+        self._note(pull_id, doer_id, "change_target_branch", "")
+
+    def _note(self, pull_id: int, doer_id: int, kind: str, body: str) -> None:
         ids = {"issue_id": pull_id, "doer_id": doer_id}
         self._store.insert("pull_events", **ids, kind=kind, body=body, created=timestamp())
 

@@ -7,7 +7,6 @@ git pushes; always after it moved.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -64,9 +63,8 @@ class BranchUpdates:
         followers = follow(repo, branch)
         if commit and followers:
             commits = new_commits(repo, BranchMove(repo, branch, before or NO_COMMIT, commit))
-            push = json.dumps({"is_force_push": False, "commit_ids": commits})
             for pull in followers:
-                self.reviews.note_event(pull.id, by.id, "pull_push", push)
+                self.reviews.note_push(pull.id, by.id, commits)
         for listener in tuple(self.listeners):
             try:
                 listener(repo.repo, branch, CommitSha(commit) if commit else None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge import git_read
+from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
 from orderkit.adapters.embedded.forge.api.access import Access, Right, refuse_archived
 from orderkit.adapters.embedded.forge.api.branch_routes import own_branch
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Fields, json_answer, paged
@@ -97,6 +97,9 @@ class PullRoutes:
         _refuse_unsupported(body)
         new = NewIssue(user.id, title, body.text("body"), is_pull=True)
         pull = self.pulls.create(repo, new, head=head, base=base)
+        git, tips = git_read.open_repository(repo.path), pull_request_git.tips(repo.path, pull)
+        commits = git_merge.commits_between(git, tips.base, tips.head)
+        self.reviews.note_push(pull.id, user.id, [str(commit.id) for commit in commits])
         shape = self._settled_shape(call, repo, pull)
         self.pulls.checks.start(pull.id)
         self.events.pull_changed(repo, pull.id, "opened", by=user)
@@ -156,7 +159,7 @@ class PullRoutes:
         if pull.closed:
             raise ApiError(422, f"issue is closed [id: {pull.id}, repo_id: {repo.id}]")
         self.pulls.retarget(repo, pull, base)
-        self.reviews.note_event(pull.id, call.user.id, "change_target_branch")
+        self.reviews.note_retarget(pull.id, call.user.id)
         changes = {"ref": {"from": pull.base}}
         self.events.pull_changed(repo, pull.id, "edited", by=call.user, changes=changes)
 

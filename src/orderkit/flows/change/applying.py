@@ -25,8 +25,8 @@ from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
+from orderkit.flows.main_protection import needs_protection
 from orderkit.flows.order.live_order import find_living, read_xr
-from orderkit.flows.order.main_protection import needs_protection
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import REQUEST_TRAILER, Commit, FileChange
 

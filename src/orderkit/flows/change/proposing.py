@@ -41,8 +41,8 @@ from orderkit.core.plan.plan_markdown import cell
 from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
+from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order.live_order import XrFile, read_xr
-from orderkit.flows.order.main_protection import protect_main
 from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
 from orderkit.ports.forge import (
     REQUEST_TRAILER,

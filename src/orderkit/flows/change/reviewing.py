@@ -34,8 +34,8 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
-from orderkit.flows.order.main_protection import CONTEXT, MAIN, TEAM
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     Commit,

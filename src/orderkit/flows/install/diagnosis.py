@@ -28,7 +28,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
-from orderkit.flows.order.main_protection import unprotected_orders
+from orderkit.flows.main_protection import unprotected_orders
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of

@@ -31,7 +31,7 @@ from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
 from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
-from orderkit.flows.order.main_protection import protect_orders
+from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.ports.forge import FileChange, Operation
 

@@ -26,8 +26,8 @@ from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order import live_order
-from orderkit.flows.order.main_protection import protect_main
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,

@@ -24,7 +24,7 @@ from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.order.main_protection import protect_orders
+from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,

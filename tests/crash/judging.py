@@ -29,7 +29,6 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.main_protection import CONTEXT, MAIN
 from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
 from orderkit.ports.forge import OPERATION_TRAILER
@@ -177,9 +176,7 @@ def _holds(platform: Platform, state: Path, exchange: Exchange) -> bool:
 def _posted(platform: Platform, state: Path, exchange: Exchange, repo: RepoId, what: str) -> bool:
     """Say whether what was posted to a repository is there."""
     match what:
-        case "branch_protections" if platform.forge.repo(repo) is not None:
-            return platform.forge.is_protected(repo, MAIN, checks=(CONTEXT,))
-        case "contents" | "branch_protections" if platform.forge.repo(repo) is None:
+        case "contents" if platform.forge.repo(repo) is None:
             return _may_be_deleted(platform, repo)  # its answer lost with the client
         case "contents":
             return exchange.answer["commit"]["sha"] in _all_commits(state, repo)

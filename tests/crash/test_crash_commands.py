@@ -35,7 +35,6 @@ ORDER_REPO = "/api/v1/repos/TEAM/garage-TEAM"
 ORDER = [
     "forge POST /api/v1/orgs/TEAM/repos",
     f"forge POST {ORDER_REPO}/contents",
-    f"forge POST {ORDER_REPO}/branch_protections",
     LEDGER,
     f"{REFRESH}team-TEAM",
     f"{LOCATIONS} (dry run)",

@@ -57,7 +57,7 @@ def bootstrap_command(
     replace_pack: bool,
     move_ledger: bool,
     adopted: tuple[str, ...],
-    requester: str | None,
+    requester: str,
     timeout_s: float,
     as_json: bool,
 ) -> int:
@@ -72,12 +72,11 @@ def bootstrap_command(
     from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.core.errors import OrderkitError
     from orderkit.flows.install import bootstrapping
-    from orderkit.flows.platform import default_requester
 
     bootstrap_options = BootstrapOptions(
         platform_file,
         pack_folder,
-        requester or default_requester(),
+        requester,
         timeout_s,
         probe=not no_probe,
         replace_pack=replace_pack,

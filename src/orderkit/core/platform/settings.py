@@ -327,32 +327,15 @@ def parse(
     spec = document["spec"]
     portal = spec["portal"]
 
-    def endpoint(key: str) -> Endpoint:
-        entry = spec[key]
-
-        def file(name: str) -> PurePath | None:
-            return _path(folder, entry[name], home) if name in entry else None
-
-        return Endpoint(
-            entry["url"],
-            file("tokenFile"),
-            entry.get("credentials", "auto"),
-            file("caFile"),
-            entry.get("allowHttp", False),
-            entry.get("private", False),
-            file("readTokenFile"),
-            tuple(entry.get("adopted", ())),
-        )
-
     def repository(key: str, default: RepoId) -> RepoId:
         owner, _, repo = spec.get(key, str(default)).partition("/")
         return RepoId(owner, repo)
 
     return PlatformSettings(
         name=document["metadata"]["name"],
-        forge=endpoint("forge"),
-        portal=endpoint("portal"),
-        service=endpoint("service"),
+        forge=_endpoint(spec["forge"], folder, home),
+        portal=_endpoint(spec["portal"], folder, home),
+        service=_endpoint(spec["service"], folder, home),
         kubeconfig=_path(folder, spec["cluster"]["kubeconfig"], home),
         context=spec["cluster"].get("context"),
         pack=repository("packRepository", PACK),
@@ -372,6 +355,22 @@ def parse(
         functions=read_processes(
             spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
         ),
+    )
+
+
+def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None) -> Endpoint:
+    def file(name: str) -> PurePath | None:
+        return _path(folder, entry[name], home) if name in entry else None
+
+    return Endpoint(
+        entry["url"],
+        file("tokenFile"),
+        entry.get("credentials", "auto"),
+        file("caFile"),
+        entry.get("allowHttp", False),
+        entry.get("private", False),
+        file("readTokenFile"),
+        tuple(entry.get("adopted", ())),
     )
 
 

@@ -17,6 +17,7 @@ from forgeusers import ForgeUser, new_user
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import ConflictError, RefusedError
 from orderkit.flows.change.reviewing import merge_reviewed
+from orderkit.flows.main_protection import CONTEXT, MAIN
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -333,3 +334,15 @@ def test_the_command_merges_what_somebody_else_approved(orderkit: Command, revie
     assert "nobody else has approved" in refused.err
     assert done.code == 0, done.err
     assert f"approved by {review.carol.login}" in done.out
+
+
+def test_an_upgrade_protects_the_orders_of_an_earlier_release(
+    orderkit: Command, review: Review, forge_admin: ForgeUser
+) -> None:
+    forge, repo = review.bay.platform.forge, review.bay.repo
+    forge_admin.api("DELETE", f"/repos/{repo}/branch_protections/main")
+
+    done = orderkit("platform", "upgrade")
+
+    assert done.code == 0, done.err
+    assert forge.is_protected(repo, MAIN, checks=(CONTEXT,))

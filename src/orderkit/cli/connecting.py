@@ -211,6 +211,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         functions=settings.functions,
         service_registers=settings.service_registers,
         signatures=signatures,
+        adopted=frozenset(settings.forge.adopted),
     )
 
 

@@ -59,6 +59,8 @@ class Platform:
     """Composition functions that plans call in processes of their own."""
     service_registers: bool = False
     """Orders enter the ledger through the platform's service only."""
+    adopted: frozenset[str] = frozenset()
+    """Who besides our account may own organisations and repositories of the platform."""
 
 
 @dataclass(frozen=True, slots=True)

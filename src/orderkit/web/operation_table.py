@@ -24,6 +24,7 @@ from orderkit.web.request_schemas import (
     END,
     LABEL,
     LIMIT,
+    MERGE,
     PLAN,
     REGISTRATION,
     TASK,
@@ -171,6 +172,22 @@ def _changing() -> tuple[ServiceOperation, ...]:
             slow=True,
             person=True,
             keyed=True,
+        ),
+        ServiceOperation(
+            "mergePull",
+            "POST",
+            f"{_ORDER}/pulls/{{number}}/merge",
+            "Merge a pull request that somebody else has approved on the forge; idempotent.",
+            change_handlers.post_merge,
+            {
+                200: ("It is merged.", named("Merged")),
+                409: ("Somebody pushed to it meanwhile, or it was closed.", named("Error")),
+                **missing,
+            },
+            "change",
+            body=MERGE,
+            slow=True,
+            person=True,
         ),
     )
 

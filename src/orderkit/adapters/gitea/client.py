@@ -11,8 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
+from orderkit.adapters.gitea.reviews import GiteaReviews
 from orderkit.adapters.gitea.teams import GiteaAccess
 from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.trees import Trees
@@ -22,7 +24,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.ports.signatures import Signatures
 
 
-class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
+class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaAccess, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(

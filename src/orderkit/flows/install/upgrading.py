@@ -30,6 +30,8 @@ from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
+from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
+from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.ports.forge import FileChange, Operation
 
@@ -126,6 +128,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
         ConflictError: Somebody else writes to the pack repository.
         NotFoundError: Nothing is published yet.
     """
+    refuse_ledger_change(platform)
     plan = plan_upgrade(platform, request.files)
     operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}
@@ -145,6 +148,9 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
             if wave.layer.file in request.files:
                 await_layer(platform, wave.name, commit, request.timeout_s)
                 on_step(wave.name, "is ready")
+    ledger_files = snapshot(platform, platform.ledger)
+    if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
+        on_step("orders", f"main of {count} orders is protected now")
     return Upgraded(operation, commits)
 
 

@@ -23,7 +23,9 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.order import ledger
 from orderkit.core.order.ledger import ORDER_LABEL
+from orderkit.flows.argocd.application_sources import unpinned_applications
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
@@ -55,6 +57,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "portal": _portal,
         "service": _service,
         "orders": _orders,
+        "sources": _sources,
     }
     for name, run in checks.items():
         try:
@@ -200,3 +203,18 @@ def _orders(platform: Platform) -> DoctorFinding:
             f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
     return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+
+
+def _sources(platform: Platform) -> DoctorFinding:
+    """Report Applications for which a pushed file chooses the tool that Argo CD runs."""
+    teams = list(ledger.teams(ledger_snapshot(platform).blobs))
+    names = [str(metadata(app)["name"]) for app in unpinned_applications(platform, teams)]
+    if not names:
+        return DoctorFinding("sources", "ok", "Applications deliver plain manifests only")
+    return DoctorFinding(
+        "sources",
+        "fail",
+        f"{len(names)} Applications run any tool that a pushed file asks for, first {names[0]}",
+        "'orderkit bootstrap' or 'orderkit platform upgrade' pins those that Orderkit wrote; "
+        "give others spec.source.directory.include: '*.{yaml,yml,json}'",
+    )

@@ -10,7 +10,7 @@ import getpass
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -52,6 +52,10 @@ class Platform:
     """Composition functions that plans call in processes of their own."""
     service_registers: bool = False
     """Orders enter the ledger through the platform's service only."""
+    private: bool = False
+    """Repositories are private: Argo CD needs a credential for each organisation."""
+    team_token: Callable[[str], str] = lambda _: ""
+    """A team's token for Argo CD from outside; empty: an account is made on the forge."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.access import ForgeAccess, TeamRight, Webhook
+from orderkit.ports.access import ForgeAccess, ReaderAccount, TeamRight, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
@@ -62,6 +62,7 @@ __all__ = [
     "PullDraft",
     "PullRequest",
     "PullState",
+    "ReaderAccount",
     "Repository",
     "StatusState",
     "TeamRight",

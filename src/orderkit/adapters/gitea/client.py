@@ -13,7 +13,7 @@ from typing import Self
 
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
-from orderkit.adapters.gitea.teams import GiteaAccess
+from orderkit.adapters.gitea.readers import GiteaReaders
 from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing
@@ -21,7 +21,7 @@ from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError
 
 
-class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
+class GiteaForge(Writing, Merging, GiteaReaders, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(

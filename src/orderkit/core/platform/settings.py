@@ -70,6 +70,7 @@ _FORGE = {
         "allowHttp": {"type": "boolean"},
         "private": {"type": "boolean"},
         "readTokenFile": {"type": "string", "minLength": 1},
+        "teamTokenFolder": {"type": "string", "minLength": 1},
     },
 }
 _PROBE = {
@@ -161,7 +162,9 @@ class Endpoint:
     private: bool = False
     """The platform's repositories are private; Argo CD is given a credential (the forge's)."""
     read_token_file: PurePath | None = None
-    """That credential: a token that may read; None: ours (the forge's)."""
+    """Argo CD's token for pack and ledger: it may read them; None: ours (the forge's)."""
+    team_token_folder: PurePath | None = None
+    """Argo CD's token for each team, in a file of its name; None: made on the forge."""
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as in platform.yaml, without defaults."""
@@ -172,6 +175,7 @@ class Endpoint:
             "allowHttp": self.allow_http,
             "private": self.private,
             "readTokenFile": str(self.read_token_file or ""),
+            "teamTokenFolder": str(self.team_token_folder or ""),
         }
         return {"url": self.url, **{key: value for key, value in spec.items() if value}}
 
@@ -337,6 +341,7 @@ def parse(
             entry.get("allowHttp", False),
             entry.get("private", False),
             file("readTokenFile"),
+            file("teamTokenFolder"),
         )
 
     def repository(key: str, default: RepoId) -> RepoId:

@@ -31,6 +31,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.delivery_tree import SETTINGS, fitted
 from orderkit.core.platform.installation import CrossplaneSettings, Installation, PlatformTarget
+from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key, nudge, refresh
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text, write_ledger
 from orderkit.flows.waiting import until
@@ -165,6 +166,9 @@ def test_an_override_in_git_does_not_replace_the_tool(
 
     (condition,) = dig(application, "status", "conditions")
     assert "multiple application sources defined: Kustomize,Directory" in condition["message"]
+    reason = obstacle(site.platform, application)
+    assert reason is not None
+    assert "asks for another tool than the Application's: Kustomize,Directory" in reason.reason
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
+from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
@@ -194,6 +195,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         pack_repo=settings.pack,
         ledger=settings.ledger,
         confined=_LazyRenderer(),
+        pipeline_functions=LocalFunctions(),
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,

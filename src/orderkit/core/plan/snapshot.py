@@ -6,7 +6,7 @@ JSON, and equal states give equal bytes; maps keep their order. Left out: fields
 maintains (versions, field managers), and secrets. Of a Secret, including one wrapped in a
 provider's Object, only the names of its keys are kept.
 
-Pure; ``flows.plan.recording`` makes and uses snapshots.
+Pure; ``flows.plan.recording`` makes and uses snapshots, ``adapters.folders`` keeps them.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_verdicts import judged
 from orderkit.flows.plan.pricing import with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop
+from orderkit.ports.pipeline_functions import PipelineFunctions
 
 ENTRY = "orderkit.flows.plan.planning_process:load"
 
@@ -37,6 +38,7 @@ class AssemblerSetup:
 
     files: Files
     """Of the pack, as far as they are needed."""
+    functions: PipelineFunctions
     defaults: Defaults = field(default_factory=dict)
     """What the XRD of the pack before gave to fields that nobody set."""
     same_laws: bool = False
@@ -85,7 +87,7 @@ def load(message: bytes) -> tuple[bytes, Callable[[bytes], bytes] | None]:
     """Load a pack; return whether that went well, and what answers tasks."""
     setup: AssemblerSetup = pickle.loads(message)  # noqa: S301 - from the process that started us
     try:
-        workshop = loaded_workshop(read_pack(setup.files))
+        workshop = loaded_workshop(read_pack(setup.files), setup.functions)
         bench = _Bench(workshop, setup.defaults, setup.prices, same_laws=setup.same_laws)
     except OrderkitError as error:
         return pickled(TaskAnswer(error=str(error))), None

@@ -74,6 +74,10 @@ class BadRequest(ApiRefusal, InvalidObjectError):
     code, reason = 400, "BadRequest"
 
 
+class RequestEntityTooLarge(ApiRefusal, InvalidObjectError):
+    code, reason = 413, "RequestEntityTooLarge"
+
+
 class Forbidden(ApiRefusal, AccessError):
     code, reason = 403, "Forbidden"
 

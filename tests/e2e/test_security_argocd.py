@@ -10,6 +10,7 @@ build on each other.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -136,8 +137,9 @@ def settings_without_bars(folder: Path) -> Path:
     return path
 
 
-def plugin_server(folder: Path, sockets: Path, log: Path) -> Daemon:
-    """Start Argo CD's own server of a plugin that claims folders with a file of its own."""
+@contextlib.contextmanager
+def plugin_server(folder: Path, sockets: Path, log: Path) -> Iterator[None]:
+    """Run Argo CD's own server of a plugin that claims folders with a file of its own."""
     (folder / "plugin.yaml").write_text(_PLUGIN.format(log=log))
     environment = {
         "PATH": os.environ["PATH"],
@@ -147,8 +149,11 @@ def plugin_server(folder: Path, sockets: Path, log: Path) -> Daemon:
     }
     command = [str(built("argocd") / "argocd"), f"--config-dir-path={folder}"]
     daemon = Daemon("plugin", command, log=folder / "server.log", environment=environment)
-    daemon.wait_until((sockets / "plugin.sock").exists, timeout_s=60)
-    return daemon
+    try:
+        daemon.wait_until((sockets / "plugin.sock").exists, timeout_s=60)
+        yield
+    finally:
+        daemon.kill()  # it does not end by SIGTERM while the repo-server is connected
 
 
 def config_map(name: str, value: str) -> str:

@@ -328,21 +328,7 @@ def parse(
     portal = spec["portal"]
 
     def endpoint(key: str) -> Endpoint:
-        entry = spec[key]
-
-        def file(name: str) -> PurePath | None:
-            return _path(folder, entry[name], home) if name in entry else None
-
-        return Endpoint(
-            entry["url"],
-            file("tokenFile"),
-            entry.get("credentials", "auto"),
-            file("caFile"),
-            entry.get("allowHttp", False),
-            entry.get("private", False),
-            file("readTokenFile"),
-            file("teamTokenFolder"),
-        )
+        return _endpoint(spec[key], folder, home)
 
     def repository(key: str, default: RepoId) -> RepoId:
         owner, _, repo = spec.get(key, str(default)).partition("/")
@@ -372,6 +358,22 @@ def parse(
         functions=read_processes(
             spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
         ),
+    )
+
+
+def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None) -> Endpoint:
+    def file(name: str) -> PurePath | None:
+        return _path(folder, entry[name], home) if name in entry else None
+
+    return Endpoint(
+        entry["url"],
+        file("tokenFile"),
+        entry.get("credentials", "auto"),
+        file("caFile"),
+        entry.get("allowHttp", False),
+        entry.get("private", False),
+        file("readTokenFile"),
+        file("teamTokenFolder"),
     )
 
 

@@ -31,6 +31,8 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 
 if TYPE_CHECKING:
+    from orderkit.core.objects.kube_objects import Manifest
+    from orderkit.core.objects.secret_values import SecretTexts
     from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
@@ -196,6 +198,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         ledger=settings.ledger,
         confined=_LazyRenderer(),
         pipeline_functions=LocalFunctions(),
+        secrets_of=_secrets_of,
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
@@ -214,6 +217,13 @@ def _team_token(forge: Endpoint, team: str) -> str:
     if forge.team_token_folder is None:
         return ""
     return token(replace(forge, token_file=forge.team_token_folder / team))
+
+
+def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:
+    """Import the pipeline once there is a text that a station may have written."""
+    from orderkit.flows.plan.order_secrets import order_secrets
+
+    return order_secrets(platform, xr)
 
 
 class _LazyRenderer:

@@ -20,6 +20,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
+from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
@@ -48,6 +49,8 @@ class Platform:
     """Renders templates that nobody vouches for."""
     pipeline_functions: PipelineFunctions
     """Runs the pack's stations for plans."""
+    secrets_of: Callable[[Platform, Manifest], SecretTexts]
+    """Returns the values of the Secrets of an order, by its XR: no report may show them."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans call in processes of their own."""

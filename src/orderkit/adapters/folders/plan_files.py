@@ -6,6 +6,7 @@ The pack's own ``schemas/`` is read with the pack.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -46,14 +47,17 @@ def manifest_files(folder: Path) -> Iterator[tuple[str, bytes | str]]:
 
 def save_snapshot(snapshot: PlanSnapshot, file: Path) -> None:
     """
-    Write a snapshot, whole or not at all.
+    Write a snapshot, whole or not at all; only its owner may read it.
 
     Raises:
         InvalidInputError: The file cannot be written.
     """
     beside = file.with_name(f".{file.name}.new")
     try:
-        beside.write_text(to_text(snapshot), encoding="utf-8")
+        beside.unlink(missing_ok=True)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(to_text(snapshot))
         beside.replace(file)
     except OSError as error:
         raise InvalidInputError(

@@ -191,7 +191,12 @@ class _Fleet:
             self._place = ObjectLookup(reading.facts)
         work = [self._work(fleet_order) for fleet_order in reading.orders]
         read_s = time.monotonic() - begun_s
-        planned = self._all([work_item for work_item in work if isinstance(work_item, OrderToPlan)])
+        to_plan = [work_item for work_item in work if isinstance(work_item, OrderToPlan)]
+        planned = self._all(to_plan)
+        if self._recorder is not None:
+            for order, plan in zip(to_plan, planned, strict=True):
+                objects = {**order.observed, "": order.xr}
+                self._recorder.leave_out(objects, plan.secret_fields)
         planned = with_collisions(planned)
         orders = (*planned, *(work_item for work_item in work if isinstance(work_item, OrderPlan)))
         return FleetPlan(

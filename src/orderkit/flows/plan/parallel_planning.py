@@ -219,7 +219,9 @@ class OrderPlanner:
         if after.judged:
             faults = self._faults(work, lookups.facts)
         plan = replace(plan, before=replace(plan.before, unknowns=unknowns, faults=faults))
-        return OrderPlan(work.order, work.team, plan, source=work.source, stored=before.stored)
+        return OrderPlan(
+            work.order, work.team, plan, "", work.source, before.stored, before.secret_fields
+        )
 
     def _faults(self, work: OrderToPlan, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
         """Return what is wrong with an order already."""

@@ -18,6 +18,8 @@ from typing import Any
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.objects.values import Steps
+from orderkit.core.plan.composed_tree import SecretField
 from orderkit.core.plan.snapshot import (
     PlanSnapshot,
     RecordedOrder,
@@ -40,6 +42,7 @@ class PlanRecorder:
         self._asked: set[ObjectKey] = set()
         self._listed: set[tuple[Kind, str]] = set()
         self._plurals: dict[Kind, str | None] = {}
+        self._secret_fields: dict[ObjectKey, set[Steps]] = {}
         self._clustered = False
 
     def record_order(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
@@ -78,6 +81,14 @@ class PlanRecorder:
         with self._lock:
             self._plurals[kind] = plural
 
+    def leave_out(self, objects: Mapping[str, Manifest], fields: Iterable[SecretField]) -> None:
+        """Leave the fields of an order's objects out, which are by path; its XR is at ''."""
+        with self._lock:
+            for path, steps in fields:
+                if path in objects:
+                    key = ObjectKey.of(objects[path])
+                    self._secret_fields.setdefault(key, set()).add(steps)
+
     def snapshot(self, *, pack: str = "") -> PlanSnapshot:
         """Return everything that was noted."""
         with self._lock:
@@ -89,6 +100,7 @@ class PlanRecorder:
                 tuple(self._listed),
                 tuple(self._objects.values()),
                 dict(self._plurals),
+                {key: frozenset(fields) for key, fields in self._secret_fields.items()},
                 clustered=self._clustered,
             )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
+from orderkit.adapters.commit_signatures import Ed25519Signatures
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.gitea import GiteaForge
@@ -29,6 +30,7 @@ from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
+from orderkit.ports.signatures import Signatures
 
 if TYPE_CHECKING:
     from orderkit.core.objects.kube_objects import Manifest
@@ -138,7 +140,9 @@ def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> Se
     )
 
 
-def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
+def connect_forge(
+    endpoint: Endpoint, cluster: Cluster | None, signatures: Signatures | None = None
+) -> GiteaForge:
     """
     Make the forge's port with the credentials that platform.yaml means.
 
@@ -161,6 +165,7 @@ def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
         allow_http=endpoint.allow_http,
         source=located.source,
         renew=lambda: sources.find(endpoint.credentials).credentials,
+        signatures=signatures,
     )
 
 
@@ -187,9 +192,11 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         OrderkitError: As `connect` says.
     """
     cluster = KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
+    key_file = settings.signing_key_file
+    signatures = Ed25519Signatures(Path(key_file) if key_file else None)
     return Platform(
         name=settings.name,
-        forge=connect_forge(_trusting(settings, cluster), cluster),
+        forge=connect_forge(_trusting(settings, cluster), cluster, signatures),
         cluster=cluster,
         catalog=catalog,
         portal=portal,
@@ -204,6 +211,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         service_registers=settings.service_registers,
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
+        signatures=signatures,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from orderkit.core.order.order_state import Phase
 from orderkit.flows.change.request import State
+from orderkit.flows.order.commit_judging import SignatureVerdict
 
 TEXT: dict[str, Any] = {"type": "string"}
 FLAG: dict[str, Any] = {"type": "boolean"}
@@ -285,6 +286,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
                 author=TEXT,
                 summary=TEXT,
                 byHand=FLAG,
+                signature={"enum": [verdict.value for verdict in SignatureVerdict]},
+                claims={"type": "object", "additionalProperties": TEXT},
                 requester=TEXT,
                 requesterProof=TEXT,
                 operation=TEXT,

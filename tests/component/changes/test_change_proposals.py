@@ -79,8 +79,9 @@ def test_a_merged_one_is_delivered_and_stands_in_the_history(orderkit: Command, 
 
     assert bay.spec()["colour"] == "red"
     entries = orderkit("history", bay.order, "--json").json["entries"]
-    (mine,) = [e for e in entries if e["fields"] and e["fields"][0]["field"] == "colour"]
+    merged, mine = [e for e in entries if e["fields"] and e["fields"][0]["field"] == "colour"]
     assert (mine["requester"], mine["reason"]) == ("user:default/eve", "looks fast")
+    assert (merged["byHand"], merged["requester"]) == (True, "")
     assert propose(bay, "eve", set_("colour", "red")).state == "unchanged"
 
 

@@ -241,6 +241,7 @@ class EmbeddedPlatform:
             teams=self._teams,
             profile=self._portal.profile,
             signed_by=self._portal.signed_by,
+            signing_key_file=self._state.signing_key_path(),
             values=self._values,
             installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
         )

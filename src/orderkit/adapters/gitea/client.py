@@ -19,6 +19,7 @@ from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError
+from orderkit.ports.signatures import Signatures
 
 
 class GiteaForge(Writing, Merging, GiteaReaders, GiteaHooks):
@@ -36,6 +37,7 @@ class GiteaForge(Writing, Merging, GiteaReaders, GiteaHooks):
         read_timeout_s: float = READ_TIMEOUT_S,
         source: str = "given by the caller",
         renew: Callable[[], Credentials] | None = None,
+        signatures: Signatures | None = None,
     ) -> None:
         """
         Prepare; nothing is sent.
@@ -50,6 +52,7 @@ class GiteaForge(Writing, Merging, GiteaReaders, GiteaHooks):
             read_timeout_s: How long an answer may pause.
             source: Where the credentials came from, for people.
             renew: Asked for credentials again when the forge no longer knows ours.
+            signatures: Signs commits; None: they are not signed.
 
         Raises:
             InvalidInputError: A bad address or CA bundle, or no credentials.
@@ -65,7 +68,7 @@ class GiteaForge(Writing, Merging, GiteaReaders, GiteaHooks):
             read_timeout_s=read_timeout_s,
             renew=renew,
         )
-        self._source = source
+        self._source, self._signatures = source, signatures
         self._trees = Trees()
 
     @property

@@ -55,6 +55,7 @@ _SERVICE = {
         **_ENDPOINT["properties"],
         "publicUrl": _URL,
         "registers": {"type": "boolean"},
+        "signingKeyFile": {"type": "string", "minLength": 1},
         "access": service_access.SCHEMA,
     },
 }
@@ -212,6 +213,8 @@ class PlatformSettings:
     """Addresses for browsers; empty: the same as for this process."""
     service_registers: bool = False
     """Every order enters the ledger through the service, those of the command line too."""
+    signing_key_file: PurePath | None = None
+    """The key that signs the commits of this machine; None: they are not signed."""
     registry: str = LOCAL_REGISTRY
     cluster_name: str = CLUSTER_NAME
     """What the portal calls the cluster; only the profile ``job`` asks."""
@@ -271,6 +274,8 @@ class PlatformSettings:
             spec["publicUrl"] = self.service_public_url
         if self.service_registers:
             spec["registers"] = True
+        if self.signing_key_file is not None:
+            spec["signingKeyFile"] = str(self.signing_key_file)
         if access := self.access.to_spec():
             spec["access"] = access
         return spec
@@ -324,8 +329,7 @@ def parse(
         InvalidInputError: A key or value the schema refuses.
     """
     document = yaml11.load(text, name=name, schema=SCHEMA)
-    spec = document["spec"]
-    portal = spec["portal"]
+    spec, portal = document["spec"], document["spec"]["portal"]
 
     def endpoint(key: str) -> Endpoint:
         return _endpoint(spec[key], folder, home)
@@ -350,6 +354,7 @@ def parse(
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
         service_registers=spec["service"].get("registers", False),
+        signing_key_file=_file(spec["service"], "signingKeyFile", folder, home),
         registry=spec.get("registry", LOCAL_REGISTRY),
         cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),
@@ -362,19 +367,22 @@ def parse(
 
 
 def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None) -> Endpoint:
-    def file(name: str) -> PurePath | None:
-        return _path(folder, entry[name], home) if name in entry else None
-
     return Endpoint(
         entry["url"],
-        file("tokenFile"),
+        _file(entry, "tokenFile", folder, home),
         entry.get("credentials", "auto"),
-        file("caFile"),
+        _file(entry, "caFile", folder, home),
         entry.get("allowHttp", False),
         entry.get("private", False),
-        file("readTokenFile"),
-        file("teamTokenFolder"),
+        _file(entry, "readTokenFile", folder, home),
+        _file(entry, "teamTokenFolder", folder, home),
     )
+
+
+def _file(
+    entry: Mapping[str, Any], key: str, folder: PurePath, home: PurePath | None
+) -> PurePath | None:
+    return _path(folder, entry[key], home) if key in entry else None
 
 
 def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:

@@ -27,7 +27,7 @@ from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import REQUEST_TRAILER, Commit, FileChange
+from orderkit.ports.forge import Commit, FileChange
 
 ROUNDS = 12
 """Rounds after lost races. Each round reads and compares again."""
@@ -69,7 +69,7 @@ class _Run:
             searched = self.editor.head()
             repo = self.editor.live.repository
             history = self.platform.forge.commits(repo, ref=searched, limit=_EARLIER)
-            earlier = self._repeated_in(history) or Proposer(self.editor).earlier()
+            earlier = self._repeated_in(history, searched) or Proposer(self.editor).earlier()
             if earlier:
                 return earlier
         for number in range(ROUNDS):
@@ -95,7 +95,7 @@ class _Run:
         if searched in (None, head):
             return None
         repo = self.editor.live.repository
-        return self._repeated_in(self.platform.forge.compare(repo, str(searched), head))
+        return self._repeated_in(self.platform.forge.compare(repo, str(searched), head), head)
 
     def _round(self, head: CommitSha) -> Changed:
         editor = self.editor
@@ -172,12 +172,11 @@ class _Run:
             outcome = replace(outcome, other_pulls=proposer.others())
         return outcome
 
-    def _repeated_in(self, commits: Sequence[Commit]) -> Changed | None:
-        """Return this operation's outcome if one of the commits is its own."""
+    def _repeated_in(self, commits: Sequence[Commit], head: CommitSha) -> Changed | None:
+        """Return this operation's outcome if one of the commits in `head` is its own."""
         editor = self.editor
         for commit in commits:
-            if commit.operation == editor.operation:
-                editor.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
+            if editor.made(commit, head):
                 with suppress(RemoteError):
                     nudge(self.platform, editor.live.entry.order, commit.id)
                 return self._carried_out(commit.id, commit.parents[0])

@@ -27,6 +27,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.flows.argocd.application_sources import unpinned_applications
 from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.read_credential import (
@@ -58,6 +59,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "rights": _rights,
         "pack": _pack,
         "ledger": _ledger,
+        "signatures": _signatures,
         "cluster": _cluster,
         "layers": _layers,
         "portal": _portal,
@@ -133,6 +135,29 @@ def _pack(platform: Platform) -> DoctorFinding:
 def _ledger(platform: Platform) -> DoctorFinding:
     files = ledger_snapshot(platform)
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
+
+
+def _signatures(platform: Platform) -> DoctorFinding:
+    """Report whether commits of this machine are signed, and whose signatures count."""
+    key, published = platform.signatures.public_key, published_keys(platform)
+    if key is not None and key.id not in published:
+        return DoctorFinding(
+            "signatures",
+            "fail",
+            f"{platform.ledger} lacks this machine's public key {key.id}: its signatures prove"
+            " nothing",
+            "publish it: orderkit bootstrap",
+        )
+    if not published:
+        return DoctorFinding(
+            "signatures",
+            "warn",
+            "no commit is signed: whoever can push can write any requester into a commit",
+            "give the service a signing key (docs/signatures.md)",
+        )
+    writes = "signed" if platform.signatures.can_sign else "not signed, so shown as made by hand"
+    keys = f"{len(published)} key{'s' if len(published) > 1 else ''} in {platform.ledger}"
+    return DoctorFinding("signatures", "ok", f"{keys}; commits of this machine are {writes}")
 
 
 def _cluster(platform: Platform) -> DoctorFinding:

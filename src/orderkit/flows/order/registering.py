@@ -38,6 +38,9 @@ from orderkit.flows.platform import (
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Operation, Written
 
+_REGISTER, _REFUSE = "register-", "refuse-"
+"""Prefixes of the operations that enter an order into the ledger, and take it back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -110,6 +113,21 @@ def register(platform: Platform, registration: Registration) -> Registered:
     )
 
 
+def registered_by(platform: Platform, entry: OrderEntry) -> str:
+    """
+    Return who registered an order, as the ledger says; "" if it does not.
+
+    The order's own repository cannot say it: whoever can push there can rewrite its record.
+    """
+    requester = ""
+    for commit in platform.forge.commits(platform.ledger, path=entry.application_path):
+        if commit.operation.startswith(("end-", f"{_REFUSE}{entry.order}-on-")):
+            break  # of an earlier order of this name
+        if commit.operation.startswith(f"{_REGISTER}{entry.order}-on-"):
+            requester = commit.requester
+    return requester
+
+
 def _enter(
     platform: Platform, registration: Registration, entry: OrderEntry, snapshot: RepositorySnapshot
 ) -> Written:
@@ -120,7 +138,7 @@ def _enter(
         platform,
         {entry.application_path: yaml11.dump(application)},
         Operation(
-            f"register-{registration.order}",
+            f"{_REGISTER}{registration.order}",
             registration.requester,
             f"{registration.order}: ordered",
             registration.proof,
@@ -137,7 +155,7 @@ def _take_back(
         platform,
         {entry.application_path: None},
         Operation(
-            f"refuse-{registration.order}",
+            f"{_REFUSE}{registration.order}",
             registration.requester,
             f"{registration.order}: one too many",
             registration.proof,

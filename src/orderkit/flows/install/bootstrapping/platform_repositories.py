@@ -17,8 +17,10 @@ from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
-from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot
+from orderkit.flows.order.commit_judging import KEYS_PATH, keys_file, published_keys
+from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot, write_ledger
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.signatures import PublicKey
 
 PLATFORM_TRAILER = "Orderkit-Platform"
 """In a commit of the pack: the platform it was rendered for."""
@@ -27,7 +29,8 @@ _SEARCHED = 50
 _PACK_FILE = PurePosixPath("pack.yaml")
 _LEDGER_README = """# Ledger
 
-Who may order (`teams/`), what is ordered (`apps/<team>/`), what ended (`data/`).
+Who may order (`teams/`), what is ordered (`apps/<team>/`), what ended (`data/`), whose signatures
+of commits count (`signing-keys.yaml`).
 Written by Orderkit, delivered by Argo CD, read by everybody.
 """
 
@@ -129,7 +132,7 @@ def published_for(platform: Platform) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStep:
-    """The ledger is there and has its first commit."""
+    """The ledger has its first commit, and the public half of this machine's signing key."""
 
     site: BootstrapContext
     name: str = "ledger"
@@ -139,18 +142,33 @@ class LedgerStep:
         head = self.site.platform.forge.head(repo)
         if head is None:
             return Look(StepVerdict.CREATE, str(repo))
+        if key := self._unpublished_key():
+            return Look(StepVerdict.CHANGE, f"{repo}: public signing key {key.id}")
         return Look(StepVerdict.DONE, f"{repo} at {order_state.short(head)}")
+
+    def _unpublished_key(self) -> PublicKey | None:
+        platform = self.site.platform
+        key = platform.signatures.public_key
+        return key if key and key.id not in published_keys(platform) else None
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         platform, before = self.site.platform, self.look()
         if before.verdict is StepVerdict.DONE:
             return before
-        repo = platform.ledger
-        _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
-        first = {"README.md": _LEDGER_README, "teams/.gitkeep": ""}
-        changes = [FileChange(PurePosixPath(p), t.encode(), None) for p, t in first.items()]
-        requester = self.site.wanted.requester
-        platform.forge.write(repo, changes, Operation("ledger", requester, "ledger begun"))
+        repo, requester = platform.ledger, self.site.wanted.requester
+        if before.verdict is StepVerdict.CREATE:
+            _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
+            first = {"README.md": _LEDGER_README, "teams/.gitkeep": ""}
+            changes = [FileChange(PurePosixPath(p), t.encode(), None) for p, t in first.items()]
+            platform.forge.write(repo, changes, Operation("ledger", requester, "ledger begun"))
+        if key := self._unpublished_key():
+            keys = {**published_keys(platform), key.id: key}
+            summary = f"signing key {key.id} published"
+            write_ledger(
+                platform,
+                {KEYS_PATH: keys_file(keys.values())},
+                Operation(f"signing-key-{key.id}", requester, summary),
+            )
         return before
 
 

@@ -44,6 +44,7 @@ from orderkit.flows.install.bootstrapping.steps import (
 from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.live_order import find_living, read_xr
+from orderkit.flows.order.registering import registered_by
 from orderkit.flows.platform import Platform, get_object, read_text, snapshot
 from orderkit.ports.forge import MergeStyle, Operation
 from orderkit.ports.requesters import Requester
@@ -292,7 +293,11 @@ def _conflict(platform: Platform, entry: OrderEntry) -> str:
     if record is None:
         empty = platform.forge.head(entry.repository) is None
         return "" if empty else f"{entry.repository} is not an order"
-    owner = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}").requester
+    if entry.application_path in paths:  # the record can be rewritten by whoever can push
+        owner = registered_by(platform, entry)
+    else:
+        name = f"{entry.repository}/{order_file.PATH}"
+        owner = order_file.parse(record.data, name=name).requester
     return "" if owner == REQUESTER else f"{entry.order} is an order of {owner}"
 
 

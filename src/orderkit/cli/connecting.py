@@ -135,6 +135,7 @@ def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> Se
         ),
         audit=audit,
         requests_per_minute=settings.access.requests_per_minute,
+        trusted_proxies=settings.access.trusted_proxies,
         portal_url=settings.portal_address,
         open_forms=settings.access.open_forms,
     )
@@ -212,6 +213,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,
+        adopted=frozenset(settings.forge.adopted),
     )
 
 

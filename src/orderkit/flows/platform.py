@@ -63,6 +63,8 @@ class Platform:
     """Repositories are private: Argo CD needs a credential for each organisation."""
     team_token: Callable[[str], str] = lambda _: ""
     """A team's token for Argo CD from outside; empty: an account is made on the forge."""
+    adopted: frozenset[str] = frozenset()
+    """Who besides our account may own organisations and repositories of the platform."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ PLAN = {
     },
 }
 """The body of a plan request equals that of a change."""
+MERGE = closed([], requester=REFERENCE)
 END = closed(
     ["confirm"],
     confirm={
@@ -277,6 +278,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         message=TEXT,
         url=TEXT,
     ),
+    "Merged": every(order=TEXT, number={"type": "integer"}, commit=TEXT, approvers=listed(TEXT)),
     "History": every(
         order=TEXT,
         entries=listed(

@@ -13,6 +13,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.change import Changed
 from orderkit.flows.change.form_entry import FormEntry
+from orderkit.flows.change.reviewing import MergedPull
 from orderkit.flows.order.commit_judging import SignatureVerdict
 from orderkit.flows.order.order_history import HistoryEntry
 from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
@@ -62,6 +63,15 @@ class PhaseProgress:
         if state.phase != self._last:
             self._last = state.phase
             self._progress(state.phase.lower(), state.reason)
+
+
+def show_merged(merged: MergedPull, as_json: bool) -> None:
+    """Print a merged pull request."""
+    if as_json:
+        emit_json("orderkit.merge/v1", merged.to_json())
+        return
+    by = f", approved by {' and '.join(merged.approvers)}" if merged.approvers else ""
+    click.echo(f"{merged.order}: #{merged.number} merged as {short(merged.commit)}{by}")
 
 
 def show_changed(result: Finished, as_json: bool) -> None:

@@ -72,6 +72,7 @@ _FORGE = {
         "private": {"type": "boolean"},
         "readTokenFile": {"type": "string", "minLength": 1},
         "teamTokenFolder": {"type": "string", "minLength": 1},
+        "adopted": {"type": "array", "items": {"type": "string", "minLength": 1}},
     },
 }
 _PROBE = {
@@ -166,6 +167,8 @@ class Endpoint:
     """Argo CD's token for pack and ledger: it may read them; None: ours (the forge's)."""
     team_token_folder: PurePath | None = None
     """Argo CD's token for each team, in a file of its name; None: made on the forge."""
+    adopted: Sequence[str] = ()
+    """Who may own organisations and repositories besides our account (the forge's)."""
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as in platform.yaml, without defaults."""
@@ -177,6 +180,7 @@ class Endpoint:
             "private": self.private,
             "readTokenFile": str(self.read_token_file or ""),
             "teamTokenFolder": str(self.team_token_folder or ""),
+            "adopted": list(self.adopted),
         }
         return {"url": self.url, **{key: value for key, value in spec.items() if value}}
 
@@ -340,9 +344,9 @@ def parse(
 
     return PlatformSettings(
         name=document["metadata"]["name"],
-        forge=endpoint("forge"),
-        portal=endpoint("portal"),
-        service=endpoint("service"),
+        forge=_endpoint(spec["forge"], folder, home),
+        portal=_endpoint(spec["portal"], folder, home),
+        service=_endpoint(spec["service"], folder, home),
         kubeconfig=_path(folder, spec["cluster"]["kubeconfig"], home),
         context=spec["cluster"].get("context"),
         pack=repository("packRepository", PACK),
@@ -376,6 +380,7 @@ def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None)
         entry.get("private", False),
         _file(entry, "readTokenFile", folder, home),
         _file(entry, "teamTokenFolder", folder, home),
+        tuple(entry.get("adopted", ())),
     )
 
 

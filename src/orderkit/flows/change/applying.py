@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UsageError
+from orderkit.core.errors import AccessError, ConflictError, RefusedError, RemoteError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, check_requester
 from orderkit.core.order.change import (
@@ -25,6 +25,7 @@ from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
+from orderkit.flows.main_protection import needs_protection
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit, FileChange
@@ -157,6 +158,8 @@ class _Run:
             )
         except RemoteError as error:
             advice = f"repeat it with --operation {self.editor.operation}"
+            if isinstance(error, AccessError) and needs_protection(live.kit):
+                advice = "only the platform's account writes to main here: use the portal, or --pr"
             error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
         if not commit_result.changed:

@@ -18,7 +18,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
+from orderkit.core.errors import (
+    AccessError,
+    ConflictError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+)
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.order.change import (
@@ -36,6 +42,7 @@ from orderkit.core.plan.plan_markdown import cell
 from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
+from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
 from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
@@ -86,6 +93,9 @@ class Proposer:
             What `flows.change.change` raises.
         """
         own_pull = self._own_pull(draft)
+        if not self.editor.request.dry_run:
+            with suppress(AccessError):  # a person's own credentials; 'orderkit doctor' reports it
+                protect_main(self._forge, self._repo, self.editor.live.kit)
         if own_pull is not None:
             draft = self._with_rest(draft, own_pull)
         if self.editor.request.dry_run:
@@ -334,7 +344,10 @@ class Proposer:
         lines.append(f"````diff\n{draft.diff}````")
         lines += [draft.change_plan.markdown] if draft.change_plan else []
         lines += [ACCEPT_LOSS] if self.editor.request.accept_loss else []
-        lines.append("Merging delivers it. Closing it drops it.")
+        lines.append(
+            f"'orderkit merge {self.editor.live.entry.order} NUMBER' delivers it once somebody else"
+            " has approved it. Closing it drops it."
+        )
         return "\n\n".join(lines)
 
     def _outcome(self, draft: EditDraft, pull: PullRequest | None, *, state: State) -> Changed:

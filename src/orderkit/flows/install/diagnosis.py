@@ -7,12 +7,13 @@ nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -27,9 +28,12 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.flows.argocd.application_sources import unpinned_applications
 from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.foreign_access import described, foreign_access
+from orderkit.flows.main_protection import unprotected_orders
 from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.flows.team.limit_check import team_of
 from orderkit.flows.team.read_credential import (
     REPOSITORY_CREDENTIALS,
     SECRET,
@@ -57,6 +61,8 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "forge": _forge,
         "behaviour": _behaviour,
         "rights": _rights,
+        "ownership": _ownership,
+        "protection": _protection,
         "pack": _pack,
         "ledger": _ledger,
         "signatures": _signatures,
@@ -75,15 +81,19 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
             yield DoctorFinding(name, "fail", str(error), error.hint)
 
 
-def check_requesters(requesters: Requesters | None) -> DoctorFinding:
-    """Report how the requester of a portal's order is proved."""
+def check_requesters(
+    requesters: Requesters | None, platform_groups: Sequence[str] = ()
+) -> DoctorFinding:
+    """Report how the requester of a portal's order is proved, and who acts for every team."""
     subject = "requesters"
     if requesters is None:
         return DoctorFinding(
             subject, "ok", "claims: portal.signedBy names no Backstage that proves them"
         )
     try:
-        return DoctorFinding(subject, "ok", requesters.describe())
+        groups = ", ".join(platform_groups) or "no group"
+        detail = f"{requesters.describe()}; {groups} may act for every team"
+        return DoctorFinding(subject, "ok", detail)
     except OrderkitError as error:
         return DoctorFinding(subject, "fail", str(error), error.hint)
 
@@ -124,6 +134,44 @@ def _rights(platform: Platform) -> DoctorFinding:
             "create a token with these scopes for a user who may write there (docs/forge.md)",
         )
     return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
+
+
+def _ownership(platform: Platform) -> DoctorFinding:
+    """Report who besides our account has a way into the platform's organisations."""
+    files = ledger_snapshot(platform)
+    places = (platform.pack_repo, platform.ledger)
+    targets: list[str | RepoId] = [*dict.fromkeys(repo.owner for repo in places), *places]
+    grants = [grant for target in targets for grant in foreign_access(platform, target)]
+    teams = tuple(ledger.teams(files.blobs))
+    for team in teams:
+        file = team_of(platform, team, files)
+        grants += foreign_access(platform, team, adopted=file.adopted, writers=file.members)
+    if grants:
+        places_of = [f"{grant.target}: {described([grant])}" for grant in grants]
+        return DoctorFinding(
+            "ownership",
+            "fail",
+            "; ".join(places_of),
+            "remove them on the forge, or accept them: spec.forge.adopted in platform.yaml, or"
+            " 'orderkit team change TEAM --adopt NAME'",
+        )
+    return DoctorFinding(
+        "ownership", "ok", f"nobody else owns the platform or its {len(teams)} teams"
+    )
+
+
+def _protection(platform: Platform) -> DoctorFinding:
+    """Report orders whose ``main`` can be pushed to although their kit wants reviews."""
+    entries = unprotected_orders(platform, ledger_snapshot(platform))
+    if entries:
+        return DoctorFinding(
+            "protection",
+            "fail",
+            f"a push can bypass the kit's rules in {len(entries)} orders, first"
+            f" {entries[0].repository}",
+            f"'orderkit team add {entries[0].team}' protects main of its orders",
+        )
+    return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
 
 
 def _pack(platform: Platform) -> DoctorFinding:

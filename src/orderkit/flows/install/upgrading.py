@@ -33,6 +33,8 @@ from orderkit.flows.argocd.application_sources import refuse_lost_tools
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
+from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
+from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import Platform, get_object, snapshot
 from orderkit.flows.team.pinning import pin_teams
 from orderkit.ports.forge import FileChange, Operation
@@ -131,6 +133,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
         NotFoundError: Nothing is published yet.
         RefusedError: The pack switches off a tool that somebody else's Application needs.
     """
+    refuse_ledger_change(platform)
     plan = plan_upgrade(platform, request.files)
     _check_tools(platform, request.files)
     operation = operation_id(request.files)
@@ -153,6 +156,9 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
                 on_step(wave.name, "is ready")
     if teams := pin_teams(platform, requester=request.requester):
         on_step("sources", f"Applications of {', '.join(teams)} deliver plain manifests only")
+    ledger_files = snapshot(platform, platform.ledger)
+    if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
+        on_step("orders", f"main of {count} orders is protected now")
     return Upgraded(operation, commits)
 
 

@@ -25,6 +25,8 @@ from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order import live_order
 from orderkit.flows.platform import (
     Platform,
@@ -84,7 +86,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     Raises:
         NotFoundError: Team or repository does not exist.
         InvalidInputError: The repository's record says something else.
-        RefusedError: The team may not have it, or its id is that of a platform's Application.
+        RefusedError: The team may not have it, its id is that of a platform's Application, or
+            somebody else owns its repository.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
         ConflictError: The ledger was changed by others in every round.
     """
@@ -96,8 +99,16 @@ def register(platform: Platform, registration: Registration) -> Registered:
     record = _check_record(platform, registration, entry.repository)
     is_new = entry.application_path not in snapshot.blobs
     if is_new:
+        refuse_foreign_access(
+            platform,
+            entry.repository,
+            adopted=team.adopted,
+            writers=team.members,
+            way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
+        )
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
+    protect_main(platform.forge, entry.repository, published_kit(platform, record.kit))
     commit = _enter(platform, registration, entry, snapshot)
     if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, team)
@@ -212,11 +223,9 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         )
     if entry.application_path in ledger_paths:
         return
-    other = ledger.living_order(ledger_paths, entry.order)
-    if other is not None:
-        raise AlreadyOrderedError(
-            f"{entry.order} is an order of team {other.team}", hint="order another name"
-        )
+    # Whose it is may be none of the caller's business.
+    if ledger.living_order(ledger_paths, entry.order) is not None:
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
 
 
 def _check_record(platform: Platform, registration: Registration, repo: RepoId) -> OrderFile:

@@ -16,6 +16,12 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
+from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.install.bootstrapping.ledger_move import (
+    ledger_left_behind,
+    move_ledger,
+    refuse_ledger_change,
+)
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.order.commit_judging import KEYS_PATH, keys_file, published_keys
 from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot, write_ledger
@@ -69,6 +75,7 @@ class PackStep:
 
     def look(self) -> Look:
         difference, repo = pack_difference(self.site), self.site.platform.pack_repo
+        _refuse_foreign(self.site.platform, repo, is_new=difference.published is None)
         if difference.published is None:
             return Look(StepVerdict.CREATE, f"{repo} with {len(self.site.files)} files")
         if not difference.changed and not difference.removed:
@@ -140,6 +147,11 @@ class LedgerStep:
     def look(self) -> Look:
         repo = self.site.platform.ledger
         head = self.site.platform.forge.head(repo)
+        _refuse_foreign(self.site.platform, repo, is_new=head is None)
+        if not self.site.wanted.move_ledger:
+            refuse_ledger_change(self.site.platform)
+        elif (old := ledger_left_behind(self.site.platform)) is not None:
+            return Look(StepVerdict.CHANGE, f"{old} moves to {repo}, and is archived")
         if head is None:
             return Look(StepVerdict.CREATE, str(repo))
         if key := self._unpublished_key():
@@ -156,8 +168,12 @@ class LedgerStep:
         if before.verdict is StepVerdict.DONE:
             return before
         repo, requester = platform.ledger, self.site.wanted.requester
-        if before.verdict is StepVerdict.CREATE:
+        old = ledger_left_behind(platform)
+        if old is not None or before.verdict is StepVerdict.CREATE:
             _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
+        if old is not None:
+            move_ledger(platform, old, requester=requester)
+        elif before.verdict is StepVerdict.CREATE:
             first = {"README.md": _LEDGER_README, "teams/.gitkeep": ""}
             changes = [FileChange(PurePosixPath(p), t.encode(), None) for p, t in first.items()]
             platform.forge.write(repo, changes, Operation("ledger", requester, "ledger begun"))
@@ -186,3 +202,14 @@ def _ensure_repository(
         platform.forge.ensure_org(repo.owner)
         private = bool(site.wanted.access.token)
         platform.forge.ensure_repo(repo, description=description, private=private)
+        _refuse_foreign(platform, repo, is_new=True)
+
+
+def _refuse_foreign(platform: Platform, repo: RepoId, *, is_new: bool) -> None:
+    """Refuse a repository, or its organisation, that somebody else owns or may write to."""
+    way_out = "bootstrap --adopt {holders}, or spec.forge.adopted in platform.yaml"
+    targets: list[str | RepoId] = [repo]
+    if platform.forge.has_org(repo.owner):
+        targets.insert(0, repo.owner)
+    for target in targets:
+        refuse_foreign_access(platform, target, is_new=is_new, way_out=way_out)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab import realargocd, realgitea, realkube
-from lab.realargocd import ArgoCD
+from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
@@ -31,7 +31,8 @@ from orderkit.core.platform.settings import Endpoint, PlatformSettings
 
 NOBODY = "http://127.0.0.1:9"
 """Where neither a portal nor a service listens."""
-SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
+SCOPES = (*(scope for scope in BOT_SCOPES if "admin" not in scope), "write:admin")
+"""With the right to make an account for each team that reads its organisation."""
 ARGOCD_VERSION = "3.2.11"
 
 
@@ -59,13 +60,18 @@ class LabPlatform:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, *, teams: tuple[str, ...] = ("ae86",), pack: Path | None = None
+    folder: Path,
+    *,
+    teams: tuple[str, ...] = ("ae86",),
+    pack: Path | None = None,
+    wishes: Wishes | None = None,
 ) -> Iterator[LabPlatform]:
     """
     Start the lab with its state in `folder`; its repositories will be private.
 
     Args:
         pack: Whose stations run; None: the reference pack's.
+        wishes: What Argo CD does otherwise than by default.
 
     Raises:
         NotBuiltError: ``make lab`` was not run.
@@ -76,7 +82,7 @@ def serving(
     with contextlib.ExitStack() as undo:
         gitea = undo.enter_context(realgitea.serving(folder / "gitea"))
         kube = undo.enter_context(realkube.serving(folder / "kube"))
-        argocd = undo.enter_context(realargocd.serving(folder / "argocd", kube))
+        argocd = undo.enter_context(realargocd.serving(folder / "argocd", kube, wishes))
         cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
         for crd in crossplane_crds():
             cluster.apply(crd, owner="lab")
@@ -86,6 +92,7 @@ def serving(
         assembly.start()
         undo.callback(assembly.stop)
         bot = realgitea.add_user(gitea, "orderkit")
+        realgitea.make_admin(gitea, "orderkit")
         token = _kept(folder / "platform" / "token", realgitea.add_token(gitea.url, bot, SCOPES))
         settings = PlatformSettings(
             name="lab",

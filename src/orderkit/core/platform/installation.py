@@ -55,6 +55,11 @@ SCHEMAS: dict[str, Any] = {
             "version": _text(
                 r"v?[0-9]+\.[0-9]+(\.[0-9]+)?", "write Argo CD's release in quotes, as '3.2.11'"
             ),
+            "tools": {
+                "type": "array",
+                "items": {"enum": ["helm", "jsonnet", "kustomize"]},
+                "uniqueItems": True,
+            },
         },
     },
     "mirrors": {
@@ -113,6 +118,8 @@ class Installation:
     mirrors: tuple[Mirror, ...] = ()
     providers: tuple[str, ...] = ()
     """Folders of ``gitops/providers`` in addition to those of the pack."""
+    argocd_tools: tuple[str, ...] = ()
+    """Tools that stay switched on in Argo CD for Applications that are not Orderkit's."""
 
     @property
     def argocd(self) -> tuple[int, int]:
@@ -136,7 +143,9 @@ class Installation:
             "crossplane": _without_empty(crossplane)
             if self.crossplane != CrossplaneSettings()
             else None,
-            "argocd": {"version": self.argocd_version} if self.argocd_version else None,
+            "argocd": _without_empty(
+                {"version": self.argocd_version, "tools": list(self.argocd_tools)}
+            ),
             "mirrors": [_without_empty(mirror) for mirror in mirrors],
             "providers": list(self.providers),
         }
@@ -154,6 +163,7 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
             crossplane.get("version"),
         ),
         argocd_version=spec.get("argocd", {}).get("version"),
+        argocd_tools=tuple(spec.get("argocd", {}).get("tools", ())),
         mirrors=tuple(
             Mirror(mirror["prefix"], mirror.get("rewrite", ""), mirror.get("pullSecret", ""))
             for mirror in spec.get("mirrors", ())

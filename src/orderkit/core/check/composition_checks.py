@@ -74,6 +74,9 @@ def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     """Find orders that would get a missing or a random Composition."""
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
+    if not spec.get("enforcedCompositionRef"):
+        message = "without enforcedCompositionRef an XR may name another Composition"
+        yield finding_at(KitRule.COMPOSITION_OPEN, definition, "spec", message)
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):
         named_composition = dig(spec, key, "name")
         if named_composition is not None:

@@ -220,7 +220,13 @@ class KitRule(Coded):
         "composition-choice",
         _E,
         "The XRD does not say which Composition orders get, or names one that does not exist.",
-        "set spec.defaultCompositionRef to a Composition of this kit",
+        "set spec.enforcedCompositionRef to a Composition of this kit",
+    )
+    COMPOSITION_OPEN = (
+        "composition-open",
+        _W,
+        "The XRD does not enforce a Composition: whoever may push may name another one.",
+        "set spec.enforcedCompositionRef to the Composition that orders get",
     )
     COMPOSITION_MODE = (
         "composition-mode",

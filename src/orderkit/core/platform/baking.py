@@ -33,6 +33,7 @@ BUILT_IN: Mapping[str, str] = {
     "CLUSTER_NAME": "what the portal calls the cluster (profile `job`)",
     "PACK_REPOSITORY": "owner and name of the pack's repository on the forge",
     "LEDGER_REPOSITORY": "owner and name of the ledger's repository on the forge",
+    "CROSSPLANE_ACCOUNT": "user as which Crossplane writes to the API server",
     "CROSSPLANE_CHARTS": "chart repository of Crossplane, where the platform installs it",
 }
 """Values that every platform has, and what each is; platform.yaml may add others."""

@@ -79,9 +79,11 @@ def register(platform: Platform, registration: Registration) -> Registered:
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
     Raises:
-        NotFoundError: Team or repository does not exist.
-        InvalidInputError: The repository's record says something else.
-        RefusedError: The team may not have it, or its id is that of a platform's Application.
+        NotFoundError: Team, repository or kit does not exist.
+        InvalidInputError: The repository's record says something else, or the id is not one of
+            the kit.
+        RefusedError: The team may not have it, its id is that of a platform's Application, or it
+            is registered with another kit.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
         ConflictError: The ledger was changed by others in every round.
     """
@@ -89,9 +91,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     entry = OrderEntry(registration.team, registration.order)
     snapshot = ledger_snapshot(platform)
     check_free(entry, snapshot.blobs)
+    is_new = entry.application_path not in snapshot.blobs
+    _check_kit(platform, registration, entry, is_new=is_new)
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
     record = _check_record(platform, registration, entry.repository)
-    is_new = entry.application_path not in snapshot.blobs
     if is_new:
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
@@ -147,6 +150,22 @@ def _take_back(
     raise RefusedError(
         f"team {team.team} got its last order at the same moment", hint="repeat the command"
     )
+
+
+def _check_kit(
+    platform: Platform, registration: Registration, entry: OrderEntry, *, is_new: bool
+) -> None:
+    """Refuse a kit that the order's id does not name, or that it was not registered with."""
+    if not is_new:
+        live_order.check_kit(platform, entry, registration.kit)
+    if not entry.order.startswith(f"{registration.kit}-"):
+        raise InvalidInputError(
+            "order",
+            entry.order,
+            f"is no order of kit '{registration.kit}': the id is <kit>-<name>",
+            hint=f"name the repository {registration.kit}-<name>, or name the kit of this one",
+        )
+    published_kit(platform, registration.kit)
 
 
 def _check_application(platform: Platform, entry: OrderEntry) -> None:

@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 # Commands that are started often must find compiled modules: `orderkit --help` takes eight times as long without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-agents fmt check test test-all e2e soak bench lab lab-down backstage portal portal-agents clean
+.PHONY: help setup demo demo-agents fmt check test test-all security e2e soak bench lab lab-down backstage portal portal-agents clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -53,6 +53,11 @@ test-all: TESTS = tests
 test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/test-tools.sh
 	scripts/engines.sh
+	scripts/test.sh $(ARGS) $(TESTS)
+
+security: TESTS = tests/security
+security: $(DEV) ## the attacks of SECURITY.md, on the embedded platform; a part of make test-all
+	scripts/test-tools.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 
 e2e: TESTS = tests/e2e tests/faults \

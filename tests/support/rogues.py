@@ -106,6 +106,22 @@ def _their_order_with_a_forged_mark(
     return {SECOND: {**xr, "metadata": {"name": name, "annotations": marks}, "spec": spec}}
 
 
+def _machinery(**fields: object) -> Edit:
+    return lambda xr, _pair: {None: {**xr, "spec": {**xr["spec"], "crossplane": fields}}}
+
+
+def _composed_by_nobody(xr: Manifest, pair: Pair) -> Mapping[PurePosixPath | None, Manifest]:
+    controller = {
+        "apiVersion": XGARAGE.api_version,
+        "kind": XGARAGE.kind,
+        "name": f"garage-{pair.them}",
+        "uid": "6d6f5d0e-0000-4000-8000-000000000000",
+        "controller": True,
+    }
+    made = {"name": f"garage-{pair.them}", "ownerReferences": [controller]}
+    return {SECOND: {**xr, "metadata": made, "spec": {**xr["spec"], "teamName": pair.them}}}
+
+
 def _object(api: str, kind: str, name: str, namespace: str = "", **rest: object) -> Edit:
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
     made = {"apiVersion": api, "kind": kind, "metadata": meta, **rest}
@@ -176,6 +192,34 @@ ROGUES: tuple[Rogue, ...] = (
         _their_order_with_a_forged_mark,
         'Application "{order}" delivers XGarage "garage-{them}"',
         ("{order}", "garage-{them}"),
+    ),
+    Rogue(
+        "another order's name with a made-up controller",
+        "garage",
+        _composed_by_nobody,
+        'Application "{order}" delivers XGarage "garage-{them}"',
+        ("{order}", "garage-{them}"),
+    ),
+    Rogue(
+        "another Composition",
+        "garage",
+        _machinery(compositionRef={"name": "other"}),
+        "spec.crossplane.compositionRef: only Crossplane sets it",
+        ("spec.crossplane.compositionRef", "only Crossplane"),
+    ),
+    Rogue(
+        "a revision of another Composition",
+        "garage",
+        _machinery(compositionUpdatePolicy="Manual", compositionRevisionRef={"name": "other-1"}),
+        "spec.crossplane.compositionRevisionRef: only Crossplane sets it",
+        ("spec.crossplane.compositionRevisionRef", "only Crossplane"),
+    ),
+    Rogue(
+        "composed resources that are not its own",
+        "garage",
+        _machinery(resourceRefs=[{"apiVersion": "v1", "kind": "Namespace", "name": "argocd"}]),
+        "spec.crossplane.resourceRefs: only Crossplane sets it",
+        ("spec.crossplane.resourceRefs", "only Crossplane"),
     ),
     Rogue(
         "a field that is for ever, changed by hand",

@@ -49,7 +49,7 @@ spec:
   names:
     kind: XLab
     plural: xlabs
-  defaultCompositionRef:
+  enforcedCompositionRef:
     name: lab-default
   versions:
     - name: v1alpha1

@@ -391,6 +391,11 @@ CASES = [
         place="composition.yaml:9",
     ),
     Case(
+        KitRule.COMPOSITION_OPEN,
+        "only a default",
+        swap(XRD, ("enforcedCompositionRef", "defaultCompositionRef")),
+    ),
+    Case(
         KitRule.COMPOSITION_CHOICE, "misspelt", swap(XRD, ("name: lab-default", "name: lab-defalt"))
     ),
     Case(

@@ -478,10 +478,20 @@ CASES = [
         also(("policy", POLICY), ready=Ready.TRUE),
     ),
     Case(
-        KitRule.RIGHTS_ESCALATION,
+        KitRule.RIGHTS_ANY_ROLE,
         "bindings",
         {
             **composing((f"{RBAC}/v1", "RoleBinding")),
+            **granting(RBAC, "rolebindings"),
+            "gitops/apis/lab/rbac.yaml": labkit.ROLE,
+        },
+        also(("binding", BINDING), ready=Ready.TRUE),
+    ),
+    Case(
+        KitRule.RIGHTS_ESCALATION,
+        "bindings",
+        {
+            **composing((f"{RBAC}/v1", "RoleBinding, binds: [view]")),
             **granting(RBAC, "rolebindings", "[get, list, watch, create, update, patch, delete]"),
             "gitops/apis/lab/rbac.yaml": labkit.ROLE,
         },

@@ -375,6 +375,12 @@ class KitRule(Coded):
         "Crossplane has no right to compose or read a kind: every reconcile fails as forbidden.",
         "grant it in a ClusterRole labelled rbac.crossplane.io/aggregate-to-crossplane",
     )
+    RIGHTS_ANY_ROLE = (
+        "rights-any-role",
+        _W,
+        "Crossplane may bind any role for the kit, cluster-admin among them.",
+        "name the roles: binds: [...] at the binding in spec.composes",
+    )
     RIGHTS_ESCALATION = (
         "rights-escalation",
         _W,

@@ -413,7 +413,16 @@ CASES = [
     Case(
         KitRule.FUNCTION_PACKAGE, "no host", swap(FUNCTIONS, ("registry.example.org/orderkit", "o"))
     ),
-    Case(KitRule.FUNCTION_MOVING, "latest", swap(FUNCTIONS, (":v0.7.0", ":latest"))),
+    Case(
+        KitRule.FUNCTION_TAG,
+        "no digest",
+        swap(FUNCTIONS, (f"v0.7.0@sha256:{labkit.DIGEST}", "v0.7.0")),
+    ),
+    Case(
+        KitRule.FUNCTION_MOVING,
+        "latest",
+        swap(FUNCTIONS, (f":v0.7.0@sha256:{labkit.DIGEST}", ":latest")),
+    ),
     Case(
         KitRule.FOREIGN_STEP,
         "a template",
@@ -482,7 +491,7 @@ CASES = [
         "bindings",
         {
             **composing((f"{RBAC}/v1", "RoleBinding")),
-            **granting(RBAC, "rolebindings"),
+            **granting(RBAC, '"*"'),
             "gitops/apis/lab/rbac.yaml": labkit.ROLE,
         },
         also(("binding", BINDING), ready=Ready.TRUE),

@@ -252,6 +252,12 @@ class KitRule(Coded):
         "A function's package lacks a registry host, or both tag and digest.",
         "write <registry>/<name>:<version>",
     )
+    FUNCTION_TAG = (
+        "function-tag",
+        _N,
+        "A function's package is pinned by its tag only: the registry may replace it.",
+        "add the digest: scripts/digests.py writes v1.2.3@sha256:... into pack.yaml",
+    )
     FUNCTION_MOVING = (
         "function-moving",
         _W,

@@ -29,9 +29,7 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 USE = re.compile(
     r"__ORDERKIT_REGISTRY__/(?P<path>[^\s:]+):__ORDERKIT_VERSION_(?P<pin>[A-Z0-9_]+)__"
 )
-FROM = re.compile(
-    r"^(?P<head>FROM +)(?P<path>[^\s:@]+):(?P<tag>[^\s@]+)(?P<digest>@\S+)?", re.MULTILINE
-)
+FROM = re.compile(r"^FROM +(?P<path>[^\s:@]+):(?P<tag>[^\s@]+)(?P<digest>@\S+)?", re.MULTILINE)
 TIMEOUT_S = 60
 
 

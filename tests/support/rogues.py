@@ -118,8 +118,9 @@ def _composed_by_nobody(xr: Manifest, pair: Pair) -> Mapping[PurePosixPath | Non
         "uid": "6d6f5d0e-0000-4000-8000-000000000000",
         "controller": True,
     }
-    made = {"name": f"garage-{pair.them}", "ownerReferences": [controller]}
-    return {SECOND: {**xr, "metadata": made, "spec": {**xr["spec"], "teamName": pair.them}}}
+    made = {"name": f"locker-{pair.them}", "ownerReferences": [controller]}
+    spec = {**xr["spec"], "team": pair.them, "name": pair.them}
+    return {SECOND: {**xr, "metadata": made, "spec": spec}}
 
 
 def _object(api: str, kind: str, name: str, namespace: str = "", **rest: object) -> Edit:
@@ -195,28 +196,28 @@ ROGUES: tuple[Rogue, ...] = (
     ),
     Rogue(
         "another order's name with a made-up controller",
-        "garage",
+        "locker",
         _composed_by_nobody,
-        'Application "{order}" delivers XGarage "garage-{them}"',
-        ("{order}", "garage-{them}"),
+        'Application "{order}" delivers XLocker "locker-{them}"',
+        ("{order}", "locker-{them}"),
     ),
     Rogue(
         "another Composition",
-        "garage",
+        "locker",
         _machinery(compositionRef={"name": "other"}),
         "spec.crossplane.compositionRef: only Crossplane sets it",
         ("spec.crossplane.compositionRef", "only Crossplane"),
     ),
     Rogue(
         "a revision of another Composition",
-        "garage",
+        "locker",
         _machinery(compositionUpdatePolicy="Manual", compositionRevisionRef={"name": "other-1"}),
         "spec.crossplane.compositionRevisionRef: only Crossplane sets it",
         ("spec.crossplane.compositionRevisionRef", "only Crossplane"),
     ),
     Rogue(
         "composed resources that are not its own",
-        "garage",
+        "locker",
         _machinery(resourceRefs=[{"apiVersion": "v1", "kind": "Namespace", "name": "argocd"}]),
         "spec.crossplane.resourceRefs: only Crossplane sets it",
         ("spec.crossplane.resourceRefs", "only Crossplane"),

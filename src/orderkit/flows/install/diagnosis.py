@@ -150,7 +150,7 @@ def _policies(platform: Platform) -> DoctorFinding:
             "policies",
             "fail",
             f"{', '.join(selected)}: a push can switch it off with another kit in its record",
-            "run 'orderkit kit generate' in the pack and publish it: orderkit upgrade",
+            "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
         )
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     misnamed = sorted(

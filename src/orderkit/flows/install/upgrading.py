@@ -25,11 +25,13 @@ from orderkit.core.names import BlobSha, CommitSha, blob_sha
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, Layer, layers_of
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
 from orderkit.core.platform.pinned_versions import VersionMove, moves
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
+from orderkit.flows.install.bootstrapping.reach_steps import check_crossplane_account
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.ports.forge import FileChange, Operation
 
@@ -46,6 +48,8 @@ class UpgradeRequest:
     pack_commit: str
     requester: str
     timeout_s: float = 600.0
+    crossplane_account: str = CROSSPLANE_ACCOUNT
+    """The user that the rendered admission policies take for Crossplane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
         IncompleteError: A layer does not become ready at its commit; the message says why.
         ConflictError: Somebody else writes to the pack repository.
         NotFoundError: Nothing is published yet.
+        RefusedError: Crossplane runs as another account than the policies know.
     """
+    check_crossplane_account(platform.cluster, request.crossplane_account)
     plan = plan_upgrade(platform, request.files)
     operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}

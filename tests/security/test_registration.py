@@ -17,7 +17,6 @@ from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.edit import Op
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, read_text
@@ -104,7 +103,7 @@ def test_a_pushed_kit_does_not_choose_the_rules_of_a_change(platform: Platform) 
     push_kit(platform, LOCKER, "drawer")
     request = ChangeRequest(
         order=LOCKER.order,
-        edits=(FieldEdit("serial", Op.SET, "second"),),
+        edits=(FieldEdit("serial", "set", "second"),),
         requester=Requester(roguery.REQUESTER),
     )
 

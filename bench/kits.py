@@ -20,6 +20,7 @@ import yaml
 from jsonschema import Draft4Validator
 
 from bench.figure import Figure
+from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit import generate_kits
@@ -30,17 +31,18 @@ _ROOMS = ("templates", "stations", "gitops/apis")
 
 
 def figures() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as folder:
-        pack = Path(folder)
-        fifty(pack)
-        shutil.copytree(reference_pack() / "gitops/functions", pack / "gitops/functions")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        fifty(folder)
+        shutil.copytree(reference_pack() / "gitops/functions", folder / "gitops/functions")
+        pack = LocalPack(folder)
         generate_kits.apply_generation(pack, generate_kits.plan_generation(pack))
         generate_s = cpu_s(lambda: generate_kits.plan_generation(pack))
         yield Figure(f"kits.generate-{KITS}", generate_s, "s of CPU", aim="<= 1")
         verdict = check_pack(pack)
         assert verdict.count(FindingSeverity.ERROR) == 0, verdict.findings
         check_s = cpu_s(lambda: check_pack(pack))
-        peer_s = cpu_s(lambda: _schemas_alone(pack))
+        peer_s = cpu_s(lambda: _schemas_alone(folder))
         yield Figure(
             f"kits.check-{KITS}",
             check_s,

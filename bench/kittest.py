@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figure import Figure, median_s
+from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
 from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
@@ -26,7 +27,7 @@ def figures() -> Iterator[Figure]:
         for number in range(SCENARIOS):
             case = cases[number % len(cases)]
             shutil.copytree(case, pack / f"tests/kits/garage/{case.name}-{number}")
-        report = run_tests(TestSelection(pack))
+        report = run_tests(TestSelection(LocalPack(pack)))
         assert (len(report.cases), report.ok) == (SCENARIOS, True)
-        spent_s = median_s(lambda: run_tests(TestSelection(pack)), runs=RUNS)
+        spent_s = median_s(lambda: run_tests(TestSelection(LocalPack(pack))), runs=RUNS)
     yield Figure("kit test, 100 scenarios", spent_s, "s", aim="<= 2")

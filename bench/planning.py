@@ -27,6 +27,7 @@ import yaml
 
 from bench.figure import Figure, median_s, timed_s
 from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.core.crossplane.composed_metadata import references
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
@@ -62,7 +63,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _one(agent: _Agent, folder: Path) -> Iterator[Figure]:
-    workshop = loaded_workshop(read_pack(needed_files(read_folder(PACK))))
+    workshop = loaded_workshop(read_pack(needed_files(read_folder(PACK))), LocalFunctions())
     plan_order = OrderPlanner(Replay(agent.snapshot), workshop)
     plan = plan_order.plan_step(agent.xr, agent.changed)
     assert len(plan.after.resources) >= RESOURCES, plan.summary
@@ -134,7 +135,7 @@ def _agent() -> _Agent:
     header = {"apiVersion": kit.kind.api_version, "kind": kit.kind.kind}
     xr: Manifest = {**header, **found["xr"]}
     required: list[Manifest] = found["required"]
-    done = assemble(xr, replace(loaded_workshop(pack), existing=required))
+    done = assemble(xr, replace(loaded_workshop(pack, LocalFunctions()), existing=required))
     observed = done.observed
     parts = {path: _with_parts(part, path, observed) for path, part in observed.items()}
     root = _with_parts(done.xr, "", observed)

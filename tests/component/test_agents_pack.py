@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit.check_kits import check_pack
 from orderkit.flows.kit.test_kits import TestSelection as Selection
@@ -20,7 +21,7 @@ KNOWN = {"fact-source"}
 
 
 def test_the_kits_pass_every_rule() -> None:
-    verdict = check_pack(PACK)
+    verdict = check_pack(LocalPack(PACK))
 
     told = {(str(getattr(each.about, "reason", "gap")), str(each)) for each in verdict.findings}
     assert {each for each in told if each[0] not in KNOWN} == set()
@@ -29,7 +30,7 @@ def test_the_kits_pass_every_rule() -> None:
 
 
 def test_every_scenario_comes_out_as_expected() -> None:
-    report = run_tests(Selection(PACK))
+    report = run_tests(Selection(LocalPack(PACK)))
 
     assert [
         (case.name, case.message, case.differences) for case in report.cases if not case.ok

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from orderkit.adapters.folders.edited_file import write_file
 from orderkit.cli import main
 from orderkit.core.errors import ConflictError
 from orderkit.core.yaml.edit import LIMITS, Edit
-from orderkit.flows.file import file_editing
+from orderkit.core.yaml.edited_text import edit_bytes
 
 TEXT = "# mine\nspec:\n  stage: stage1   # today\n  hosts:\n    - a\n  note: 'x'\n"
 
@@ -130,10 +131,10 @@ def test_exit_codes(file: Path, arguments: list[str], code: int) -> None:
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(file: Path) -> None:
-    edited = file_editing.edit_bytes("x", file.read_bytes(), [Edit(("new",), value=1)])
+    edited = edit_bytes("x", file.read_bytes(), [Edit(("new",), value=1)])
     file.write_text("other: 1\n")
     with pytest.raises(ConflictError):
-        file_editing.write_file(file, edited)
+        write_file(file, edited)
     assert file.read_text() == "other: 1\n"
     assert list(file.parent.iterdir()) == [file]
 

@@ -67,7 +67,7 @@ def test_a_push_over_the_cap_is_413_however_it_is_packed(
     zipped: bool,  # noqa: FBT001  a table
 ) -> None:
     repo = new_repo(forge)
-    monkeypatch.setattr(smart_http, "REQUEST_MAX_BYTES", 100_000)
+    monkeypatch.setattr(smart_http, "PUSH_MAX_BYTES", 100_000)
     body = gzip.compress(b"\0" * 10_000_000) if zipped else b"\0" * 200_000
     headers = AUTH | ({"Content-Encoding": "gzip"} if zipped else {})
 
@@ -76,10 +76,9 @@ def test_a_push_over_the_cap_is_413_however_it_is_packed(
     assert answer.status_code == 413
 
 
-def test_a_zip_bomb_is_unpacked_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smart_http, "REQUEST_MAX_BYTES", 5_000_000)
+def test_a_zip_bomb_is_unpacked_in_small_steps() -> None:
     with SpooledTemporaryFile(max_size=1000) as out:
-        sink = smart_http._Sink(out, zipped=True)  # noqa: SLF001  its memory is the point
+        sink = smart_http._Sink(out, 5_000_000, zipped=True)  # noqa: SLF001  its memory is the point
         packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
         chunk = packer.compress(b"\0" * 100_000_000) + packer.flush()
 

@@ -14,7 +14,7 @@ import requests
 from hooklistener import listening
 
 from orderkit.adapters.embedded.forge import EmbeddedForge, deliveries
-from orderkit.adapters.embedded.forge.deliveries import Deliveries, Delivery, allowed
+from orderkit.adapters.embedded.forge.deliveries import Deliveries, Delivery, is_allowed
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
 TOKEN = "d" * 40
@@ -64,7 +64,7 @@ def eventually(condition: Callable[[], bool]) -> None:
         ("http://127.9.9.9/x", True),
         ("http://[::1]:1/x", True),
         ("https://localhost/x", True),
-        ("http://hooks.localhost/x", True),
+        ("http://hooks.localhost/x", False),
         ("http://192.168.1.1/x", False),
         ("http://169.254.169.254/x", False),
         ("http://0.0.0.0/x", False),
@@ -75,7 +75,27 @@ def eventually(condition: Callable[[], bool]) -> None:
     ],
 )
 def test_only_loopback_is_called(url: str, expected: bool) -> None:  # noqa: FBT001  a table
-    assert allowed(url) is expected
+    assert is_allowed(url, None) is expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:7399/x", True),
+        ("http://localhost:7399/x", True),
+        ("http://127.0.0.1:7300/x", False),
+        ("http://127.0.0.1/x", False),
+        ("https://127.0.0.1/x", False),
+        ("http://127.0.0.1:99999/x", False),
+        ("http://[::1/x", False),
+        ("http://10.0.0.1:7399/x", False),
+    ],
+)
+def test_only_ports_that_are_allowed_are_called(
+    url: str,
+    expected: bool,  # noqa: FBT001  a table
+) -> None:
+    assert is_allowed(url, frozenset({7399})) is expected
 
 
 def test_a_webhook_to_elsewhere_is_refused_in_the_log_without_its_secrets(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import labkit
@@ -123,6 +124,27 @@ def test_a_station_that_follows_the_order_of_a_set_is_found_in_other_processes(
     out = capsys.readouterr().out
     assert "not-deterministic" in out
     assert "resource 'sheet' differs in another process" in out
+
+
+ENDS = """
+import os
+print("noise")
+if os.environ.get("PYTHONHASHSEED") == "3":
+    os._exit(4)
+"""
+
+
+def test_a_station_that_ends_its_process_is_reported_and_its_output_is_shown_once(
+    pack: Path,
+) -> None:
+    (pack / "stations/lab/station.py").write_text(ENDS + SETS)
+    command = [sys.executable, "-m", "orderkit", "kit", "check", "--pack", str(pack)]
+
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert ended.returncode == 1
+    assert "in a process of its own failed: the child ended" in ended.stderr
+    assert (ended.stdout + ended.stderr).count("noise") == 1
 
 
 def test_a_station_that_sorts_its_set_passes(pack: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.checked_kits import checked_kit
@@ -65,7 +66,7 @@ def whole_pack(folder: Path) -> Path:
     reference = yaml.safe_load((_REFERENCE.parent / "pack.yaml").read_text())
     pack["spec"]["versions"] = reference["spec"]["versions"]
     (folder / "pack.yaml").write_text(yaml.safe_dump(pack, sort_keys=False))
-    apply_generation(folder, plan_generation(folder))
+    apply_generation(LocalPack(folder), plan_generation(LocalPack(folder)))
     return folder
 
 

@@ -15,7 +15,9 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
+from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.generate.kit_draft import Draft, FieldDraft
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest
@@ -38,14 +40,16 @@ def rogue_pack(target: Path) -> Path:
     for part in ("templates", "stations", "gitops", "day2"):
         shutil.copytree(source / part, target / part)
     serial = FieldDraft("serial", "string", optional=True)
-    new_kit(target, Draft(name="locker", group=GROUP, fields=[serial]))
-    new_kit(target, Draft(name="drawer", group=GROUP, namespaced=True, fields=[serial]))
+    pack = LocalPack(target)
+    new_kit(pack, Draft(name="locker", group=GROUP, fields=[serial]), render_skeleton)
+    drawer = Draft(name="drawer", group=GROUP, namespaced=True, fields=[serial])
+    new_kit(pack, drawer, render_skeleton)
     definition = target / "gitops" / "apis" / "locker" / "definition.yaml"
     xrd = yaml.safe_load(definition.read_text())
     spec = xrd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["properties"]["serial"]["x-kubernetes-validations"] = [_IMMUTABLE]
     definition.write_text(yaml.safe_dump(xrd, sort_keys=False))
-    apply_generation(target, plan_generation(target, ["locker"]))
+    apply_generation(pack, plan_generation(pack, ["locker"]))
     return target
 
 

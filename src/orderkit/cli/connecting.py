@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
+from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
@@ -30,6 +31,8 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 
 if TYPE_CHECKING:
+    from orderkit.core.objects.kube_objects import Manifest
+    from orderkit.core.objects.secret_values import SecretTexts
     from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
@@ -194,10 +197,19 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         pack_repo=settings.pack,
         ledger=settings.ledger,
         confined=_LazyRenderer(),
+        pipeline_functions=LocalFunctions(),
+        secrets_of=_secrets_of,
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
     )
+
+
+def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:
+    """Import the pipeline once there is a text that a station may have written."""
+    from orderkit.flows.plan.order_secrets import order_secrets
+
+    return order_secrets(platform, xr)
 
 
 class _LazyRenderer:

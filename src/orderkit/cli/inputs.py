@@ -63,6 +63,6 @@ def schemas_of(folder: Path | None) -> Layer | None:
     """Read a folder of schemas; raises like `read_schemas`."""
     if folder is None:
         return None
-    from orderkit.adapters.folders.schema_folder import read_schemas
+    from orderkit.adapters.folders.plan_files import read_schemas
 
     return read_schemas(folder)

@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.flows.platform import Platform
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +46,7 @@ json_option = click.option(
 )
 requester_option = click.option(
     "--requester",
+    callback=lambda _context, _option, reference: reference or default_requester(),
     metavar="REF",
     help="Who asks for it, as a catalog reference. Default: user:default/<your login>.",
 )
@@ -59,11 +61,19 @@ profile_option = click.option(
 )
 
 
-pack_folder_option = click.option(
+def _local_pack(_context: click.Context, _option: click.Parameter, folder: str) -> LocalPack:
+    from pathlib import Path
+
+    from orderkit.adapters.folders.local_pack import LocalPack
+
+    return LocalPack(Path(folder))
+
+
+pack_option = click.option(
     "--pack",
-    "pack_folder",
     metavar="DIR",
     default=".",
+    callback=_local_pack,
     help="The pack's folder. Default: the current folder.",
 )
 
@@ -113,3 +123,15 @@ def connect_to(platform_file: str | None) -> Platform:
     from orderkit.cli.connecting import connect, load_settings
 
     return connect(load_settings(platform_file))
+
+
+def default_requester() -> str:
+    """Name the person at the terminal as a catalog reference. A claim, not a proof."""
+    import getpass
+    import re
+
+    try:
+        login = getpass.getuser()
+    except (KeyError, OSError):  # a container's user often has a number and no name
+        login = "unknown"
+    return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"

@@ -11,7 +11,9 @@ Called by the adapters that carry credentials and by the logging set-up of the C
 from __future__ import annotations
 
 import base64
+import json
 import threading
+from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
@@ -43,16 +45,31 @@ def redact(text: str) -> str:
 
 
 def forms_of(secret: str) -> set[str]:
-    """Return how a secret may stand in a text: plain, URL-encoded, base64."""
-    raw = secret.encode()
+    """
+    Return how a secret may stand in a text.
+
+    Plain, URL-encoded, escaped as in JSON, in hexadecimal, and in base64, alone or inside a longer
+    encoded text such as ``user:password``.
+    """
+    raw = secret.encode(errors="surrogatepass")
     standard = base64.b64encode(raw).decode()
-    url_safe = base64.urlsafe_b64encode(raw).decode()
+    in_base64 = {standard, standard.rstrip("="), *_inside_base64(raw)}
     return {
         secret,
-        quote(secret, safe=""),
-        quote_plus(secret),
-        standard,
-        standard.rstrip("="),
-        url_safe,
-        url_safe.rstrip("="),
+        quote(raw, safe=""),
+        quote_plus(raw),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        raw.hex(),
+        *in_base64,
+        *(form.replace("+", "-").replace("/", "_") for form in in_base64),
     }
+
+
+def _inside_base64(raw: bytes) -> Iterator[str]:
+    """Yield the characters that the bytes alone decide, wherever they begin in an encoded text."""
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode()
+        inside = encoded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
+        if len(inside) > SHORTEST:
+            yield inside

@@ -6,11 +6,9 @@ The ports of one platform, and the two repositories Orderkit keeps there.
 
 from __future__ import annotations
 
-import getpass
-import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -22,10 +20,12 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
+from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit.ports.forge import FileChange, Forge, Operation, Written
+from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
 
@@ -47,6 +47,10 @@ class Platform:
     ledger: RepoId
     confined: ConfinedRenderer
     """Renders templates that nobody vouches for."""
+    pipeline_functions: PipelineFunctions
+    """Runs the pack's stations for plans."""
+    secrets_of: Callable[[Platform, Manifest], SecretTexts]
+    """Returns the values of the Secrets of an order, by its XR: no report may show them."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans call in processes of their own."""
@@ -60,15 +64,6 @@ class RepositorySnapshot:
 
     commit: CommitSha
     blobs: Mapping[PurePosixPath, BlobSha]
-
-
-def default_requester() -> str:
-    """Name the person at the terminal as a catalog reference. A claim, not a proof."""
-    try:
-        login = getpass.getuser()
-    except (KeyError, OSError):  # a container's user often has a number and no name
-        login = "unknown"
-    return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"
 
 
 def snapshot(platform: Platform, repo: RepoId) -> RepositorySnapshot | None:

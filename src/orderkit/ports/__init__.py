@@ -1,1 +1,1 @@
-"""What the stories need of the world, as small Protocols with one contract suite each."""
+"""What stories need of the world: small Protocols, with a contract suite for foreign systems."""

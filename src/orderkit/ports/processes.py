@@ -38,6 +38,10 @@ class ProcessLimits:
     """Size of one answer, and of a file that the child writes."""
     is_isolated: bool = False
     """The child gets neither our environment nor a folder, and its output is discarded."""
+    is_silent: bool = False
+    """What the child prints is discarded."""
+    hash_seed: str = ""
+    """Of Python's hashes in the child; empty: a random one."""
 
 
 class ChildProcess(Protocol):

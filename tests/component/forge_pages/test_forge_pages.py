@@ -98,7 +98,7 @@ def test_every_link_of_a_walk_through_a_repository_leads_somewhere(desk: Desk) -
             work += desk.page(path).links
 
     assert f"/{repo}/raw/branch/main/100%25.txt" in seen
-    assert f"/{repo}/commit/{head}.diff" in seen
+    assert f"/{repo}/commit/{head}" in seen
     assert len(seen) > 30
 
 

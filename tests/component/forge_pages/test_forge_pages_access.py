@@ -17,7 +17,6 @@ from forgedesk import GUEST, OWNER, Desk
         "/branches",
         "/tags",
         "/commit/{head}",
-        "/commit/{head}.diff",
     ],
 )
 def test_pages_of_a_private_repository_are_for_those_who_may_read_it(desk: Desk, path: str) -> None:

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
+import requests
 from commands import Command, in_process
 
-from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.embedded.platform import BOT, Ports
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.team.teams import add_team
@@ -29,6 +30,20 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def orderkit(platform: Running, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run ``orderkit ARGUMENTS`` against the shared platform."""
     return in_process(platform.embedded.state.folder / "platform.yaml", capsys)
+
+
+@pytest.fixture(scope="package")
+def weak_user(platform: Running) -> tuple[str, str]:
+    """A forge user who owns nothing, with a password."""
+    name, password = "newcomer", "newcomer-Pw1"
+    answer = requests.post(
+        f"{platform.settings.forge.url}/api/v1/admin/users",
+        auth=(BOT, platform.embedded.state.credential("forge-password")),
+        json={"username": name, "password": password},
+        timeout=10,
+    )
+    assert answer.status_code == 201, answer.text
+    return name, password
 
 
 _numbers = itertools.count(1)

@@ -194,13 +194,13 @@ def test_a_forge_that_is_down_is_named_with_advice(
 
 
 def test_a_token_without_rights_is_told_from_a_bad_one(
-    orderkit: Command, platform: Running, tmp_path: Path
+    orderkit: Command, platform: Running, weak_user: tuple[str, str], tmp_path: Path
 ) -> None:
     import requests
 
     answer = requests.post(
-        f"{platform.settings.forge.url}/api/v1/users/viewer/tokens",
-        auth=("viewer", "viewer"),
+        f"{platform.settings.forge.url}/api/v1/users/{weak_user[0]}/tokens",
+        auth=weak_user,
         json={"name": tmp_path.name, "scopes": ["read:repository", "read:organization"]},
         timeout=10,
     )

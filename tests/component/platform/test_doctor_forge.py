@@ -15,7 +15,7 @@ from commands import Command
 
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.adapters.embedded.serving import LOOPBACK_NAMES, HttpServer, bind
 from orderkit.adapters.gitea import credentials
 from orderkit.cli.connecting import token
 from orderkit.cli.serving.embedded_platform import Running
@@ -90,12 +90,12 @@ def test_a_bad_token_is_named_with_its_source(
 
 
 def test_missing_scopes_are_found_before_they_are_needed(
-    platform: Running, doctor: Doctor, tmp_path: Path
+    platform: Running, doctor: Doctor, weak_user: tuple[str, str], tmp_path: Path
 ) -> None:
     url = platform.settings.forge.url
     answer = requests.post(
-        f"{url}/api/v1/users/viewer/tokens",
-        auth=("viewer", "viewer"),
+        f"{url}/api/v1/users/{weak_user[0]}/tokens",
+        auth=weak_user,
         json={"name": tmp_path.name, "scopes": ["read:repository", "read:user"]},
         timeout=10,
     )
@@ -177,16 +177,20 @@ def test_a_base_url_with_the_apis_path_is_refused_with_the_right_one(
 
 
 def test_credentials_over_plain_http_are_refused_unless_allowed(
-    platform: Running, doctor: Doctor
+    platform: Running, doctor: Doctor, other: EmbeddedForge
 ) -> None:
     far = Endpoint("http://forge.example.org", file_of(platform))
 
     assert "plain HTTP" in doctor(far)["platform"].detail
     assert "allowHttp: true" in doctor(far)["platform"].advice
-    near = platform.settings.forge.url.replace("127.0.0.1", "127.1")  # no loopback by its looks
-    assert "plain HTTP" in doctor(Endpoint(near, file_of(platform)))["platform"].detail
-    allowed = Endpoint(near, file_of(platform), allow_http=True)
-    assert doctor(allowed)["forge"].verdict == "ok"
+    server = served(other, None)
+    near = server.url.replace("127.0.0.1", "127.1")  # no loopback by its looks
+    try:
+        assert "plain HTTP" in doctor(Endpoint(near, file_of(platform)))["platform"].detail
+        allowed = Endpoint(near, file_of(platform), allow_http=True)
+        assert doctor(allowed)["forge"].verdict == "ok"
+    finally:
+        server.stop()
 
 
 def test_a_renamed_repository_is_named_with_its_new_name(platform: Running, doctor: Doctor) -> None:
@@ -218,7 +222,8 @@ def other(tmp_path: Path, platform: Running) -> Iterator[EmbeddedForge]:
 
 
 def served(forge: EmbeddedForge, certificate: Certificate | None) -> HttpServer:
-    found = HttpServer(forge.app, bind("forge", 0), certificate)
+    names = LOOPBACK_NAMES | {"127.1"}
+    found = HttpServer(forge.app, bind("forge", 0), certificate, hosts=names)
     found.start()
     return found
 

@@ -2,8 +2,8 @@
 Addresses of pages, as Gitea 1.26.0 answers them (observed); what a page looks like is our own.
 
 Where the embedded forge differs on purpose: Basic credentials count on every page (in Gitea on
-the first page of a repository, raw files and the API), ``.diff`` of a missing commit is 404
-(Gitea: 500), ``/src/branch`` without a name is 404 (Gitea looks for a file of that name), raw
+the first page of a repository, raw files and the API), there are no ``.diff`` and ``.patch``,
+``/src/branch`` without a name is 404 (Gitea looks for a file of that name), raw
 SVG is plain text (Gitea: an image).
 """
 
@@ -33,7 +33,6 @@ class Case:
     status: int = 200
     data: bytes = b""
     media_type: str = ""
-    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -204,63 +203,6 @@ def test_y_raw_bytes(shop: Workshop, shelf: Shelf, case: Case) -> None:
     assert answer.headers["Content-Type"].startswith(case.media_type)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in answer.headers["Content-Security-Policy"]
-
-
-FORMS = [
-    Case(
-        "Y70",
-        "a commit as diff",
-        "/commit/{second}.diff",
-        command=("diff", "--find-renames=50%", "{first}", "{second}"),
-    ),
-    Case(
-        "Y71",
-        "by its short id",
-        "/commit/{second7}.diff",
-        command=("diff", "--find-renames=50%", "{first}", "{second}"),
-    ),
-    Case(
-        "Y72",
-        "the first commit as diff, with its message",
-        "/commit/{first}.diff",
-        command=("show", "{first}"),
-    ),
-    Case(
-        "Y73",
-        "a commit as patch",
-        "/commit/{second}.patch",
-        command=("format-patch", "-1", "{second}"),
-    ),
-    Case(
-        "Y74",
-        "the first commit as patch",
-        "/commit/{first}.patch",
-        command=("format-patch", "--root", "{first}"),
-    ),
-]
-
-
-@pytest.mark.parametrize("case", FORMS, ids=lambda case: case.id)
-def test_y_a_commit_as_diff_and_patch_is_what_git_says(
-    shop: Workshop, shelf: Shelf, case: Case
-) -> None:
-    answer = shop.call("GET", shelf.address(case.path), auth=None)
-    extra = ("--no-signature", "--stdout") if case.command[0] == "format-patch" else ()
-    said = shop.git(
-        "-c",
-        "core.quotePath=false",
-        "-c",
-        "diff.algorithm=histogram",
-        case.command[0],
-        *extra,
-        *(each.format(first=shelf.first, second=shelf.second) for each in case.command[1:]),
-        cwd=shop.clone(shelf.repo),
-    )
-
-    assert answer.status_code == 200
-    assert said.stdout
-    assert answer.text == said.stdout
-    assert answer.headers["Content-Type"].lower() == "text/plain; charset=utf-8"
 
 
 EMPTY = [

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan import Action, Assembly, Plan, ResourceChange
-from orderkit.core.plan.comparison import compare
+from orderkit.core.plan import Action, Assembly, Plan, ResourceChange, compare
 from orderkit.core.plan.graph import ROOT, Graph, GraphNode, NodeState, graph_of
 from orderkit.core.plan.graph_layout import laid_out
 from orderkit.core.plan.graph_mermaid import to_mermaid

@@ -50,7 +50,7 @@ ARGOCD_VERSION = "3.2"
 """Whose Applications the delivery understands."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
 VIEWER = "viewer"
-"""A forge user without rights, for browsing (password: viewer)."""
+"""A forge user who may change nothing, for browsing (password: viewer)."""
 
 _CROSSPLANE_NAMESPACE = "crossplane-system"
 _ARGOCD_ACCOUNT = "system:serviceaccount:argocd:argocd-application-controller"
@@ -66,6 +66,8 @@ class Ports:
     cluster: int | None = None
     portal: int | None = None
     service: int | None = None
+    webhooks: frozenset[int] = frozenset()
+    """What else on the loopback the forge's webhooks may call, beside the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ class EmbeddedPlatform:
                 {server: sock.getsockname()[1] for server, sock in self._sockets.items()}
             )
             self._undo = undo.pop_all()
+        service_port = self._sockets["service"].getsockname()[1]
+        self._webhook_ports = ports.webhooks | {service_port}
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values = dict(values or {})
 
@@ -190,11 +194,11 @@ class EmbeddedPlatform:
         self._undo.callback(server.stop)
 
     def _start_forge(self) -> EmbeddedForge:
-        forge = EmbeddedForge(self._state.part("forge"))
+        forge = EmbeddedForge(self._state.part("forge"), webhook_ports=self._webhook_ports)
         self._undo.callback(forge.close)
         forge.set_base_url(self.url("forge"))
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
-        forge.ensure_user(VIEWER, VIEWER)
+        forge.ensure_user(VIEWER, VIEWER, read_only=True)
         forge.ensure_token(BOT, "platform", self._state.credential("forge-token"), BOT_SCOPES)
         host = self.url("forge").partition("://")[2].replace(":", "%3a")
         line = f"http://{BOT}:{self._state.credential('forge-token')}@{host}\n"

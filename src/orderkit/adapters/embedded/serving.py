@@ -2,7 +2,8 @@
 Run ASGI apps on loopback in background threads, and stop them again.
 
 Used by the embedded forge, cluster and catalog, which listen on 127.0.0.1 only, and by the
-service, which ``orderkit serve`` may bind to another address.
+service, which ``orderkit serve`` may bind to another address. A server answers only under its own
+names, and refuses writes that a page of another site makes a browser send (`OwnSite`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ import asyncio
 import socket
 import threading
 import time
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from orderkit.core.errors import OrderkitError
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
+LOOPBACK_NAMES = frozenset({HOST, "::1", "localhost"})
+"""Host names of a server on the loopback. Another name may lead here by DNS rebinding."""
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _GRACE_S = 0.2
 """How long open requests may continue after a stop."""
 _END_S, _LOOK_S = 10.0, 0.02
@@ -68,19 +76,101 @@ def bind(server: str, port: int, *, host: str = HOST) -> socket.socket:
     return sock
 
 
+class BodyTooLargeError(OrderkitError):
+    """A request has a larger body than its endpoint reads."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"request body too large: more than {max_bytes} bytes")
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """
+    Return the body of a request.
+
+    Raises:
+        BodyTooLargeError: It is larger; the rest is not read.
+    """
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > max_bytes:
+            raise BodyTooLargeError(max_bytes)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+class OwnSite:
+    """
+    Pass requests on that name this server and that no page of another site sent.
+
+    A page of any site can make its own name resolve to 127.0.0.1 (DNS rebinding), and a browser
+    adds remembered Basic credentials to what it sends here. Writes are judged as Go's
+    ``http.CrossOriginProtection`` does, which Gitea uses: by ``Sec-Fetch-Site``, without it by
+    ``Origin``. Programs send neither.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: AbstractSet[str]) -> None:
+        """Take the names without ports."""
+        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.responses import PlainTextResponse  # lazy: heavy
+
+        app = self._app
+        if scope["type"] == "http":
+            headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+            host = headers.get(b"host", "")
+            if _host_name(host) not in self._hosts:
+                names = ", ".join(sorted(self._hosts))
+                text = f"Host {host!r} is no name of this server, which answers to {names}\n"
+                app = PlainTextResponse(text, 421)
+            elif scope["method"] not in _SAFE_METHODS and not _is_own_site(headers, host):
+                app = PlainTextResponse("a page of another site may not write here\n", 403)
+        await app(scope, receive, send)
+
+
+def _host_name(address: str) -> str:
+    """Return the name or number in a Host header, without its port; empty if there is none."""
+    try:
+        return urlsplit(f"//{address}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_own_site(headers: Mapping[bytes, str], host: str) -> bool:
+    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+    if site is not None:
+        return site in ("none", "same-origin")
+    return origin is None or urlsplit(origin).netloc.lower() == host.lower()
+
+
 class HttpServer:
     """One app on one bound socket, in a thread of its own."""
 
     def __init__(
-        self, app: ASGIApp, sock: socket.socket, certificate: Served | None = None
+        self,
+        app: ASGIApp,
+        sock: socket.socket,
+        certificate: Served | None = None,
+        *,
+        hosts: AbstractSet[str] | None = LOOPBACK_NAMES,
     ) -> None:
-        """Speak plain HTTP, or TLS with a certificate."""
+        """
+        Speak plain HTTP, or TLS with a certificate.
+
+        Args:
+            app: What is served.
+            sock: Where; bound and listening.
+            certificate: Speak TLS with it.
+            hosts: The names that requests may have in ``Host``. None: any, and writes from pages
+                of other sites too, for a server that others can reach anyway.
+        """
         import uvicorn  # lazy: heavy
 
         self._sock, self.scheme = sock, "https" if certificate else "http"
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                OwnSite(app, hosts) if hosts is not None else app,
                 ssl_certfile=certificate.server if certificate else None,
                 ssl_keyfile=certificate.key if certificate else None,
                 log_level="error",

@@ -1,1 +1,1 @@
-"""Folders on this machine: packs, stations, schemas, templates, and rendered skeletons."""
+"""Files on this machine: packs, stations, schemas, templates, skeletons, recordings, manifests."""

@@ -15,7 +15,7 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 import orderkit
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, shorten
 from orderkit.core.yaml.documents import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops")
@@ -25,6 +25,7 @@ DOCS = "docs/kits"
 """Folder of the kits' generated pages."""
 _FILE_MAX_BYTES = 1_000_000
 _FILES_MAX = 5_000
+_GIT_S = 60
 _NOISE = {"__pycache__", ".DS_Store"}
 
 
@@ -89,13 +90,8 @@ def read_commit(folder: Path, ref: str) -> Files:
         raise NotFoundError(
             f"{folder}: git has no commit '{ref}'", hint="name a commit, tag or branch; fetch it"
         )
-    process = subprocess.run(  # noqa: S603 - fixed arguments and a commit's hash
-        ["git", "-C", str(folder), "archive", "--format=tar", commit],  # noqa: S607 - git from PATH
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    files = _unpacked(process.stdout) if process.returncode == 0 else {}
+    archive = _git_bytes(folder, "archive", "--format=tar", commit)
+    files = _unpacked(archive) if archive else {}
     if PurePosixPath("pack.yaml") not in files:
         raise NotFoundError(f"{folder}: no pack.yaml there at '{ref}'")
     return files
@@ -187,14 +183,35 @@ def pack_commit(folder: Path, files: Files) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
+    output = _git_bytes(folder, *arguments)
+    return None if output is None else output.decode().strip()
+
+
+def _git_bytes(folder: Path, *arguments: str) -> bytes | None:
     try:
-        process = subprocess.run(  # noqa: S603 - fixed arguments
+        return run_git(folder, *arguments)
+    except OrderkitError:
+        return None
+
+
+def run_git(folder: Path, *arguments: str) -> bytes:
+    """
+    Run git in a folder and return what it prints.
+
+    Raises:
+        NotFoundError: git is missing. OrderkitError: git refuses.
+    """
+    try:
+        process = subprocess.run(  # noqa: S603 - our own arguments
             ["git", "-C", str(folder), *arguments],  # noqa: S607 - git from PATH
             capture_output=True,
-            text=True,
             check=True,
-            timeout=10,
+            timeout=_GIT_S,
         )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return process.stdout.strip()
+    except OSError as error:
+        raise NotFoundError("git is not on PATH", hint="install git, or give --no-git") from error
+    except subprocess.SubprocessError as error:
+        stderr = error.stderr if isinstance(error, subprocess.CalledProcessError) else b""
+        problem = shorten(stderr.decode(errors="replace").strip() or str(error))
+        raise OrderkitError(f"git {arguments[0]}: {problem}", hint="or give --no-git") from error
+    return process.stdout

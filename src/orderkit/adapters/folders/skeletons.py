@@ -6,7 +6,7 @@ prompts, hooks, replay files and user configuration, so the same values give the
 for what the portal renders: that is ``core.portal.render``.
 
 Rendering changes the working directory for a moment, as cookiecutter does: not for threads.
-Called by ``flows.kit.start_pack`` and ``flows.kit.start_kit``.
+Given to the flows of kits as the port `SkeletonRenderer`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ import importlib.machinery
 import importlib.util
 import itertools
 import re
+import shutil
 import sys
+import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,7 @@ from types import ModuleType
 
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.errors import OrderkitError
+from orderkit.core.yaml.documents import Files
 
 FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
@@ -59,6 +63,23 @@ def load_stations(pack: Path) -> Mapping[str, Station]:
     Loads anew on every call. A pack without ``stations`` has none.
     """
     return stations_in(pack / FOLDER)
+
+
+class _LoadedStations(dict[str, Station]):
+    """Stations whose folder is removed with them."""
+
+
+def stations_from(files: Files) -> Mapping[str, Station]:
+    """Load the stations of a pack that is in no folder, as `load_stations` does."""
+    folder = Path(tempfile.mkdtemp(prefix="orderkit-stations-"))
+    for path, data in files.items():
+        if path.is_relative_to(FOLDER):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+    stations = _LoadedStations(load_stations(folder))
+    # not at once: a station may import late
+    weakref.finalize(stations, shutil.rmtree, folder, ignore_errors=True)
+    return stations
 
 
 def stations_in(root: Path) -> Mapping[str, Station]:

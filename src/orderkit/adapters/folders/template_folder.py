@@ -3,8 +3,8 @@ A template's folder on disk, read on demand, and trees written to disk.
 
 Reading never follows a symbolic link: links are handed on as links, which renderers refuse. Modes
 are git's: a file its owner may execute is 100755. Writing makes a whole folder or none: it is built
-beside its place and renamed. Called by ``orderkit run``, ``flows.kit.start_pack`` and
-``adapters.folders.skeletons``.
+beside its place and renamed. Called by ``orderkit run`` and by ``new_pack`` and ``skeletons``
+beside it.
 """
 
 from __future__ import annotations

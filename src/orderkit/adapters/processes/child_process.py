@@ -46,9 +46,11 @@ def launch(
     end: socket.socket,
     *,
     environment: Mapping[str, str] | None = None,
+    is_silent: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start ``main`` of a module with one end of a socket; without an environment: isolated."""
     is_isolated = environment is None
+    output = subprocess.DEVNULL if is_isolated or is_silent else None
     paths = json.dumps([path for path in sys.path if path])
     return subprocess.Popen(  # noqa: S603 - our own interpreter and code, no shell
         [
@@ -57,8 +59,8 @@ def launch(
         ],
         pass_fds=[end.fileno()],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL if is_isolated else None,
-        stderr=subprocess.DEVNULL if is_isolated else None,
+        stdout=output,
+        stderr=output,
         start_new_session=True,
         env={} if environment is None else environment,
         cwd="/" if is_isolated else None,
@@ -74,11 +76,14 @@ class SocketChild:
         environment = None
         if not limits.is_isolated:
             folder = self._undo.enter_context(tempfile.TemporaryDirectory(prefix="orderkit-child-"))
-            environment = {**os.environ, "TMPDIR": folder}
+            seed = {"PYTHONHASHSEED": limits.hash_seed} if limits.hash_seed else {}
+            environment = {**os.environ, "TMPDIR": folder, **seed}
         self._socket, theirs = socket.socketpair()
         with theirs:
             arguments = (entry, json.dumps(asdict(limits)))
-            self._process = launch(__name__, arguments, theirs, environment=environment)
+            self._process = launch(
+                __name__, arguments, theirs, environment=environment, is_silent=limits.is_silent
+            )
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option, platform_option, requester_option, timeout_option
+from orderkit.cli.options import (
+    json_option,
+    platform_option,
+    requester_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +48,7 @@ def bootstrap_command(
     plan_only: bool,
     no_probe: bool,
     replace_pack: bool,
-    requester: str | None,
+    requester: str,
     timeout_s: float,
     as_json: bool,
 ) -> int:
@@ -58,12 +63,11 @@ def bootstrap_command(
     from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.core.errors import OrderkitError
     from orderkit.flows.install import bootstrapping
-    from orderkit.flows.platform import default_requester
 
     bootstrap_options = BootstrapOptions(
         platform_file,
         pack_folder,
-        requester or default_requester(),
+        requester,
         timeout_s,
         probe=not no_probe,
         replace_pack=replace_pack,

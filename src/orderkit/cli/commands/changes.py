@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from orderkit.flows.change import Changed, ChangeRequest
     from orderkit.flows.change.form_entry import FormEntry
     from orderkit.flows.platform import Platform
-    from orderkit.ports.requesters import Requester
 
 _reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 _operation_option = click.option(
@@ -94,7 +93,7 @@ def change_command(
     reason: str,
     reviewed: bool | None,
     operation: str | None,
-    requester: str | None,
+    requester: str,
     dry_run: bool,
     accept_loss: bool,
     no_wait: bool,
@@ -114,6 +113,7 @@ def change_command(
     from orderkit.cli import inputs
     from orderkit.cli.views import change_views
     from orderkit.flows.change import ChangeRequest
+    from orderkit.ports.requesters import Requester
 
     if bool(assignments) == (values is not None):
         raise click.UsageError("give either FIELD=VALUE or --values")
@@ -121,7 +121,7 @@ def change_command(
     change_request = ChangeRequest(
         order=order,
         edits=inputs.edits(assignments),
-        requester=_person(requester),
+        requester=Requester(requester),
         base=base,
         reason=reason,
         change=name,
@@ -167,7 +167,7 @@ def revert_command(
     reason: str,
     reviewed: bool | None,
     operation: str | None,
-    requester: str | None,
+    requester: str,
     dry_run: bool,
     accept_loss: bool,
     no_wait: bool,
@@ -184,12 +184,13 @@ def revert_command(
     """
     from orderkit.cli.views import change_views
     from orderkit.flows.change.reverting import RevertRequest, revert
+    from orderkit.ports.requesters import Requester
 
     platform = connect_to(platform_file)
     revert_request = RevertRequest(
         order=order,
         commit=commit,
-        requester=_person(requester),
+        requester=Requester(requester),
         reason=reason,
         how=_how(reviewed),
         operation=operation,
@@ -199,13 +200,6 @@ def revert_command(
     outcome = revert(platform, revert_request)
     wait_s = None if no_wait else timeout_s
     change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
-
-
-def _person(requester: str | None) -> Requester:
-    from orderkit.flows.platform import default_requester
-    from orderkit.ports.requesters import Requester
-
-    return Requester(requester or default_requester())
 
 
 def _how(reviewed: bool | None) -> How | None:

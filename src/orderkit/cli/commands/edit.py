@@ -12,7 +12,7 @@ from orderkit.cli.options import json_option
 if TYPE_CHECKING:
     from orderkit.core.yaml.assignments import Assignment
     from orderkit.core.yaml.edit import EditRefusedError
-    from orderkit.flows.file.file_editing import EditedText
+    from orderkit.core.yaml.edited_text import EditedText
 
 _SCHEMA = "orderkit.edit/v1"
 
@@ -50,13 +50,13 @@ def edit_command(
     Example: orderkit edit manifests/xgarage.yaml spec.stage=stage3 --in-place
     """
     from orderkit.core.yaml.edit import EditRefusedError
-    from orderkit.flows.file import file_editing
+    from orderkit.core.yaml.edited_text import edit_bytes
 
     wishes = _wishes(edits, texts, unsets)
     if in_place and file == "-":
         raise click.UsageError("--in-place needs a file")
     try:
-        edited = file_editing.edit_bytes(
+        edited = edit_bytes(
             "stdin" if file == "-" else file, _read(file), [wish.edit(document) for wish in wishes]
         )
     except EditRefusedError as error:
@@ -66,7 +66,9 @@ def edit_command(
     if in_place and edited.changed:
         from pathlib import Path
 
-        file_editing.write_file(Path(file), edited)
+        from orderkit.adapters.folders.edited_file import write_file
+
+        write_file(Path(file), edited)
     _show(edited, wishes, in_place=in_place, as_diff=as_diff, as_json=as_json)
     return 0
 
@@ -90,8 +92,8 @@ def _wishes(
 def _read(file: str) -> bytes:
     from pathlib import Path
 
+    from orderkit.adapters.folders.edited_file import read_file
     from orderkit.core.yaml.edit import LIMITS
-    from orderkit.flows.file.file_editing import read_file
 
     if file == "-":
         return sys.stdin.buffer.read(LIMITS.size_bytes + 1)

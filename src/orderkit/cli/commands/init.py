@@ -30,23 +30,26 @@ def init_command(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.new_pack import write_pack
+    from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+    from orderkit.adapters.folders.skeletons import render_skeleton
+    from orderkit.adapters.folders.template_folder import check_free
     from orderkit.cli.output import emit_json
-    from orderkit.flows.kit.start_pack import PackRequest, start_pack
+    from orderkit.flows.kit.start_pack import name_of, start_pack
 
-    started = start_pack(PackRequest(Path(folder), name, title, orderkit, git=not no_git))
+    target = Path(folder)
+    check_free(target)
+    name = name or name_of(target.absolute().name)
+    reference = read_folder(reference_pack())
+    files = start_pack(name, title, orderkit, reference=reference, render_skeleton=render_skeleton)
+    write_pack(files, target, git=not no_git)
     if as_json:
-        files = [str(path) for path in started.files]
-        report = {
-            "folder": str(started.folder),
-            "name": started.name,
-            "repository": started.repository,
-        }
-        emit_json("orderkit.init/v1", {**report, "files": files})
+        report = {"folder": str(target), "name": name, "repository": not no_git}
+        paths = [str(path) for path in sorted(files)]
+        emit_json("orderkit.init/v1", {**report, "files": paths})
         return
-    repository_note = "one commit" if started.repository else "no repository"
-    click.echo(
-        f"pack '{started.name}' in {started.folder}: {len(started.files)} files, {repository_note}"
-    )
-    click.echo(f"  next  cd {started.folder}")
+    repository_note = "no repository" if no_git else "one commit"
+    click.echo(f"pack '{name}' in {target}: {len(files)} files, {repository_note}")
+    click.echo(f"  next  cd {target}")
     click.echo("        orderkit kit new NAME            # a kit from a few fields")
     click.echo("        orderkit kit import XRD.yaml     # or from an XRD that you have")

@@ -9,10 +9,11 @@ import click
 from orderkit.cli.commands.kit_check import kit_check
 from orderkit.cli.commands.kit_new import kit_import, kit_new
 from orderkit.cli.commands.kit_test import kit_test
-from orderkit.cli.options import json_option, pack_folder_option
+from orderkit.cli.options import json_option, pack_option
 from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.flows.kit.generate_kits import Generation
 
 
@@ -29,12 +30,12 @@ kit_command.add_command(kit_test)
 
 @kit_command.command("generate")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
-@pack_folder_option
+@pack_option
 @click.option("--check", is_flag=True, help="Write nothing; exit 10 if a file differs.")
 @click.option("--diff", "show_diff", is_flag=True, help="Like --check, and show the diff.")
 @json_option
 def kit_generate(
-    kits: tuple[str, ...], pack_folder: str, check: bool, show_diff: bool, as_json: bool
+    kits: tuple[str, ...], pack: LocalPack, check: bool, show_diff: bool, as_json: bool
 ) -> int:
     """
     Generate form, skeleton and page of kits (default: every kit of the pack).
@@ -44,11 +45,8 @@ def kit_generate(
 
     Example: orderkit kit generate garage --diff
     """
-    from pathlib import Path
-
     from orderkit.flows.kit import generate_kits as flow
 
-    pack = Path(pack_folder)
     generation = flow.plan_generation(pack, kits)
     writes = not (check or show_diff)
     if writes:

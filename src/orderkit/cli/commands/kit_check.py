@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option, pack_folder_option
+from orderkit.cli.options import json_option, pack_option
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.core.schema.validate.located_findings import Located
     from orderkit.flows.kit.check_kits import PackVerdict
 
@@ -19,7 +20,7 @@ _FOUND = 1
 
 @click.command("check")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
-@pack_folder_option
+@pack_option
 @click.option(
     "--since",
     metavar="REF",
@@ -30,7 +31,7 @@ _FOUND = 1
 @json_option
 def kit_check(
     kits: tuple[str, ...],
-    pack_folder: str,
+    pack: LocalPack,
     since: str | None,
     strict: bool,
     as_sarif: bool,
@@ -44,15 +45,13 @@ def kit_check(
 
     Example: orderkit kit check garage --since origin/main
     """
-    from pathlib import Path
-
     from orderkit.core.schema.validate.findings import FindingSeverity
     from orderkit.flows.kit import check_kits
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
-    verdict = check_kits.check_pack(Path(pack_folder), kits, since=since)
-    _show(verdict, Path(pack_folder), as_json=as_json, as_sarif=as_sarif)
+    verdict = check_kits.check_pack(pack, kits, since=since)
+    _show(verdict, pack.root, as_json=as_json, as_sarif=as_sarif)
     failing = verdict.count(FindingSeverity.ERROR)
     failing += verdict.count(FindingSeverity.WARNING) if strict else 0
     return _FOUND if failing else 0

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orderkit.cli.options import json_option, pack_folder_option
+from orderkit.cli.options import json_option, pack_option
 
 if TYPE_CHECKING:
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.core.generate.imported_kit import ImportSource
     from orderkit.core.generate.kit_draft import Draft, FieldDraft
     from orderkit.flows.kit.start_kit import KitAdded
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("new")
 @click.argument("name")
-@pack_folder_option
+@pack_option
 @click.option("--kind", default="", metavar="KIND", help="The XR's kind. Default: from NAME.")
 @click.option("--group", default="", metavar="GROUP", help="Its API group. Default: the pack's.")
 @click.option(
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @json_option
 def kit_new(
     name: str,
-    pack_folder: str,
+    pack: LocalPack,
     kind: str,
     group: str,
     scope: str | None,
@@ -51,12 +52,10 @@ def kit_new(
 
     Example: orderkit kit new bucket --field "size:string:enum=small|large" --no-input
     """
-    from pathlib import Path
-
+    from orderkit.adapters.folders.skeletons import render_skeleton
     from orderkit.core.generate.kit_draft import Draft, parse_field
     from orderkit.flows.kit.start_kit import group_of, new_kit
 
-    pack = Path(pack_folder)
     draft = Draft(
         name=name,
         group=group or group_of(pack),
@@ -71,7 +70,7 @@ def kit_new(
         }
         draft = _prompted(draft, given_options | ({"fields"} if fields else set()))
     _show(
-        new_kit(pack, draft),
+        new_kit(pack, draft, render_skeleton),
         (f"write the composed resources in stations/{name}/station.py",),
         as_json,
     )
@@ -115,7 +114,7 @@ def _prompted_fields() -> list[FieldDraft]:
 
 @click.command("import")
 @click.argument("files", metavar="[XRD.yaml|-]...", nargs=-1)
-@pack_folder_option
+@pack_option
 @click.option("--name", default="", metavar="NAME", help="The kit's name. Default: from the kind.")
 @click.option(
     "--from-cluster", "xrd_name", metavar="XRD", help="Read the XRD of this name from a cluster."
@@ -138,7 +137,7 @@ def _prompted_fields() -> list[FieldDraft]:
 @json_option
 def kit_import(
     files: tuple[str, ...],
-    pack_folder: str,
+    pack: LocalPack,
     name: str,
     xrd_name: str | None,
     kubeconfig: str | None,
@@ -154,14 +153,13 @@ def kit_import(
 
     Example: orderkit kit import xrd.yaml composition.yaml
     """
-    from pathlib import Path
-
+    from orderkit.adapters.folders.skeletons import render_skeleton
     from orderkit.flows.kit.import_kit import ImportRequest, import_kit
 
     if bool(files) == bool(xrd_name):
         raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
     xrd_sources = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
-    imported = import_kit(ImportRequest(Path(pack_folder), xrd_sources, name, composition))
+    imported = import_kit(ImportRequest(pack, xrd_sources, render_skeleton, name, composition))
     _show(imported.added, imported.next, as_json)
 
 

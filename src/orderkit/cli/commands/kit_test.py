@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import function_option, json_option, pack_folder_option
+from orderkit.cli.options import function_option, json_option, pack_option
 
 if TYPE_CHECKING:
+    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.flows.kit.test_kits import Tested, TestReport
 
 _FAILED = 1
@@ -16,7 +17,7 @@ _FAILED = 1
 
 @click.command("test")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
-@pack_folder_option
+@pack_option
 @click.option(
     "-k", "pattern", default="", metavar="PATTERN", help="Run only scenarios KIT/CASE that match."
 )
@@ -28,7 +29,7 @@ _FAILED = 1
 @json_option
 def kit_test(
     kits: tuple[str, ...],
-    pack_folder: str,
+    pack: LocalPack,
     pattern: str,
     update: bool,
     junit_file: str | None,
@@ -40,13 +41,18 @@ def kit_test(
 
     Example: orderkit kit test garage -k refused
     """
+    from functools import partial
     from pathlib import Path
 
+    from orderkit.adapters.functions.local_functions import LocalFunctions
     from orderkit.core.crossplane.function_processes import processes_of
     from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
-    processes = processes_of(function_texts)
-    report = run_tests(TestSelection(Path(pack_folder), kits, pattern, update, processes))
+    connect = LocalFunctions().connect
+    functions = {
+        process.name: partial(connect, process) for process in processes_of(function_texts)
+    }
+    report = run_tests(TestSelection(pack, kits, pattern, update, functions))
     if junit_file:
         from orderkit.cli.junit import junit
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def order_command(
     kit: str,
     assignments: tuple[str, ...],
-    requester: str | None,
+    requester: str,
     no_wait: bool,
     timeout_s: float,
     platform_file: str | None,
@@ -50,12 +50,11 @@ def order_command(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
     from orderkit.flows.order import placing
-    from orderkit.flows.platform import default_requester
 
     order_request = placing.OrderRequest(
         kit,
         order_views.assignments(assignments),
-        requester or default_requester(),
+        requester,
         wait=not no_wait,
         timeout_s=timeout_s,
     )
@@ -76,7 +75,7 @@ def register_command(
     order: str,
     kit: str,
     team: str,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
@@ -90,13 +89,12 @@ def register_command(
     from orderkit.cli.views import order_views
     from orderkit.core.names import OrderId, TeamName, check_label
     from orderkit.flows.order.registering import Registration, register
-    from orderkit.flows.platform import default_requester
 
     registration = Registration(
         OrderId(check_label("order", order)),
         kit,
         TeamName(check_label("team", team)),
-        requester or default_requester(),
+        requester,
     )
     order_views.show_registered(register(connect_to(platform_file), registration), as_json)
 
@@ -120,7 +118,7 @@ def adopt_command(
     namespace: str,
     team: str,
     dry_run: bool,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
@@ -133,11 +131,8 @@ def adopt_command(
     """
     from orderkit.cli.views import order_views
     from orderkit.flows.order.adopting import AdoptRequest, adopt
-    from orderkit.flows.platform import default_requester
 
-    adopt_request = AdoptRequest(
-        subject, requester or default_requester(), namespace, team, dry_run=dry_run
-    )
+    adopt_request = AdoptRequest(subject, requester, namespace, team, dry_run=dry_run)
     adopted = adopt(connect_to(platform_file), adopt_request)
     order_views.show_adopted(adopted, dry_run=dry_run, as_json=as_json)
 
@@ -248,7 +243,7 @@ def destroy_command(
     take: tuple[str, ...],
     confirm: str | None,
     reason: str,
-    requester: str | None,
+    requester: str,
     timeout_s: float,
     platform_file: str | None,
     as_json: bool,
@@ -264,13 +259,12 @@ def destroy_command(
     from orderkit.cli.views import order_views
     from orderkit.core.errors import InvalidInputError
     from orderkit.flows.end import destroying
-    from orderkit.flows.platform import default_requester
 
     if confirm not in (None, order):
         raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")
     end_request = destroying.EndRequest(
         order,
-        requester or default_requester(),
+        requester,
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
         reason=reason,

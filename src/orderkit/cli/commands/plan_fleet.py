@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from orderkit.adapters.folders.plan_files import load_snapshot, manifest_files, save_snapshot
+from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
@@ -12,7 +15,7 @@ from orderkit.core.plan.fleet_plan import Side
 from orderkit.flows.plan import fleet_planning
 from orderkit.flows.plan.fleet_orders import OrderSelection
 from orderkit.flows.plan.parallel_planning import FleetLimits
-from orderkit.flows.plan.recording import PlanRecorder, digest_of, load, save
+from orderkit.flows.plan.recording import PlanRecorder, digest_of
 
 if TYPE_CHECKING:
     from orderkit.cli.commands.plan_request import PlanRequest
@@ -30,13 +33,15 @@ def run(request: PlanRequest) -> int:
     prices = prices_of(request.prices_file)
     recorder = PlanRecorder() if request.record_file else None
     if request.xr_folder:
-        plan = fleet_planning.plan_folder(_offline(request, prices), request.xr_folder)
+        files = manifest_files(request.xr_folder)
+        plan = fleet_planning.plan_files(_offline(request, prices), files, str(request.xr_folder))
     elif request.snapshot_file:
-        plan = fleet_planning.plan_recorded(_offline(request, prices), load(request.snapshot_file))
+        recorded = load_snapshot(request.snapshot_file)
+        plan = fleet_planning.plan_recorded(_offline(request, prices), recorded)
     else:
         plan = _plan_living(request, prices, recorder)
     if recorder and request.record_file:
-        save(recorder.snapshot(pack=plan.base.commit), request.record_file)
+        save_snapshot(recorder.snapshot(pack=plan.base.commit), request.record_file)
     fleet_views.show(plan, request.shape, request.screen)
     return fleet_exit_code(plan)
 
@@ -76,7 +81,7 @@ def _fleet_request(
     prices: PriceTable | None,
 ) -> fleet_planning.FleetRequest:
     orders = OrderSelection(request.orders, request.teams)
-    limits = FleetLimits(request.lanes, request.limit_s)
+    limits = FleetLimits(request.lanes or len(os.sched_getaffinity(0)), request.limit_s)
     return fleet_planning.FleetRequest(
-        request.kit or "", *packs, LocalProcesses(), orders, limits, prices
+        request.kit or "", *packs, LocalProcesses(), LocalFunctions(), limits, orders, prices
     )

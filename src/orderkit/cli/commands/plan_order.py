@@ -44,42 +44,45 @@ def _from_snapshot(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
     from orderkit.adapters.folders.pack_folder import read_folder
-    from orderkit.flows.plan.recording import load
+    from orderkit.adapters.folders.plan_files import load_snapshot
+    from orderkit.adapters.functions.local_functions import LocalFunctions
     from orderkit.flows.plan.replaying import plan_replayed
 
     assert request.snapshot_file is not None  # noqa: S101 - the caller has looked
     change = read_one(request.file) if request.file else edits(request.assignments)
     pack_files = read_folder(request.pack_folder)
-    return plan_replayed(load(request.snapshot_file), order, pack_files, change, by)
+    recorded = load_snapshot(request.snapshot_file)
+    functions = LocalFunctions()
+    return plan_replayed(recorded, order, pack_files, change, functions=functions, by=by)
 
 
 def _from_platform(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
     # lazy: a snapshot needs no flow of changes
+    from orderkit.adapters.folders.plan_files import save_snapshot
     from orderkit.flows.plan.order_plan import Basis
-    from orderkit.flows.plan.recording import PlanRecorder, save
+    from orderkit.flows.plan.recording import PlanRecorder
 
     platform = _with_functions(connect_to(request.platform_file), request.function_texts)
     recorder = PlanRecorder(order) if request.record_file else None
     plan = _planned(platform, request, order, Basis(request.offline, *by, recorder))
     if recorder and request.record_file:
         pack_commit = platform.forge.head(platform.pack_repo) or ""
-        save(recorder.snapshot(pack=pack_commit), request.record_file)
+        save_snapshot(recorder.snapshot(pack=pack_commit), request.record_file)
     return plan
 
 
 def _planned(platform: Platform, request: PlanRequest, order: str, basis: Basis) -> Plan:
     from orderkit.flows.change import ChangeRequest
     from orderkit.flows.change.plan_requests import plan_between, plan_edits, plan_xr
-    from orderkit.flows.platform import default_requester
     from orderkit.ports.requesters import Requester
 
     if request.head:
         return plan_between(platform, order, request.base, request.head, basis=basis)
     if request.file:
         return plan_xr(platform, order, read_one(request.file), basis=basis)
-    requester = Requester(request.requester or default_requester())
+    requester = Requester(request.requester)
     change = ChangeRequest(order=order, edits=edits(request.assignments), requester=requester)
     return plan_edits(platform, change, basis=basis)
 

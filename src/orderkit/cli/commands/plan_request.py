@@ -36,7 +36,7 @@ class PlanRequest:
     color: str
     schemas_folder: Path | None
     function_texts: tuple[str, ...]
-    requester: str | None
+    requester: str
     platform_file: str | None
     shape: Shape | None
     kit: str | None

@@ -163,7 +163,7 @@ def _write(rendered: Mapping[PurePosixPath, bytes], out_folder: str) -> None:
 def platform_upgrade(
     pack_folder: str | None,
     timeout_s: float,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     *,
     plan: bool,
@@ -181,7 +181,6 @@ def platform_upgrade(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import upgrade_views
     from orderkit.flows.install.upgrading import UpgradeRequest, plan_upgrade, upgrade
-    from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
     rendered, values = _rendered(settings, pack_folder, settings.profile)
@@ -189,9 +188,8 @@ def platform_upgrade(
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
-    asker = requester or default_requester()
     account = settings.installation.crossplane.account
-    upgrade_request = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s, account)
+    upgrade_request = UpgradeRequest(rendered, values.pack_commit, requester, timeout_s, account)
     upgraded = upgrade(
         platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
     )
@@ -217,6 +215,13 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
 @_port("cluster", 7344, "the Kubernetes API")
 @_port("portal", 7307, "the catalog")
 @_port("service", 7399, "Orderkit's service")
+@click.option(
+    "--webhook-port",
+    "webhook_ports",
+    type=click.IntRange(1, 65535),
+    multiple=True,
+    help="A loopback port that webhooks may call, beside the service's. Repeatable.",
+)
 @profile_option
 @click.option(
     "--value",
@@ -238,6 +243,7 @@ def up_command(
     cluster_port: int | None,
     portal_port: int | None,
     service_port: int | None,
+    webhook_ports: tuple[int, ...],
     profile: str,
     values: tuple[str, ...],
     signed_by: str | None,
@@ -272,7 +278,7 @@ def up_command(
     run_request = EmbeddedRunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
-        Ports(forge_port, cluster_port, portal_port, service_port),
+        Ports(forge_port, cluster_port, portal_port, service_port, frozenset(webhook_ports)),
         teams,
         PortalOptions(read_profile("--profile", profile), signed_by),
         read_values(values),
@@ -291,7 +297,7 @@ def _welcome(running: Running, pack: Path) -> str:
     return f"""
 Orderkit's embedded platform runs. State: {folder}
 
-  forge     {settings.forge.url}   (open it in a browser; sign in as viewer, password viewer)
+  forge     {settings.forge.url}   (open it in a browser; viewer, password viewer, may read)
   cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}

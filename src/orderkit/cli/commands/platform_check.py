@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orderkit.cli.options import json_option, platform_option
+from orderkit.cli.options import default_requester, json_option, platform_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,6 @@ def platform_check(platform_file: str | None, pack_folder: str | None, as_json: 
     from orderkit.cli.connecting import load_settings
     from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.flows.install import drift
-    from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
     bootstrap_options = BootstrapOptions(

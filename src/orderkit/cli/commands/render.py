@@ -9,6 +9,8 @@ import click
 from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from orderkit.core.portal.render import TreeOptions
     from orderkit.flows.template.rendering import SkeletonReport
 
@@ -75,6 +77,7 @@ def render_command(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders import rendered_folder
     from orderkit.adapters.folders.pack_folder import is_reference_pack
     from orderkit.adapters.processes.confined_rendering import judge_confined
     from orderkit.flows.template import rendering
@@ -82,21 +85,24 @@ def render_command(
     confined = None if is_reference_pack(Path(skeleton)) else judge_confined
     options = _options(verbatim, extension, compat, trim_blocks, lstrip_blocks)
     if only_check:
-        report = rendering.check(Path(skeleton), options, confined)
-        _show(report, as_json)
+        files = rendered_folder.read_skeleton(Path(skeleton))
+        report = rendering.check(files, options, confined)
+        _show(report, None, as_json)
         return _FAILED if report.refused else 0
     if values_file is None or out_folder is None:
         raise click.UsageError("give --values FILE and --out DIR, or --check")
+    target = Path(out_folder)
+    values = rendered_folder.read_values(Path(values_file))
+    rendered_folder.check_target(target)
     report = rendering.render(
-        Path(skeleton),
-        rendering.read_values(Path(values_file)),
+        rendered_folder.read_skeleton(Path(skeleton)),
+        values,
         options,
-        Path(out_folder),
+        lambda outcomes: rendered_folder.write_rendered(outcomes, target, replace=replace),
         confined=confined,
-        replace=replace,
         keep_going=keep_going,
     )
-    _show(report, as_json)
+    _show(report, target, as_json)
     return _PARTLY if report.refused else 0
 
 
@@ -117,21 +123,21 @@ def _options(
     return TreeOptions(verbatim, extension, marks, links=True)
 
 
-def _show(report: SkeletonReport, as_json: bool) -> None:
+def _show(report: SkeletonReport, target: Path | None, as_json: bool) -> None:
     from orderkit.cli.output import emit_json, emit_table
 
     words = ("written", "fits", "skipped", "refused")
     if as_json:
         counts = {word: report.count(word) for word in words}
-        files = [entry.to_json() for entry in report.entries]
-        out_folder = str(report.folder) if report.folder else None
+        files = [report.to_json(file) for file in report.files]
+        out_folder = str(target) if target else None
         emit_json("orderkit.render/v1", {"out": out_folder, "counts": counts, "files": files})
         return
     emit_table(
         ("FILE", "OUTCOME", "TARGET"),
-        [(entry.path, entry.how, entry.target or "-") for entry in report.entries],
+        [(str(file.path), file.how, str(file.target or "-")) for file in report.files],
     )
-    for entry in report.refused:
-        click.echo(f"{entry.error}", err=True)
-        if entry.error is not None and entry.error.hint:
-            click.echo(f"  hint: {entry.error.hint}", err=True)
+    for file in report.refused:
+        click.echo(f"{file.error}", err=True)
+        if file.error is not None and file.error.hint:
+            click.echo(f"  hint: {file.error.hint}", err=True)

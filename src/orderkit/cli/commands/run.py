@@ -58,7 +58,7 @@ def run_command(
     environment_file: str | None,
     dry_run: bool,
     out_folder: str | None,
-    requester: str | None,
+    requester: str,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
@@ -74,7 +74,6 @@ def run_command(
     from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
     from orderkit.flows.order import placing
-    from orderkit.flows.platform import default_requester
 
     if out_folder:
         check_free(Path(out_folder))
@@ -82,7 +81,7 @@ def run_command(
     run_request = placing.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
-        requester or default_requester(),
+        requester,
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)

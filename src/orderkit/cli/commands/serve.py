@@ -29,6 +29,14 @@ _RIGHTS = ("read", "order", "change", "end", "observe")
     help="A proxy in front terminates TLS: allow addresses other than loopback without TLS here.",
 )
 @click.option(
+    "--host-name",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="A name that requests may have in their Host header, beside localhost and those of "
+    "platform.yaml. Repeatable. Default off the loopback: any.",
+)
+@click.option(
     "--audit-log", metavar="FILE", help="File for the audit log. Default: standard error."
 )
 def serve_command(
@@ -38,6 +46,7 @@ def serve_command(
     certificate: str | None,
     key: str | None,
     behind_tls: bool,
+    names: tuple[str, ...],
     audit_log: str | None,
 ) -> None:
     """
@@ -57,7 +66,7 @@ def serve_command(
     tls = Tls.of(certificate, key)
     check_listening(host, tls, behind_tls=behind_tls)
     audit = Path(audit_log) if audit_log else None
-    serve_request = ServeRequest(platform_file, host, port, tls, audit)
+    serve_request = ServeRequest(platform_file, host, port, tls, audit, frozenset(names))
     with asked_to_end(lambda *_: set_by_signal(stop)), serving(serve_request) as url:
         click.echo(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
         wait_for_signal(stop)

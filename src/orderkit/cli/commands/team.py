@@ -69,22 +69,19 @@ def team_command() -> None:
 @requester_option
 @platform_option
 @json_option
-def add(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
+def add(name: str, requester: str, platform_file: str | None, **decisions: Any) -> None:
     """
     Add team NAME, so that it may order. Repeating it only updates its part of the ledger.
 
     Example: orderkit team add rx7 --member alice --kit garage --limit orders=20
     """
     from orderkit.cli.views import team_views
-    from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
     team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
-    added = teams.add_team(
-        platform, name, requester=requester or default_requester(), change=team_change
-    )
+    added = teams.add_team(platform, name, requester=requester, change=team_change)
     team_views.show_team_added(added, as_json)
 
 
@@ -100,22 +97,19 @@ def add(name: str, requester: str | None, platform_file: str | None, **decisions
 @requester_option
 @platform_option
 @json_option
-def change(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
+def change(name: str, requester: str, platform_file: str | None, **decisions: Any) -> None:
     """
     Change who belongs to team NAME and what it may order. Existing orders are not affected.
 
     Example: orderkit team change rx7 --limit orders=30 --no-limit garage.stage
     """
     from orderkit.cli.views import team_views
-    from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
     team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
-    changed = teams.change_team(
-        platform, name, requester=requester or default_requester(), change=team_change
-    )
+    changed = teams.change_team(platform, name, requester=requester, change=team_change)
     team_views.show_team_changed(changed, as_json)
 
 
@@ -157,7 +151,7 @@ def show(name: str, platform_file: str | None, as_json: bool) -> None:
 @platform_option
 @json_option
 def remove(
-    name: str, requester: str | None, timeout_s: float, platform_file: str | None, as_json: bool
+    name: str, requester: str, timeout_s: float, platform_file: str | None, as_json: bool
 ) -> None:
     """
     Remove team NAME. Refused while it has orders. Its organisation on the forge stays.
@@ -165,13 +159,12 @@ def remove(
     Example: orderkit team remove rx7
     """
     from orderkit.cli.views import team_views
-    from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
     removed = teams.remove_team(
         connect_to(platform_file),
         name,
-        requester=requester or default_requester(),
+        requester=requester,
         timeout_s=timeout_s,
     )
     team_views.show_team_removed(removed, as_json)

@@ -9,8 +9,8 @@ import click
 from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
+    from orderkit.core.schema.validate.file_check import Definitions, ValidationOutcome
     from orderkit.core.schema.validate.located_findings import Located
-    from orderkit.flows.file.validating import Definitions, ValidationOutcome
 
 _FOUND = 1
 
@@ -58,15 +58,16 @@ def validate_command(
     """
     from pathlib import Path
 
-    from orderkit.flows.file import validating
+    from orderkit.adapters.folders.source_files import sources
+    from orderkit.core.schema.validate.file_check import validate
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
     definitions = _definitions(pack_folder, xrd_files)
-    outcome = validating.validate(
-        validating.sources([Path(name) for name in files]),
+    outcome = validate(
+        sources([Path(name) for name in files]),
         definitions,
-        validating.sources([Path(name) for name in old_files]),
+        sources([Path(name) for name in old_files]),
     )
     _refuse_nothing(outcome)
     _show(outcome, as_json=as_json, as_sarif=as_sarif)
@@ -78,16 +79,15 @@ def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definit
     from pathlib import Path
 
     from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-    from orderkit.flows.file import validating
+    from orderkit.adapters.folders.source_files import sources
+    from orderkit.core.schema.validate.file_check import Definitions, definition_sources
 
     if xrd_files and pack_folder:
         raise click.UsageError("give --pack or --xrd")
     if xrd_files:
-        sources = validating.sources([Path(name) for name in xrd_files])
-        return validating.Definitions.of(sources)
+        return Definitions.of(sources([Path(name) for name in xrd_files]))
     folder = Path(pack_folder) if pack_folder else reference_pack()
-    read = {folder / path: data for path, data in read_folder(folder).items()}
-    return validating.Definitions.of(validating.definition_sources(read))
+    return Definitions.of(definition_sources(folder, read_folder(folder)))
 
 
 def _refuse_nothing(outcome: ValidationOutcome) -> None:

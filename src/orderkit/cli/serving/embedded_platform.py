@@ -11,10 +11,11 @@ from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalOptions,
 from orderkit.adapters.embedded.serving import HttpServer
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect, service_options
+from orderkit.cli.options import default_requester
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import values_of
-from orderkit.flows.platform import Platform, default_requester
+from orderkit.flows.platform import Platform
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
 

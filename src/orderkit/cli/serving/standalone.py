@@ -7,10 +7,12 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.adapters.embedded.serving import LOOPBACK_NAMES, HttpServer, bind
 from orderkit.cli.connecting import connect, load_settings, service_options
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.platform.settings import PlatformSettings
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
 
@@ -50,6 +52,8 @@ class ServeRequest:
     port: int
     tls: Tls | None
     audit: Path | None
+    names: frozenset[str] = frozenset()
+    """Host names that requests may use beside those of platform.yaml."""
 
 
 def check_listening(host: str, tls: Tls | None, *, behind_tls: bool) -> None:
@@ -88,11 +92,24 @@ def serving(serve_request: ServeRequest) -> Iterator[str]:
             hint="choose another --audit-log",
         ) from error
     app = service_app(connect(settings), service_options(settings, audit=audit))
-    server = HttpServer(
-        app, bind("service", serve_request.port, host=serve_request.host), serve_request.tls
-    )
+    sock = bind("service", serve_request.port, host=serve_request.host)
+    server = HttpServer(app, sock, serve_request.tls, hosts=host_names(serve_request, settings))
     server.start()
     try:
         yield f"{server.scheme}://{serve_request.host}:{server.port}"
     finally:
         server.stop()
+
+
+def host_names(serve_request: ServeRequest, settings: PlatformSettings) -> frozenset[str] | None:
+    """
+    Return the names that requests may use; None: any.
+
+    Off the loopback any name is right unless some are given: others can connect anyway, and
+    kubelets and load balancers name the address.
+    """
+    if not (serve_request.names or ipaddress.ip_address(serve_request.host).is_loopback):
+        return None
+    addresses = (settings.service.url, settings.service_address)
+    hosts = {urlsplit(address).hostname or "" for address in addresses}
+    return LOOPBACK_NAMES | {serve_request.host} | hosts | serve_request.names

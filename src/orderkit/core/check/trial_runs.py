@@ -6,10 +6,12 @@ Called by ``core.check``; ``core.check.behaviour_checks`` judges the runs.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import and_
 
 from orderkit.core.check.composition_checks import runnable
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, steps_in
@@ -122,6 +124,21 @@ def fingerprints(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
         digests["error"] = _digest(final.error)
         digests_by_run[run.key] = digests
     return digests_by_run
+
+
+def differing_parts(
+    processes: Sequence[Mapping[str, Mapping[str, Mapping[str, str]]]],
+) -> dict[str, dict[str, list[str]]]:
+    """Return what differs between the `fingerprints` of processes: kit -> run -> parts."""
+    differing: dict[str, dict[str, list[str]]] = {}
+    for kit, runs in (processes[0] if processes else {}).items():
+        for run in runs:
+            parts = [set(process.get(kit, {}).get(run, {}).items()) for process in processes]
+            everywhere = functools.reduce(and_, parts)
+            changed = {name for names in parts for name, _ in names - everywhere}
+            if changed:
+                differing.setdefault(kit, {})[run] = sorted(changed)
+    return differing
 
 
 def _digest(value: object) -> str:

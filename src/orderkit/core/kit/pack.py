@@ -90,13 +90,24 @@ class Pack:
         }
 
 
+_OUTSIDE = frozenset({"..", ".git"})
+
+
 def read_pack(files: Files) -> Pack:
     """
     Read ``pack.yaml``.
 
+    A forge may hold trees that no git would check out (Gitea accepts them). Some commands write a
+    pack's files to disk, so all paths must stay inside the pack.
+
     Raises:
-        InvalidInputError: It is missing or malformed.
+        InvalidInputError: It is missing or malformed, or a file's path leaves the pack.
     """
+    for path in files:
+        if path.is_absolute() or _OUTSIDE & {part.casefold() for part in path.parts}:
+            raise InvalidInputError(
+                "path", str(path), "leaves the pack", hint="remove it from the pack's repository"
+            )
     data = files.get(PurePosixPath("pack.yaml"))
     if data is None:
         raise InvalidInputError("pack.yaml", None, "is missing: this is not a pack")

@@ -91,7 +91,6 @@ class ObjectKey:
 
 NAMESPACE = Kind("", "v1", "Namespace")
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
-SECRET = Kind("", "v1", "Secret")
 EVENT = Kind("", "v1", "Event")
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 APPLICATION = Kind("argoproj.io", "v1alpha1", "Application")

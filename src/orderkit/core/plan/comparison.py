@@ -3,7 +3,7 @@ Compare two assemblies of one order, before and after a change, into a `Plan`.
 
 Resources are paired by path. The comparison ignores what Crossplane writes for every resource
 (owner references, its own labels and annotations) and what the cluster writes (status). Called by
-the flow that plans; `dangers` judges the result.
+``masking``; `dangers` judges the result.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Plan:
         return ", ".join(counts)
 
 
-def compare(
+def plan_with_secrets(
     before: Assembly,
     after: Assembly,
     *,
@@ -135,12 +135,9 @@ def compare(
     mind: DangerContext | None = None,
 ) -> Plan:
     """
-    Compare an order before and after a change.
+    Compare like `masking.compare`, and leave the values of Secrets in the plan.
 
-    Args:
-        after: Assembled with the existing resources, so that everything keeps its name.
-        fresh: Assembled without them; shows which names the stations would give now.
-        mind: Further facts by which dangers are judged.
+    No view may get such a plan: pass it to `masking.masked`.
     """
     after = _with_kept(before, after)
     changes = tuple(_changes(before, after))

@@ -24,6 +24,7 @@ from orderkit.core.crossplane.composed import Lookup, PipelineStep, World
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.objects.values import Steps
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.schema.validate import Finding, Validator
 
@@ -112,6 +113,27 @@ class Note:
     message: str
 
 
+SecretField = tuple[str, Steps]
+"""Path of a resource and of a field in it; no steps: the whole resource. Path '': the XR."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretTraces:
+    """What of an outcome follows from the values of Secrets (``secret_traces``)."""
+
+    values: frozenset[str] = frozenset()
+    """Of every Secret that stations could see."""
+    fields: frozenset[SecretField] = frozenset()
+    keys: frozenset[SecretField] = frozenset()
+    """Those of the fields that exist for some values only."""
+    texts: frozenset[str] = frozenset()
+    """Messages, and paths of resources."""
+    complete: bool = True
+    """False: stations refuse other values, so any field may follow from a Secret."""
+    outcomes: tuple[Mapping[str, Manifest], ...] = ()
+    """What exists in the end with other values, by path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """The final state of one XR."""
@@ -147,6 +169,7 @@ class Assembly:
     """A new order would get other names for some resources."""
     stuck: frozenset[str] = frozenset()
     """XRs whose pipeline fails, by path ("": the order's own): their resources stay as they are."""
+    secret_traces: SecretTraces = field(default_factory=SecretTraces)
 
     def keeps(self, path: str) -> bool:
         """Return whether a resource may stay although no known step composes it."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan.comparison import Plan
-from orderkit.core.plan.composed_tree import Assembly, Fault
+from orderkit.core.plan.composed_tree import Assembly, Fault, SecretField
 from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.stored_defaults import DefaultChange
 
@@ -42,6 +42,8 @@ class OrderPlan:
     """Where its XR was read: ``cluster``, ``git`` or ``file``."""
     stored: Manifest = field(default_factory=dict)
     """Its XR with the defaults of the old pack."""
+    secret_fields: frozenset[SecretField] = frozenset()
+    """What of its objects follows from a Secret."""
 
     @property
     def new_faults(self) -> tuple[Fault, ...]:

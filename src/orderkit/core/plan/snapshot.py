@@ -4,9 +4,10 @@ The input of a plan as a file: orders, and every object that was looked up.
 A plan made from a snapshot needs no cluster: in a pack's CI, in a review, years later. The file is
 JSON, and equal states give equal bytes; maps keep their order. Left out: fields that the API server
 maintains (versions, field managers), and secrets. Of a Secret, including one wrapped in a
-provider's Object, only the names of its keys are kept.
+provider's Object, only the names of its keys are kept; what contains one of their values elsewhere
+is left out too.
 
-Pure; ``flows.plan.recording`` makes and uses snapshots.
+Pure; ``flows.plan.recording`` makes and uses snapshots, ``adapters.folders`` keeps them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, metadata
+from orderkit.core.objects.secret_values import (
+    APPLIED,
+    NO_SECRETS,
+    OPEN_FIELDS,
+    SecretTexts,
+    is_secret,
+    values_of,
+)
+from orderkit.core.objects.values import ABSENT, Steps, value_at, with_value
 from orderkit.core.secrets import redact
 from orderkit.core.yaml.documents import API_VERSION
 
@@ -27,8 +38,6 @@ VERSION = 1
 LEFT_OUT = ""
 """Placeholder for a Secret's values."""
 _COUNTED = {"managedFields", "resourceVersion", "selfLink"}
-_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""A second copy of the whole object, including secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class PlanSnapshot:
     objects: tuple[Manifest, ...] = ()
     plurals: Mapping[Kind, str | None] = field(default_factory=dict)
     """The resource name of each kind that was looked up; None: it was not served."""
+    secret_fields: Mapping[ObjectKey, frozenset[Steps]] = field(default_factory=dict)
+    """What of an object follows from a Secret; no steps: all of it. It is not written."""
     clustered: bool = field(default=True)
     """Whether a cluster was available."""
 
@@ -81,7 +92,9 @@ _NAMED = 5
 
 def to_text(snapshot: PlanSnapshot) -> str:
     """Return the file's text. Deterministic: equal states give equal bytes."""
-    objects = sorted(map(cleaned, snapshot.objects), key=_sort_key)
+    texts = _secret_texts(snapshot)
+    known = (_without_fields(manifest, snapshot.secret_fields) for manifest in snapshot.objects)
+    objects = sorted((cleaned(manifest, texts) for manifest in known), key=_sort_key)
     data = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -90,10 +103,18 @@ def to_text(snapshot: PlanSnapshot) -> str:
         "clustered": snapshot.clustered,
         "schemas": dict(sorted(snapshot.schemas.items())),
         "orders": [
-            {"order": o.order, "team": o.team, "kit": o.kit, "xr": cleaned(o.xr)}
+            {
+                "order": o.order,
+                "team": o.team,
+                "kit": o.kit,
+                "xr": cleaned(_without_fields(o.xr, snapshot.secret_fields), texts),
+            }
             for o in sorted(snapshot.orders, key=lambda o: o.order)
         ],
-        "asked": [key.to_json() for key in sorted(set(snapshot.requested))],
+        "asked": [
+            {name: texts.redact(text) for name, text in key.to_json().items()}
+            for key in sorted(set(snapshot.requested))
+        ],
         "listed": [
             {"apiVersion": kind.api_version, "kind": kind.kind, "namespace": namespace}
             for kind, namespace in sorted(set(snapshot.listings))
@@ -169,29 +190,70 @@ def _object(data: Any) -> Manifest:
     return cast("Manifest", data)
 
 
-def cleaned(manifest: Manifest) -> Manifest:
-    """Return an object as it is recorded: without server fields, and without a Secret's values."""
+def _secret_texts(snapshot: PlanSnapshot) -> SecretTexts:
+    """Return the values of all Secrets of a snapshot; names of objects are none."""
+    manifests = [*snapshot.objects, *(order.xr for order in snapshot.orders)]
+    names = {str(metadata(manifest).get("name")) for manifest in manifests}
+    return SecretTexts(values_of(manifests), public=names)
+
+
+def _without_fields(
+    manifest: Manifest, secret_fields: Mapping[ObjectKey, frozenset[Steps]]
+) -> Manifest:
+    """Return an object without the fields that follow from a Secret; what names it stays."""
+    places = secret_fields.get(ObjectKey.of(manifest), frozenset())
+    if () in places:
+        return _named(manifest)
+    for steps in places:
+        if value_at(manifest, steps) is not ABSENT and steps not in _NAMES:
+            manifest = with_value(
+                manifest, steps, LEFT_OUT if isinstance(steps[-1], int) else ABSENT
+            )
+    return manifest
+
+
+_NAMES = {("metadata", name) for name in ("name", "namespace", "uid")}
+
+
+def _named(manifest: Manifest) -> Manifest:
+    """Return what names an object, and what it is composed as."""
+    meta = {
+        name: value for name, value in metadata(manifest).items() if ("metadata", name) in _NAMES
+    }
+    name = annotations_of(manifest).get(RESOURCE_NAME_ANNOTATION)
+    notes = {"annotations": {RESOURCE_NAME_ANNOTATION: name}} if name else {}
+    kind = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}
+    return {**kind, "metadata": {**meta, **notes}}
+
+
+def cleaned(manifest: Manifest, texts: SecretTexts = NO_SECRETS) -> Manifest:
+    """Return an object as it is recorded: without server fields, and without Secrets' values."""
     meta = {key: value for key, value in metadata(manifest).items() if key not in _COUNTED}
     notes = meta.get("annotations")
-    if isinstance(notes, dict) and _APPLIED in notes:
-        meta["annotations"] = {key: text for key, text in notes.items() if key != _APPLIED}
+    if isinstance(notes, dict) and APPLIED in notes:
+        meta["annotations"] = {key: text for key, text in notes.items() if key != APPLIED}
     cleaned_manifest = {**manifest, "metadata": meta} if meta else dict(manifest)
-    return cast("Manifest", _without_secrets(cleaned_manifest))
+    return cast("Manifest", _without_secrets(cleaned_manifest, texts))
 
 
-def _without_secrets(value: Any) -> Any:
-    """Empty the values of a Secret at any depth in an object."""
+def _without_secrets(value: Any, texts: SecretTexts) -> Any:
+    """Empty what Secrets hold at any depth in an object, and what contains such a value."""
     if isinstance(value, list):
-        return [_without_secrets(entry) for entry in value]
+        return [_without_secrets(entry, texts) for entry in value]
+    if isinstance(value, str):
+        return LEFT_OUT if texts.in_text(value) else value
     if not isinstance(value, dict):
         return value
-    inner = {key: _without_secrets(entry) for key, entry in value.items()}
-    if (inner.get("apiVersion"), inner.get("kind")) != ("v1", "Secret"):
-        return inner
-    for key in ("data", "stringData"):
-        if isinstance(inner.get(key), dict):
-            inner[key] = dict.fromkeys(inner[key], LEFT_OUT)
-    return inner
+    if not is_secret(value):
+        return {key: _without_secrets(entry, texts) for key, entry in value.items()}
+    return {
+        key: _without_secrets(entry, texts) if key in OPEN_FIELDS else _emptied(entry)
+        for key, entry in value.items()
+    }
+
+
+def _emptied(value: Any) -> Any:
+    return dict.fromkeys(value, LEFT_OUT) if isinstance(value, dict) else LEFT_OUT
 
 
 def hidden_secrets(objects: Iterable[Manifest]) -> tuple[str, ...]:

@@ -147,7 +147,7 @@ def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
         raise ManifestError(path, shorten(str(error))) from error
     except RecursionError as error:
         raise ManifestError(path, f"nested deeper than {limits.depth} levels") from error
-    if _depth_exceeds(document, limits.depth):
+    if depth_exceeds(document, limits.depth):
         raise ManifestError(path, f"nested deeper than {limits.depth} levels")
     if "\\ud" in text.lower() and not _is_encodable(document):
         raise ManifestError(path, "a \\ud… escape that is half a character")
@@ -162,7 +162,8 @@ def _is_encodable(document: object) -> bool:
     return True
 
 
-def _depth_exceeds(value: object, depth_max: int) -> bool:
+def depth_exceeds(value: object, depth_max: int) -> bool:
+    """Say whether maps and lists are nested deeper than `depth_max` levels; never recurses."""
     level: list[object] = [value]
     for _ in range(depth_max + 1):
         level = [
@@ -257,7 +258,7 @@ class _Composer:
         if event.anchor not in self._anchors:
             raise self._fail(f"unknown anchor {shorten(str(event.anchor))!r}", line)
         value = self._anchors[event.anchor]
-        if _depth_exceeds(value, self._limits.depth - len(self._stack)):
+        if depth_exceeds(value, self._limits.depth - len(self._stack)):
             raise self._fail(f"nested deeper than {self._limits.depth} levels", line)
         # An alias counts as much as its target: otherwise nested aliases multiply past the limit.
         self._count(_size(value), line)

@@ -3,7 +3,8 @@ Manifests together with the line and column of each value.
 
 `core.yaml.manifests` reads the file first, with all its limits, so a file that gets here is
 harmless. Then the parser's events are walked again for their marks. JSON is walked as YAML, of
-which it is a subset; if that fails, positions are unknown. Called by ``flows.file.validating``.
+which it is a subset; if that fails, positions are unknown. Called by
+``core.schema.validate.file_check``.
 """
 
 from __future__ import annotations

@@ -2,25 +2,24 @@
 Check the kits of a pack folder: every rule of ``core.check``, plus runs in other processes.
 
 Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
-proves stations whose order could follow Python's hashes in processes with other seeds. Nothing
-is written. Called by ``orderkit kit check``.
+runs stations whose order could follow Python's hashes in processes with other seeds: Python orders
+sets by hashes that differ from process to process, and a station that lets this order through
+changes what it composes whenever it is restarted. Nothing is written. Called by
+``orderkit kit check``.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from orderkit.adapters.folders.pack_folder import read_commit, read_folder
-from orderkit.adapters.folders.station_folder import FOLDER as STATIONS
-from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.check import DEFAULT_STYLE, Checked, KitRule, KitUnderCheck, PackFacts, check_kit
 from orderkit.core.check.file_checks import check_pack_files
 from orderkit.core.check.kit_under_check import finding_at
 from orderkit.core.check.since import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
+from orderkit.core.check.trial_runs import differing_parts
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
@@ -30,9 +29,10 @@ from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.core.schema.validate.hints import nearest
 from orderkit.core.schema.validate.located_findings import Located
-from orderkit.core.yaml.documents import Files
-from orderkit.flows.kit.purity_probe import Probes
+from orderkit.ports.pack_folder import PackFolder
 
+SEEDS = ("1", "2", "3", "4")
+"""Two entries of a set swap with every second seed, so four seeds rarely miss it."""
 _STYLE_FILES = (".yamllint", ".yamllint.yaml", ".yamllint.yml")
 
 
@@ -55,7 +55,9 @@ def severity_of(entry: Located) -> FindingSeverity:
     return entry.about.severity if isinstance(entry.about, Finding) else FindingSeverity.NOTE
 
 
-def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = None) -> PackVerdict:
+def check_pack(
+    folder: PackFolder, kits: Sequence[str] = (), *, since: str | None = None
+) -> PackVerdict:
     """
     Check kits of a pack folder.
 
@@ -68,17 +70,17 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
         InvalidInputError: The pack or its .yamllint cannot be read.
         ProbeError: A process that runs pipelines failed.
     """
-    files = read_folder(folder, docs=True)
+    files = folder.files(docs=True)
     names = _requested_kits(read_pack(files), kits)
-    facts = PackFacts(files, load_stations(folder))
+    facts = PackFacts(files, folder.stations())
     style = _style(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
-    with Probes(folder, doubtful) as probes:
+    with folder.fingerprints(doubtful, SEEDS if doubtful else ()) as fingerprints:
         try:
             checked = [check_kit(KitUnderCheck(name, facts), style=style) for name in names]
         except ValueError as error:
             raise InvalidInputError(".yamllint", None, f"is refused: {error}") from error
-        differing = probes.differing()
+        differing = differing_parts(fingerprints())
     findings = [
         entry
         for kit in checked
@@ -100,7 +102,7 @@ def _together(pack: Pack, facts: PackFacts) -> list[Located]:
 
 
 def _changes(
-    folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole_pack: bool
+    folder: PackFolder, ref: str, facts: PackFacts, names: Sequence[str], *, whole_pack: bool
 ) -> list[Located]:
     """
     Compare kits with an earlier commit.
@@ -108,24 +110,14 @@ def _changes(
     Args:
         whole_pack: `names` are all kits of the pack: what is not among them is gone.
     """
-    files = read_commit(folder, ref)
-    before = read_pack(files).kit_names
-    found_changes: list[Located] = []
-    with tempfile.TemporaryDirectory(prefix="orderkit-since-") as copy:
-        _write(Path(copy), {p: d for p, d in files.items() if p.parts[0] == STATIONS})
-        old = PackFacts(files, load_stations(Path(copy)))
-        for name in before:
-            if name in names:
-                found_changes += check_since(KitUnderCheck(name, old), KitUnderCheck(name, facts))
-            elif whole_pack:
-                found_changes.append(kit_is_gone(KitUnderCheck(name, old), ref))
-    return found_changes
-
-
-def _write(folder: Path, files: Files) -> None:
-    for path, data in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
+    old = PackFacts(*folder.at_commit(ref))
+    changes: list[Located] = []
+    for name in read_pack(old.files).kit_names:
+        if name in names:
+            changes += check_since(KitUnderCheck(name, old), KitUnderCheck(name, facts))
+        elif whole_pack:
+            changes.append(kit_is_gone(KitUnderCheck(name, old), ref))
+    return changes
 
 
 def _requested_kits(pack: Pack, kits: Sequence[str]) -> list[str]:
@@ -136,10 +128,11 @@ def _requested_kits(pack: Pack, kits: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(kits)) or list(pack.kit_names)
 
 
-def _style(folder: Path) -> str:
+def _style(folder: PackFolder) -> str:
     for name in _STYLE_FILES:
-        if (folder / name).is_file():
-            return (folder / name).read_text(encoding="utf-8", errors="replace")
+        style = folder.file(PurePosixPath(name))
+        if style is not None:
+            return style.decode(errors="replace")
     return DEFAULT_STYLE
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Literal
 
-from orderkit.adapters.folders.pack_folder import read_folder, write_file
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.health_checks import OWN, SETTINGS, settings
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
@@ -22,6 +21,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml.documents import Files
+from orderkit.ports.pack_folder import PackFolder
 
 Action = Literal["same", "new", "changed", "removed"]
 
@@ -54,9 +54,14 @@ class Generation:
         return tuple(file for file in self.files if file.action != "same")
 
 
-def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
+def plan_generation(pack: PackFolder, kits: Sequence[str] = ()) -> Generation:
+    """Generate the kits of a pack folder and compare, as `generated_from` says."""
+    return generated_from(pack.files(docs=True), kits)
+
+
+def generated_from(files: Files, kits: Sequence[str] = ()) -> Generation:
     """
-    Generate the kits of a pack folder and compare; nothing is written.
+    Generate the kits of a pack and compare; nothing is written.
 
     Args:
         kits: Names of kits; empty: all of the pack.
@@ -66,7 +71,6 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
         InvalidInputError: The pack, a kit.yaml or an XRD is broken.
         RefusedError: A file written by hand stands where a generated one belongs.
     """
-    files = read_folder(pack, docs=True)
     kit_pack = read_pack(files)
     compared: list[GeneratedFile] = []
     read = {kit.name: kit for kit in checked_kits(kit_pack)}
@@ -89,7 +93,7 @@ def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath,
     return {**kinds(pack, kits), **checks}
 
 
-def apply_generation(pack: Path, generation: Generation) -> None:
+def apply_generation(pack: PackFolder, generation: Generation) -> None:
     """
     Write what differs, remove obsolete files. Idempotent; each file is written whole.
 
@@ -97,7 +101,7 @@ def apply_generation(pack: Path, generation: Generation) -> None:
         OSError: The folder cannot be written.
     """
     for file in generation.differing:
-        write_file(pack, file.path, file.after)
+        pack.write(file.path, file.after)
 
 
 def _compared(

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.generate.imported_kit import (
@@ -47,6 +45,7 @@ from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.kit.start_kit import FailsItselfError, KitAdded, add_kit
 from orderkit.ports.cluster import Cluster, NoSuchKindError
+from orderkit.ports.pack_folder import PackFolder, SkeletonRenderer
 
 FUNCTIONS = PurePosixPath("gitops", "functions")
 
@@ -55,8 +54,9 @@ FUNCTIONS = PurePosixPath("gitops", "functions")
 class ImportRequest:
     """The XRD to create a kit from, and the kit's name."""
 
-    pack: Path
+    pack: PackFolder
     sources: Sequence[ImportSource]
+    render_skeleton: SkeletonRenderer
     name: str = ""
     """The kit's; empty: from the XRD's kind."""
     composition: str = ""
@@ -89,11 +89,11 @@ def import_kit(request: ImportRequest) -> Imported:
     name = request.name or kit_name(xrd.manifest)
     functions = _functions(request, pipeline)
     try:
-        files = _files(name, xrd, composition, example=True)
+        files = _files(request, name, xrd, composition, example=True)
         added = add_kit(request.pack, name, {**files, **functions})
         unguessed = "" if added.scenarios else "no example value could be guessed"
     except FailsItselfError as error:
-        files = _files(name, xrd, composition, example=False)
+        files = _files(request, name, xrd, composition, example=False)
         added = add_kit(request.pack, name, {**files, **functions})
         unguessed = error.why
     notes = _next(request.pack, name, pipeline, unguessed)
@@ -144,13 +144,18 @@ def _check(xrd: SourcedObject) -> None:
 
 
 def _files(
-    name: str, xrd: SourcedObject, composition: SourcedObject | None, *, example: bool
+    request: ImportRequest,
+    name: str,
+    xrd: SourcedObject,
+    composition: SourcedObject | None,
+    *,
+    example: bool,
 ) -> Files:
     """Return the kit's own files: XRD and Composition as given, the rest from the skeleton."""
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
     values = skeleton_values(name, spelt_out(kind), cleaned(xrd.manifest))
     values |= {"starter": composition is None, "guessed": example and values["guessed"]}
-    files = {path: file.data for path, file in render_skeleton("kit", values).items()}
+    files = {path: file.data for path, file in request.render_skeleton("kit", values).items()}
     left_out = {PurePosixPath("tests", "kits", name, "team-in-capitals")}
     if not values["guessed"]:
         left_out.add(PurePosixPath("tests", "kits"))
@@ -174,10 +179,10 @@ def _functions(request: ImportRequest, pipeline: Pipeline | None) -> Files:
     }
 
 
-def _declared(pack: Path) -> set[str]:
+def _declared(pack: PackFolder) -> set[str]:
     function_files = {
         path: data
-        for path, data in read_folder(pack).items()
+        for path, data in pack.files().items()
         if path.is_relative_to(FUNCTIONS) and path.suffix in {".yaml", ".yml"}
     }
     objects = [
@@ -192,7 +197,7 @@ def _declared(pack: Path) -> set[str]:
     }
 
 
-def _next(pack: Path, name: str, pipeline: Pipeline | None, unguessed: str) -> Iterator[str]:
+def _next(pack: PackFolder, name: str, pipeline: Pipeline | None, unguessed: str) -> Iterator[str]:
     """Yield what a person has to do that ``kit check`` does not report."""
     if pipeline is None:
         yield f"write what the kit is made of in stations/{name}/station.py"
@@ -204,14 +209,14 @@ def _next(pack: Path, name: str, pipeline: Pipeline | None, unguessed: str) -> I
     yield f"after an edit: orderkit kit generate {name}, kit check {name}, kit test {name} --update"
 
 
-def _pipeline_next(pack: Path, name: str, pipeline: Pipeline) -> Iterator[str]:
+def _pipeline_next(pack: PackFolder, name: str, pipeline: Pipeline) -> Iterator[str]:
     for step, function in pipeline.foreign:
         yield (
             f"step '{step}' is {function}'s: orders are delivered and formed, but only a real "
             "Crossplane assembles them; the embedded platform and plans refuse them by this name"
         )
     for station in pipeline.stations:
-        if not (pack / "stations" / station / "station.py").is_file():
+        if pack.file(PurePosixPath("stations", station, "station.py")) is None:
             yield f"write stations/{station}/station.py: the Composition runs it"
     if pipeline.functions != (STATION_FUNCTION,):
         yield f"list what the pipeline makes in templates/{name}/kit.yaml (composes): rights follow"

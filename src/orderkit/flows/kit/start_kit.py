@@ -10,13 +10,10 @@ Called by ``orderkit kit new`` and ``orderkit kit import``.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from orderkit.adapters.folders.pack_folder import read_folder, write_file
-from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit.core.kit.model import spelt_out
@@ -28,6 +25,7 @@ from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.flows.kit import check_kits, generate_kits
 from orderkit.flows.kit.test_kits import ROOM, VALUES, TestSelection, run_tests
+from orderkit.ports.pack_folder import PackFolder, SkeletonRenderer
 
 PACK = PurePosixPath("pack.yaml")
 
@@ -52,7 +50,7 @@ class KitAdded:
     """What ``kit check`` says of it."""
 
 
-def new_kit(pack: Path, draft: Draft) -> KitAdded:
+def new_kit(pack: PackFolder, draft: Draft, render_skeleton: SkeletonRenderer) -> KitAdded:
     """
     Add a kit that works: XRD, Composition, station, tests, and what is generated.
 
@@ -68,14 +66,14 @@ def new_kit(pack: Path, draft: Draft) -> KitAdded:
     return add_kit(pack, draft.name, {path: file.data for path, file in rendered.items()})
 
 
-def group_of(pack: Path) -> str:
+def group_of(pack: PackFolder) -> str:
     """Return the API group of the pack's kits, or one made from the pack's name."""
-    pack_read = read_pack(read_folder(pack))
+    pack_read = read_pack(pack.files())
     groups = [xr_kind(kit.xrd).group for kit in pack_read.kits()]
     return max(groups, key=groups.count) if groups else f"{pack_read.name}.example.org"
 
 
-def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
+def add_kit(pack: PackFolder, name: str, files: Files) -> KitAdded:
     """
     Put a kit's own files into a pack, with everything that follows from them.
 
@@ -87,19 +85,15 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
     check_label("name", name)
     before = _read(pack)
     _check_free(pack, read_pack(before), name, files)
-    with tempfile.TemporaryDirectory(prefix="orderkit-") as temporary:
-        copy = Path(temporary) / "pack"
-        copy.mkdir()
-        _write(copy, before)
-        _write(copy, files)
-        _write(copy, _pack_yaml_with(copy, name))
+    listed = edit(before[PACK], [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))
+    with pack.scratch({**before, **files, PACK: listed}) as copy:
         generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
         report = run_tests(TestSelection(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
         findings = tuple(map(_finding_line, check_kits.check_pack(copy, [name]).findings))
-        after = _everything(copy)
+        after = copy.files_below(PurePosixPath())
     added = {path: data for path, data in after.items() if before.get(path) != data}
     _place(pack, added, before)
     return KitAdded(
@@ -116,15 +110,15 @@ def _finding_line(entry: Located) -> str:
     return f"{entry.file}:{entry.line or 1}: {severity}: {entry.about}"
 
 
-def _read(pack: Path) -> Files:
-    files = dict(read_folder(pack, docs=True))
-    values = pack / ROOM / VALUES
-    if values.is_file():
-        files[ROOM / VALUES] = values.read_bytes()
-    return files
+def _read(pack: PackFolder) -> Files:
+    files = pack.files(docs=True)
+    values = pack.file(ROOM / VALUES)
+    return files if values is None else {**files, ROOM / VALUES: values}
 
 
-def _check_free(pack: Path, pack_read: Pack, name: str, files: Iterable[PurePosixPath]) -> None:
+def _check_free(
+    pack: PackFolder, pack_read: Pack, name: str, files: Iterable[PurePosixPath]
+) -> None:
     if name in pack_read.kit_names:
         raise RefusedError(
             f"pack '{pack_read.name}' has a kit '{name}'", hint="choose another name"
@@ -135,41 +129,21 @@ def _check_free(pack: Path, pack_read: Pack, name: str, files: Iterable[PurePosi
         *files,
     }
     for path in sorted(rooms):
-        if (pack / path).exists():
+        if pack.exists(path):
             raise RefusedError(
                 f"{path} exists, and no kit '{name}' is listed in pack.yaml",
                 hint="move it away, or list the kit in pack.yaml if it is one",
             )
 
 
-def _pack_yaml_with(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
-    """Return pack.yaml with the kit in it."""
-    pack_yaml = (copy / PACK).read_bytes()
-    return {PACK: edit(pack_yaml, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
-
-
-def _write(folder: Path, files: Files) -> None:
-    for path, data in files.items():
-        write_file(folder, path, data)
-
-
-def _everything(folder: Path) -> dict[PurePosixPath, bytes]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        PurePosixPath(path.relative_to(folder)): path.read_bytes()
-        for path in paths
-        if "__pycache__" not in path.parts
-    }
-
-
-def _place(pack: Path, added: Files, before: Files) -> None:
+def _place(pack: PackFolder, added: Files, before: Files) -> None:
     """Write into the pack, the list of kits last; on failure, undo what was written."""
     touched: list[PurePosixPath] = []
     try:
         for path in sorted(added, key=lambda path: (path == PACK, path)):
             touched.append(path)
-            write_file(pack, path, added[path])
+            pack.write(path, added[path])
     except BaseException:
         for path in touched:
-            write_file(pack, path, before.get(path))
+            pack.write(path, before.get(path))
         raise

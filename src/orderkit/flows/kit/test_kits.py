@@ -9,22 +9,20 @@ stays a failure. A broken scenario or kit does not stop the others. Called by ``
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from orderkit.adapters.folders.pack_folder import read_folder, write_file
-from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.check.golden import Difference, Golden, ScenarioOutcome, differences, golden
+from orderkit.core.check.golden import Difference, ScenarioOutcome, differences, golden
 from orderkit.core.check.scenario import Scenario, read_scenario
-from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError, OrderkitError, UsageError
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.yaml import yaml11
 from orderkit.flows.kit.try_scenario import ScenarioTrial, prepare
+from orderkit.ports.pack_folder import PackFolder
 
 ROOM = PurePosixPath("tests", "kits")
 SCENARIO, EXPECTED, VALUES = "scenario.yaml", "expected", "values.yaml"
@@ -45,13 +43,13 @@ class ScenarioResult(StrEnum):
 class TestSelection:
     """What to run: kits (all if empty), and of their cases those that match."""
 
-    pack: Path
+    pack: PackFolder
     kits: Sequence[str] = ()
     pattern: str = ""
     """A part of ``<kit>/<case>``, or a pattern with ``*``; empty: all."""
     update: bool = False
-    functions: Sequence[FunctionProcess] = ()
-    """Functions that run somewhere, for the pipelines."""
+    functions: Mapping[str, Callable[[], Station]] = field(default_factory=dict)
+    """What connects to functions that run somewhere, by the name that pipelines call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def run_tests(request: TestSelection) -> TestReport:
         OSError: The folder cannot be read or written.
     """
     start_s = time.perf_counter()
-    pack = read_pack(read_folder(request.pack))
+    pack = read_pack(request.pack.files())
     names = [*request.kits] or _kits(request.pack, pack)
     for name in request.kits:
         if name not in pack.kit_names:
@@ -123,19 +121,15 @@ def run_tests(request: TestSelection) -> TestReport:
     return TestReport(cases, untested, time.perf_counter() - start_s)
 
 
-def _kits(folder: Path, pack: Pack) -> list[str]:
+def _kits(folder: PackFolder, pack: Pack) -> list[str]:
     """Return the pack's kits, then folders of scenarios whose kit is gone."""
-    room = folder / ROOM
-    folders = sorted(p.name for p in room.iterdir() if p.is_dir()) if room.is_dir() else []
-    strays = [n for n in folders if n not in pack.kit_names and not n.startswith((".", "_"))]
+    names = folder.folders(ROOM)
+    strays = [n for n in names if n not in pack.kit_names and not n.startswith((".", "_"))]
     return [*pack.kit_names, *strays]
 
 
-def _cases(folder: Path, kit: str) -> list[str]:
-    room = folder / ROOM / kit
-    if not room.is_dir():
-        return []
-    return sorted(p.name for p in room.iterdir() if p.is_dir() and not p.name.startswith("."))
+def _cases(folder: PackFolder, kit: str) -> list[str]:
+    return [name for name in folder.folders(ROOM / kit) if not name.startswith(".")]
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -166,50 +160,43 @@ class _Runner:
 
     def _prepared(self, name: str) -> ScenarioTrial:
         if self._stations is None:
-            self._stations = load_stations(self._wanted.pack)
-        values_file = self._wanted.pack / ROOM / VALUES
+            self._stations = self._wanted.pack.stations()
+        data = self._wanted.pack.file(ROOM / VALUES)
         values: dict[str, str] = {}
-        if values_file.is_file():
-            values = yaml11.load(
-                values_file.read_bytes(), name=str(ROOM / VALUES), schema=_VALUES_SCHEMA
-            )
+        if data is not None:
+            values = yaml11.load(data, name=str(ROOM / VALUES), schema=_VALUES_SCHEMA)
         return prepare(self._pack, name, self._stations, values, self._wanted.functions)
 
     def _case(self, trial: ScenarioTrial, case: str) -> Tested:
         kit, start_s = trial.kit.name, time.perf_counter()
-        folder = self._wanted.pack / ROOM / kit / case
+        pack, folder = self._wanted.pack, ROOM / kit / case
         reason = ""
         try:
-            scenario = _scenario(folder, ROOM / kit / case / SCENARIO)
+            scenario = _scenario(pack, folder / SCENARIO)
             reason = scenario.reason
             outcome = trial.run(scenario, case=case)
         except OrderkitError as error:
             spent = time.perf_counter() - start_s
             return Tested(kit, case, ScenarioResult.BROKEN, spent, reason, _error_text(error))
-        differing = differences(_expected(folder / EXPECTED), golden(outcome))
+        differing = differences(pack.files_below(folder / EXPECTED), golden(outcome))
         message = _refusal_mismatch(scenario, outcome)
         result = ScenarioResult.FAILED if differing or message else ScenarioResult.PASSED
         if differing and not message and self._wanted.update:
             for difference in differing:
-                path = ROOM / kit / case / EXPECTED / difference.path
-                write_file(self._wanted.pack, path, difference.after)
+                pack.write(folder / EXPECTED / difference.path, difference.after)
             result = ScenarioResult.UPDATED
-        if differing and not message and not (folder / EXPECTED).is_dir():
+        if differing and not message and EXPECTED not in pack.folders(folder):
             message = "there are no expected files yet: run with --update and review them"
         spent = time.perf_counter() - start_s
         shown_differences = () if message else differing
         return Tested(kit, case, result, spent, reason, message, shown_differences, outcome.not_run)
 
 
-def _scenario(folder: Path, name: PurePosixPath) -> Scenario:
-    if not (folder / SCENARIO).is_file():
-        raise NotFoundError(f"{name}: is missing", hint="each folder here is a scenario")
-    return read_scenario((folder / SCENARIO).read_bytes(), name=str(name))
-
-
-def _expected(folder: Path) -> Golden:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {PurePosixPath(path.relative_to(folder)): path.read_bytes() for path in paths}
+def _scenario(pack: PackFolder, path: PurePosixPath) -> Scenario:
+    data = pack.file(path)
+    if data is None:
+        raise NotFoundError(f"{path}: is missing", hint="each folder here is a scenario")
+    return read_scenario(data, name=str(path))
 
 
 def _refusal_mismatch(scenario: Scenario, outcome: ScenarioOutcome) -> str:

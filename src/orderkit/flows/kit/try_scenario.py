@@ -14,16 +14,16 @@ Called by ``flows.kit.test_kits``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
 from orderkit.core.check.scenario import RefusalStage, Scenario
 from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
-from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import Station
@@ -38,7 +38,6 @@ from orderkit.core.platform.baking import bake
 from orderkit.core.portal.template import Template, parse_template
 from orderkit.core.schema.validate import Validator
 from orderkit.flows.install.pack_rendering import PlatformValues
-from orderkit.flows.plan.remote_functions import stations_of
 from orderkit.flows.template import scaffolder
 
 VALUES = PlatformValues(
@@ -172,14 +171,15 @@ def prepare(
     name: str,
     stations: Mapping[str, Station],
     values: Mapping[str, str],
-    processes: Sequence[FunctionProcess] = (),
+    processes: Mapping[str, Callable[[], Station]] = MappingProxyType({}),
 ) -> ScenarioTrial:
     """
     Read a kit for trials.
 
     Args:
         values: What hidden fields get, by the value's name; beside the built-in ones.
-        processes: Functions that run somewhere; they take the place of those of this process.
+        processes: What connects to functions that run somewhere, by name; they take the place of
+            those of this process.
 
     Raises:
         NotFoundError: The pack has no such kit.
@@ -193,7 +193,7 @@ def prepare(
     steps = None if composition is None else steps_of(composition["spec"])
     called_functions = {step.function for step in steps or ()}
     local = functions_here(stations, packages_of(pack.files), called_functions).functions
-    remote = stations_of(process for process in processes if process.name in called_functions)
+    remote = {name: connect() for name, connect in processes.items() if name in called_functions}
     functions = {**local, **remote}
     return ScenarioTrial(
         kit,

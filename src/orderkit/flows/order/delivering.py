@@ -17,6 +17,7 @@ from orderkit.core.order import order_state
 from orderkit.core.order.ledger import team_namespace
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
+from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
@@ -38,7 +39,8 @@ class _Watch:
         if application is not None:
             self._urging.look(application)
         xr = get_object(self._platform, self._xr)
-        return order_state.judge(application, xr, head=at, ending=False)
+        state = order_state.judge(application, xr, head=at, ending=False)
+        return without_secrets(self._platform, xr, state)
 
 
 def await_commit(

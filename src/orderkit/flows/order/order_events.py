@@ -9,7 +9,7 @@ them. Called by ``orderkit events`` and the service.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
@@ -48,9 +48,11 @@ def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEve
     Raises:
         NotFoundError: The ledger has no such order.
     """
-    parts = {node.key for _, node in tracing.trace(platform, order).root.walk()}
+    trace = tracing.trace(platform, order)
+    parts = {node.key for _, node in trace.root.walk()}
     events = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
-    return events[:limit]
+    texts = tracing.secrets_of(platform, trace.report)
+    return [replace(event, message=texts.redact(event.message)) for event in events[:limit]]
 
 
 def _events(platform: Platform, parts: set[ObjectKey]) -> Iterator[OrderEvent]:

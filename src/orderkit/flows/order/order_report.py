@@ -33,6 +33,7 @@ from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -111,6 +112,7 @@ def _report_of(
     key = xr_key(entry.order, application, cluster_state.kinds, kit)
     xr = cluster_state.xrs.get(key) if key else None
     state = order_state.judge(application, xr, head=None, ending=ending)
+    state = without_secrets(platform, xr, state)
     return _report(platform, entry, kit, state, key)
 
 
@@ -129,6 +131,7 @@ def status(platform: Platform, order: str) -> OrderReport:
     xr = get_object(platform, key) if key else None
     head = platform.forge.head(entry.repository)
     state = order_state.judge(application, xr, head=head, ending=ending)
+    state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
     return _report(platform, entry, kit, state, key)
 

@@ -7,13 +7,14 @@ What ``crossplane resource trace`` shows for an XR, beginning one step earlier, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.crossplane.composed_metadata import composed_keys
 from orderkit.core.errors import AccessError
-from orderkit.core.objects.kube_objects import SECRET, Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
@@ -69,10 +70,24 @@ def trace(platform: Platform, order: str) -> Trace:
     report = status(platform, order)
     key = application_key(report.entry.order)
     application = platform.cluster.get(key)
-    children = (_node(platform, report.xr, frozenset()),) if report.xr else ()
+    children = [_node(platform, report.xr, frozenset())] if report.xr else []
+    if any(node.reason not in {"", _MISSING} for child in children for _, node in child.walk()):
+        texts = secrets_of(platform, report)
+        children = [_without_secrets(child, texts) for child in children]
     hindrance = obstacle(platform, application) if application else None
-    root = _application_node(key, application, hindrance, children)
+    root = _application_node(key, application, hindrance, tuple(children))
     return Trace(report, root, None if report.state.ready else _first_failing(root))
+
+
+def secrets_of(platform: Platform, report: OrderReport) -> SecretTexts:
+    """Return the values of the order's Secrets, as far as these credentials may read them."""
+    xr = get_object(platform, report.xr) if report.xr else None
+    return platform.secrets_of(platform, xr) if xr else NO_SECRETS
+
+
+def _without_secrets(node: TraceNode, texts: SecretTexts) -> TraceNode:
+    children = tuple(_without_secrets(child, texts) for child in node.children)
+    return replace(node, reason=texts.redact(node.reason), children=children)
 
 
 def _application_node(

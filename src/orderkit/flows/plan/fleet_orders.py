@@ -1,5 +1,5 @@
 """
-Read the orders of a kit and their XRs: from the cluster, from Git, or from a folder.
+Read the orders of a kit and their XRs: from the cluster, from Git, or from files.
 
 The cluster lists all XRs of a kind at once, as they are stored. An order that it lacks, or every
 order without a cluster, is read from its repository, several at the same time. An order that cannot
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
@@ -38,7 +38,6 @@ from orderkit.ports.cluster import ObjectList
 
 CLUSTER, GIT, FILE = "cluster", "git", "file"
 _AT_ONCE = 8
-_SUFFIXES = {".yaml", ".yml", ".json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +163,17 @@ def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> ReadOrder | No
         return ReadOrder(entry.order, entry.team, None, GIT, str(error))
 
 
-def read_folder_orders(folder: Path, kit: Kit, selection: OrderSelection) -> FleetReading:
+def read_file_orders(
+    files: Iterable[tuple[str, bytes | str]], folder: str, kit: Kit, selection: OrderSelection
+) -> FleetReading:
     """
     Read the XRs of a kit from the files of a folder; other objects there are facts.
 
     An order is called as its XR, with its namespace if two have the same name.
+
+    Args:
+        files: Name and bytes of each file, or why it cannot be read.
+        folder: What messages call the folder.
 
     Raises:
         NotFoundError: There is none.
@@ -179,8 +184,8 @@ def read_folder_orders(folder: Path, kit: Kit, selection: OrderSelection) -> Fle
             "--team", selection.teams[0], "needs a platform and does not work with files"
         )
     read: list[ReadOrder | Manifest] = []
-    for path in sorted(parsed for parsed in folder.rglob("*") if parsed.suffix in _SUFFIXES):
-        read += _in_file(path, folder, kit)
+    for name, data in files:
+        read += _in_file(name, data, kit)
     facts = tuple(manifest for manifest in read if isinstance(manifest, dict))
     orders = _distinct([fleet_order for fleet_order in read if isinstance(fleet_order, ReadOrder)])
     for order in selection.orders:
@@ -228,12 +233,9 @@ class ObjectLookup:
         return None
 
 
-def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[ReadOrder | Manifest]:
-    name = path.relative_to(folder).as_posix()
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        yield ReadOrder(name, "", None, FILE, f"cannot be read: {error.strerror}")
+def _in_file(name: str, data: bytes | str, kit: Kit) -> Iterable[ReadOrder | Manifest]:
+    if isinstance(data, str):
+        yield ReadOrder(name, "", None, FILE, data)
         return
     try:
         manifests = parse_manifests(name, data)

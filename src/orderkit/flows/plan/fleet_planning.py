@@ -9,9 +9,9 @@ nothing. Called by ``orderkit plan --kit``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.checked_kits import checked_kit
@@ -36,7 +36,7 @@ from orderkit.flows.plan.fleet_orders import (
     ObjectLookup,
     OrderSelection,
     ReadOrder,
-    read_folder_orders,
+    read_file_orders,
     read_orders,
 )
 from orderkit.flows.plan.parallel_planning import FleetLimits, OrderToPlan, plan_all
@@ -45,6 +45,7 @@ from orderkit.flows.plan.pricing import PRICES
 from orderkit.flows.plan.published_pack import needed_files
 from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
+from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.processes import Processes
 
 
@@ -64,8 +65,9 @@ class FleetRequest:
     base: FleetPack
     candidate: FleetPack
     processes: Processes
+    functions: PipelineFunctions
+    limits: FleetLimits
     selection: OrderSelection = field(default_factory=OrderSelection)
-    limits: FleetLimits = field(default_factory=FleetLimits)
     prices: PriceTable | None = None
     """What things cost; None: as the other pack says, if it does."""
 
@@ -117,16 +119,22 @@ def plan_living(
     return fleet.planned(lambda kit: read_orders(platform, kit, request.selection, cluster))
 
 
-def plan_folder(request: FleetRequest, folder: Path) -> FleetPlan:
+def plan_files(
+    request: FleetRequest, files: Iterable[tuple[str, bytes | str]], folder: str
+) -> FleetPlan:
     """
     Plan for XRs in the files of a folder; no platform is needed.
 
+    Args:
+        files: Name and bytes of each file, or why it cannot be read.
+        folder: What messages call the folder.
+
     Raises:
-        NotFoundError: The kit does not exist, or the folder holds none of its XRs.
+        NotFoundError: The kit does not exist, or the files hold none of its XRs.
         InvalidInputError: A pack is broken, or an order that is asked for is not there.
     """
     fleet = _Fleet(request, None, None)
-    return fleet.planned(lambda kit: read_folder_orders(folder, kit, request.selection))
+    return fleet.planned(lambda kit: read_file_orders(files, folder, kit, request.selection))
 
 
 def plan_recorded(request: FleetRequest, recorded: PlanSnapshot) -> FleetPlan:
@@ -183,7 +191,12 @@ class _Fleet:
             self._place = ObjectLookup(reading.facts)
         work = [self._work(fleet_order) for fleet_order in reading.orders]
         read_s = time.monotonic() - begun_s
-        planned = self._all([work_item for work_item in work if isinstance(work_item, OrderToPlan)])
+        to_plan = [work_item for work_item in work if isinstance(work_item, OrderToPlan)]
+        planned = self._all(to_plan)
+        if self._recorder is not None:
+            for order, plan in zip(to_plan, planned, strict=True):
+                objects = {**order.observed, "": order.xr}
+                self._recorder.leave_out(objects, plan.secret_fields)
         planned = with_collisions(planned)
         orders = (*planned, *(work_item for work_item in work if isinstance(work_item, OrderPlan)))
         return FleetPlan(
@@ -208,10 +221,10 @@ class _Fleet:
         base, other = (
             needed_files(pack.files) for pack in (self._wanted.base, self._wanted.candidate)
         )
-        same_laws = _laws(base) == _laws(other)
+        same_laws, functions = _laws(base) == _laws(other), self._wanted.functions
         packs = (
-            AssemblerSetup(base),
-            AssemblerSetup(other, self._defaults, same_laws, self._prices),
+            AssemblerSetup(base, functions),
+            AssemblerSetup(other, functions, self._defaults, same_laws, self._prices),
         )
         return plan_all(work, packs, self._place, self._wanted.limits, self._wanted.processes)
 

@@ -16,10 +16,19 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
-from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, with_guesses
+from orderkit.core.plan import (
+    Assembly,
+    AssemblyContext,
+    Plan,
+    assemble,
+    compare,
+    with_guesses,
+    with_secret_traces,
+)
 from orderkit.core.plan.composed_tree import selector_text
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.price_table import PriceTable
+from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.core.schema.known import Layer
 from orderkit.flows.plan.cluster_questions import (
@@ -77,7 +86,8 @@ def plan_order(
     cluster: Lookup | None = None if basis.offline else platform.cluster
     if basis.recorder is not None:
         cluster = basis.recorder.record_order(cluster, old, kit)
-    return priced(platform, OrderPlanner(cluster, workshop).plan_step(old, new), basis.prices)
+    plan = OrderPlanner(cluster, workshop, basis.recorder).plan_step(old, new)
+    return priced(platform, plan, basis.prices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,8 @@ class OrderPlanner:
     cluster: Lookup | None
     """Where the orders live; None: it is asked nothing, and the plan says what it lacks."""
     workshop: AssemblyContext
+    recorder: PlanRecorder | None = None
+    """Is told what not to write down."""
 
     def plan_new(self, xr: Manifest) -> Plan:
         """
@@ -99,6 +111,7 @@ class OrderPlanner:
         unknowns = () if self.cluster is not None else (NOT_ASKED,)
         workshop, desk = self._asking()
         after = with_guesses(assemble(xr, workshop), xr, workshop, {})
+        after = with_secret_traces(after, xr, workshop, {})
         desk.check()
         nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=unknowns)
         mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
@@ -118,10 +131,20 @@ class OrderPlanner:
         workshop, desk = self._asking()
         living_xr, wanted_xr = (self._as_stored(xr, old, root) for xr in (old, new))
         before = assemble(living_xr, workshop, observed=observed)
+        before = with_secret_traces(before, living_xr, workshop, observed)
+        if self.recorder is not None:
+            live = {**observed, "": root or old}
+            self.recorder.leave_out(live, secret_fields(before, live))
         made_by = before.made_by
         after = assemble(wanted_xr, workshop, observed=before.observed, attributed=made_by)
         after = with_guesses(after, wanted_xr, workshop, observed, attributed=made_by)
-        fresh = assemble(wanted_xr, workshop) if after.renamed else after
+        after = with_secret_traces(
+            after, wanted_xr, workshop, before.observed, attributed=made_by, before=before
+        )
+        fresh = after
+        if after.renamed:
+            fresh = assemble(wanted_xr, workshop)
+            fresh = with_secret_traces(fresh, wanted_xr, workshop, {})
         desk.check()
         after = judged(self.cluster, workshop, before, after, made_paths=observed)
         before = replace(before, unknowns=(*unknowns, *before.unknowns))
@@ -138,16 +161,16 @@ class OrderPlanner:
         }
         return as_living(with_stored(xr, root, alone), root)
 
-    def _asking(self) -> tuple[AssemblyContext, _AnsweredQuestions]:
+    def _asking(self) -> tuple[AssemblyContext, AnsweredQuestions]:
         """Return the workshop with the place where orders live to look things up."""
-        desk = _AnsweredQuestions(self.cluster)
+        desk = AnsweredQuestions(self.cluster)
         return replace(self.workshop, lookup=desk.look), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None
 
 
-class _AnsweredQuestions:
+class AnsweredQuestions:
     """Looks up what stations require, each object once. A station must not see a failure."""
 
     def __init__(self, cluster: Lookup | None) -> None:

@@ -9,7 +9,6 @@ unknown; a pack whose stations gave no answer several times is given up. Called 
 
 from __future__ import annotations
 
-import os
 import pickle
 import queue
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,8 +74,8 @@ class OrderToPlan:
 class FleetLimits:
     """What planning may take."""
 
-    lanes: int = 0
-    """How many orders at the same time; 0: as many as there are processors."""
+    lanes: int
+    """How many orders at the same time."""
     order_s: float = 10.0
     """How long one side of one order may take."""
 
@@ -220,7 +219,9 @@ class OrderPlanner:
         if after.judged:
             faults = self._faults(work, lookups.facts)
         plan = replace(plan, before=replace(plan.before, unknowns=unknowns, faults=faults))
-        return OrderPlan(work.order, work.team, plan, source=work.source, stored=before.stored)
+        return OrderPlan(
+            work.order, work.team, plan, "", work.source, before.stored, before.secret_fields
+        )
 
     def _faults(self, work: OrderToPlan, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
         """Return what is wrong with an order already."""
@@ -291,8 +292,7 @@ def plan_all(
         packs: The one that is published, and the other one.
         lookup: Where stations' requirements are looked up; None: nowhere.
     """
-    number = limits.lanes or len(os.sched_getaffinity(0))
-    number = max(1, min(number, -(-len(work) // _ORDERS_PER_LANE)))
+    number = max(1, min(limits.lanes, -(-len(work) // _ORDERS_PER_LANE)))
     with ExitStack() as undo:
         free: queue.SimpleQueue[OrderPlanner] = queue.SimpleQueue()
         lanes = [_lane(packs, lookup, limits, processes) for _ in range(number)]

@@ -17,16 +17,22 @@ from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.secret_values import SecretTexts, values_of
 from orderkit.core.objects.values import ABSENT, path_text, same, value_at
-from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, compare
+from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, with_secret_traces
+from orderkit.core.plan.comparison import plan_with_secrets
+from orderkit.core.plan.composed_tree import SecretField
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.fleet_plan import without_unnamed
+from orderkit.core.plan.masking import masked, masked_assembly
 from orderkit.core.plan.price_table import PriceTable
+from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import Defaults
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_verdicts import judged
 from orderkit.flows.plan.pricing import with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop
+from orderkit.ports.pipeline_functions import PipelineFunctions
 
 ENTRY = "orderkit.flows.plan.planning_process:load"
 
@@ -37,6 +43,7 @@ class AssemblerSetup:
 
     files: Files
     """Of the pack, as far as they are needed."""
+    functions: PipelineFunctions
     defaults: Defaults = field(default_factory=dict)
     """What the XRD of the pack before gave to fields that nobody set."""
     same_laws: bool = False
@@ -77,6 +84,8 @@ class TaskAnswer:
     selectors: tuple[Selector, ...] = ()
     stored: Manifest = field(default_factory=dict)
     """Of `PlanBefore`: the XR with its defaults."""
+    secret_fields: frozenset[SecretField] = frozenset()
+    """Of `PlanBefore`: what of the order's objects follows from a Secret."""
     judged: bool = False
     """Of `PlanAfter`: something is wrong with the outcome, perhaps already before."""
 
@@ -85,7 +94,7 @@ def load(message: bytes) -> tuple[bytes, Callable[[bytes], bytes] | None]:
     """Load a pack; return whether that went well, and what answers tasks."""
     setup: AssemblerSetup = pickle.loads(message)  # noqa: S301 - from the process that started us
     try:
-        workshop = loaded_workshop(read_pack(setup.files))
+        workshop = loaded_workshop(read_pack(setup.files), setup.functions)
         bench = _Bench(workshop, setup.defaults, setup.prices, same_laws=setup.same_laws)
     except OrderkitError as error:
         return pickled(TaskAnswer(error=str(error))), None
@@ -104,7 +113,8 @@ class _Bench:
         try:
             answer = self.before(task) if isinstance(task, PlanBefore) else self.after(task)
         except (OrderkitError, ValueError, MemoryError, RecursionError) as error:
-            answer = TaskAnswer(error=f"{type(error).__name__}: {error}")
+            secrets = SecretTexts(values_of(task.existing))
+            answer = TaskAnswer(error=secrets.redact(f"{type(error).__name__}: {error}"))
         return pickled(answer)
 
     def before(self, task: PlanBefore) -> TaskAnswer:
@@ -112,10 +122,16 @@ class _Bench:
             return TaskAnswer(error=_no_composition(task.xr))
         workshop = replace(self.workshop, existing=task.existing)
         assembly = assemble(task.xr, workshop, observed=task.observed)
+        assembly = with_secret_traces(assembly, task.xr, workshop, task.observed)
         stored = {key: value for key, value in assembly.xr.items() if key != "status"}
+        hidden = secret_fields(assembly, {**task.observed, "": task.xr})
+        selectors = assembly.requirements
         if task.is_judged:
             assembly = judged(None, workshop, assembly, assembly)
-        return TaskAnswer(pickled(assembly), selectors=assembly.requirements, stored=stored)
+            assembly = masked_assembly(assembly, task.existing)
+        return TaskAnswer(
+            pickled(assembly), selectors=selectors, stored=stored, secret_fields=hidden
+        )
 
     def after(self, task: PlanAfter) -> TaskAnswer:
         if self.workshop.blueprint(task.xr) is None:
@@ -127,17 +143,23 @@ class _Bench:
         stored = task.xr if any(_is_schema(fault) for fault in before.faults) else before.xr
         made_by = before.made_by
         after = assemble(stored, workshop, observed=observed, attributed=made_by)
+        after = with_secret_traces(
+            after, stored, workshop, observed, attributed=made_by, before=before
+        )
         after = replace(after, faults=tuple(f for f in after.faults if not self._is_ours(f, task)))
-        fresh = assemble(stored, workshop) if after.renamed else after
+        fresh = after
+        if after.renamed:
+            fresh = assemble(stored, workshop)
+            fresh = with_secret_traces(fresh, stored, workshop, {})
         mind = DangerContext(workshop.laws, workshop.existing)
-        plan = compare(before, after, fresh=fresh, mind=mind)
+        plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
         if plan.changes or not self.same_laws:
             plan = replace(plan, after=judged(None, workshop, before, plan.after))
         selectors = {
             repr(selector): selector for selector in (*after.requirements, *fresh.requirements)
         }
         is_judged = plan.after.faults != after.faults
-        plan = without_unnamed(with_costs(plan, self.prices))
+        plan = without_unnamed(with_costs(masked(plan, mind, fresh=fresh), self.prices))
         return TaskAnswer(pickled(plan), selectors=tuple(selectors.values()), judged=is_judged)
 
     def _is_ours(self, fault: Fault, task: PlanAfter) -> bool:

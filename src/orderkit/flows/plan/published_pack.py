@@ -7,19 +7,14 @@ with all rights of this process: the platform's pack is trusted as the platform 
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from orderkit.adapters.folders.pack_folder import SCHEMAS
-from orderkit.adapters.folders.station_folder import FOLDER, load_stations
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
 from orderkit.core.crossplane.granted_rights import is_aggregated
@@ -42,34 +37,22 @@ from orderkit.core.schema.known import layer_of, read_layer
 from orderkit.core.schema.validate import Validator
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
-from orderkit.flows.plan.remote_functions import stations_of
+from orderkit.ports.pipeline_functions import PipelineFunctions
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
 
 _KEPT = 4
+_STATIONS, _SCHEMAS = "stations", "schemas"
 _GITOPS_DEPTH = 2
 _UNREAD = ("apps", "argocd", "crossplane")
 """Folders of ``gitops`` that deliver neither kinds nor rights nor functions."""
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class _Published:
-    """A pack at a commit, ready to assemble."""
-
-    blueprints: Mapping[tuple[str, str], Blueprint]
-    stations: Mapping[str, Station]
-    scopes: Mapping[Kind, bool]
-    laws: PackRules
-    packages: Mapping[str, str]
-    """Of functions, by name."""
-    developed: Sequence[FunctionProcess]
-
-
 _lock = threading.Lock()
-_published: OrderedDict[tuple[str, RepoId, CommitSha], _Published] = OrderedDict()
-_loaded: list[_Published] = []
-"""Kept until the process ends, and their folders with them: stations may import late."""
+_published: OrderedDict[
+    tuple[str, RepoId, CommitSha], tuple[AssemblyContext, Sequence[FunctionProcess]]
+] = OrderedDict()
 
 
 def published_workshop(platform: Platform) -> AssemblyContext:
@@ -82,10 +65,9 @@ def published_workshop(platform: Platform) -> AssemblyContext:
         UsageError: A function is a process, and nothing here speaks gRPC.
         RemoteError: The forge.
     """
-    published = _read_published(platform)
-    workshop = _workshop(published.blueprints, published.stations, published.packages)
-    workshop = replace(workshop, scopes=published.scopes, laws=published.laws)
-    return _calling(workshop, (*published.developed, *platform.functions))
+    workshop, developed = _read_published(platform)
+    processes = (*developed, *platform.functions)
+    return _calling(workshop, processes, platform.pipeline_functions)
 
 
 def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
@@ -98,24 +80,25 @@ def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
     kits = pack.kits()
     blueprints, scopes = _blueprints(pack, kits)
     laws = laws_of(pack, kits)
-    workshop = _workshop(blueprints, stations, packages_of(pack.files))
-    return replace(workshop, scopes={**laws.scopes, **scopes}, laws=laws)
-
-
-def _workshop(
-    blueprints: Mapping[tuple[str, str], Blueprint],
-    stations: Mapping[str, Station],
-    packages: Mapping[str, str],
-) -> AssemblyContext:
-    available = functions_here(stations, packages, _called(blueprints))
-    return AssemblyContext(blueprints, available.functions, notes=available.notes)
+    available = functions_here(stations, packages_of(pack.files), _called(blueprints))
+    return AssemblyContext(
+        blueprints,
+        available.functions,
+        scopes={**laws.scopes, **scopes},
+        laws=laws,
+        notes=available.notes,
+    )
 
 
 def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
     return {step.function for blueprint in blueprints.values() for step in blueprint.steps}
 
 
-def _calling(workshop: AssemblyContext, processes: Sequence[FunctionProcess]) -> AssemblyContext:
+def _calling(
+    workshop: AssemblyContext,
+    processes: Sequence[FunctionProcess],
+    functions: PipelineFunctions,
+) -> AssemblyContext:
     """Replace stations by the functions that run as processes; the last of a name wins."""
     called_functions = _called(workshop.blueprints)
     for process in processes:
@@ -126,29 +109,21 @@ def _calling(workshop: AssemblyContext, processes: Sequence[FunctionProcess]) ->
                 "is not called by any step of the pack",
                 hint=f"steps call: {', '.join(sorted(called_functions)) or 'none'}",
             )
-    remote = stations_of(
-        {
-            candidate.name: candidate
-            for candidate in processes
-            if candidate.name in called_functions
-        }.values()
-    )
+    called = {process.name: process for process in processes if process.name in called_functions}
+    remote = {name: functions.connect(process) for name, process in called.items()}
     notes = {name: note for name, note in workshop.notes.items() if name not in remote}
-    functions = {**workshop.functions, **remote}
-    return replace(workshop, functions=functions, remote=frozenset(remote), notes=notes)
+    callable_functions = {**workshop.functions, **remote}
+    return replace(workshop, functions=callable_functions, remote=frozenset(remote), notes=notes)
 
 
-def loaded_workshop(pack: Pack) -> AssemblyContext:
+def loaded_workshop(pack: Pack, functions: PipelineFunctions) -> AssemblyContext:
     """
     Return what assembles the orders of a pack that is published nowhere; loads its stations.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
-    prepared = _prepared(pack)
-    _loaded.append(prepared)
-    workshop = _workshop(prepared.blueprints, prepared.stations, prepared.packages)
-    return replace(workshop, scopes=prepared.scopes, laws=prepared.laws)
+    return workshop_of(pack, functions.load_stations(pack.files))
 
 
 def needed_files(files: Files) -> Files:
@@ -156,7 +131,7 @@ def needed_files(files: Files) -> Files:
     return {path: data for path, data in files.items() if _is_needed(path)}
 
 
-def _read_published(platform: Platform) -> _Published:
+def _read_published(platform: Platform) -> tuple[AssemblyContext, Sequence[FunctionProcess]]:
     from orderkit.flows.platform import pack_files, snapshot  # lazy: as in ``pricing``
 
     pack_snapshot = snapshot(platform, platform.pack_repo)
@@ -170,7 +145,9 @@ def _read_published(platform: Platform) -> _Published:
         published = _published.get(key)
     if published is None:
         paths = [path for path in pack_snapshot.blobs if _is_needed(path)]
-        published = _prepared(read_pack(pack_files(platform, pack_snapshot.commit, paths)))
+        pack = read_pack(pack_files(platform, pack_snapshot.commit, paths))
+        developed = development_processes(function_manifests(pack.files))
+        published = loaded_workshop(pack, platform.pipeline_functions), tuple(developed)
         with _lock:
             _published[key] = published
             if len(_published) > _KEPT:
@@ -184,7 +161,7 @@ def _is_needed(path: PurePosixPath) -> bool:
     return (
         str(path) == "pack.yaml"
         or path.match("templates/*/kit.yaml")
-        or path.parts[0] in (FOLDER, SCHEMAS)
+        or path.parts[0] in (_STATIONS, _SCHEMAS)
     )
 
 
@@ -216,7 +193,9 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         if path.parts[0] == "gitops" and path.suffix in {".yaml", ".yml"}:
             with suppress(ManifestError):  # `kit check` reports it
                 delivered += parse_manifests(str(path), data)
-    kept = read_layer({path: data for path, data in pack.files.items() if path.parts[0] == SCHEMAS})
+    kept = read_layer(
+        {path: data for path, data in pack.files.items() if path.parts[0] == _SCHEMAS}
+    )
     roles = [
         manifest
         for manifest in delivered
@@ -233,26 +212,3 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         data_kinds={**data_kinds, **pack.data_kinds},
         team_fields=teams,
     )
-
-
-def _prepared(pack: Pack) -> _Published:
-    kits = pack.kits()
-    blueprints, scopes = _blueprints(pack, kits)
-    folder = Path(tempfile.mkdtemp(prefix="orderkit-plan-"))
-    for path, data in pack.files.items():
-        if path.is_relative_to(FOLDER):
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-    laws = laws_of(pack, kits)
-    prepared = _Published(
-        blueprints,
-        load_stations(folder),
-        {**laws.scopes, **scopes},
-        laws,
-        packages_of(pack.files),
-        tuple(development_processes(function_manifests(pack.files))),
-    )
-    # not at once: a station may import late
-    weakref.finalize(prepared, shutil.rmtree, folder, ignore_errors=True)
-    return prepared

@@ -3,7 +3,8 @@ Record what a plan is computed from, and compute plans from a recording.
 
 A `Recorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
 `Replay` gives the same answers without a cluster, and reports questions that the recording has no
-answer to. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
+answer to. Called by the flows that plan; the file is ``core.plan.snapshot``'s, which
+``adapters.folders.plan_files`` reads and writes.
 """
 
 from __future__ import annotations
@@ -12,24 +13,21 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.objects.values import Steps
+from orderkit.core.plan.composed_tree import SecretField
 from orderkit.core.plan.snapshot import (
     PlanSnapshot,
     RecordedOrder,
-    from_text,
     hidden_secrets,
-    to_text,
 )
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
-
-_FILE_MAX_BYTES = 500_000_000
 
 
 class PlanRecorder:
@@ -44,6 +42,7 @@ class PlanRecorder:
         self._asked: set[ObjectKey] = set()
         self._listed: set[tuple[Kind, str]] = set()
         self._plurals: dict[Kind, str | None] = {}
+        self._secret_fields: dict[ObjectKey, set[Steps]] = {}
         self._clustered = False
 
     def record_order(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
@@ -82,6 +81,14 @@ class PlanRecorder:
         with self._lock:
             self._plurals[kind] = plural
 
+    def leave_out(self, objects: Mapping[str, Manifest], fields: Iterable[SecretField]) -> None:
+        """Leave the fields of an order's objects out, which are by path; its XR is at ''."""
+        with self._lock:
+            for path, steps in fields:
+                if path in objects:
+                    key = ObjectKey.of(objects[path])
+                    self._secret_fields.setdefault(key, set()).add(steps)
+
     def snapshot(self, *, pack: str = "") -> PlanSnapshot:
         """Return everything that was noted."""
         with self._lock:
@@ -93,6 +100,7 @@ class PlanRecorder:
                 tuple(self._listed),
                 tuple(self._objects.values()),
                 dict(self._plurals),
+                {key: frozenset(fields) for key, fields in self._secret_fields.items()},
                 clustered=self._clustered,
             )
 
@@ -206,39 +214,6 @@ def digest_of(files: Files) -> str:
         if path.parts[0] in {"stations", "gitops"} or path.name == "kit.yaml":
             sha256.update(str(path).encode() + b"\0" + files[path] + b"\0")
     return f"sha256:{sha256.hexdigest()}"
-
-
-def save(snapshot: PlanSnapshot, file: Path) -> None:
-    """
-    Write a snapshot, whole or not at all.
-
-    Raises:
-        InvalidInputError: The file cannot be written.
-    """
-    beside = file.with_name(f".{file.name}.new")
-    try:
-        beside.write_text(to_text(snapshot), encoding="utf-8")
-        beside.replace(file)
-    except OSError as error:
-        raise InvalidInputError(
-            "--record", str(file), f"cannot be written: {error.strerror}"
-        ) from error
-
-
-def load(file: Path) -> PlanSnapshot:
-    """
-    Read a snapshot.
-
-    Raises:
-        InvalidInputError: It cannot be read, is none, or of another version of the format.
-    """
-    try:
-        if file.stat().st_size > _FILE_MAX_BYTES:
-            raise InvalidInputError("--snapshot", str(file), "is larger than 500 MB")
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError("--snapshot", str(file), f"cannot be read: {error}") from error
-    return from_text(text, name=str(file))
 
 
 def differs(snapshot: PlanSnapshot, kits: Iterable[Kit]) -> tuple[str, ...]:

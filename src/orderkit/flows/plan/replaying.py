@@ -25,6 +25,7 @@ from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.pricing import PRICES, with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay, check_one, differs
+from orderkit.ports.pipeline_functions import PipelineFunctions
 
 
 def plan_replayed(
@@ -32,6 +33,8 @@ def plan_replayed(
     order: str,
     files: Files,
     change: Sequence[FieldEdit] | Manifest,
+    *,
+    functions: PipelineFunctions,
     by: tuple[PriceTable | None, Layer | None] = (None, None),
 ) -> Plan:
     """
@@ -57,7 +60,7 @@ def plan_replayed(
         targets = [resolve(kit, edit) for edit in change]
         new = {**recorded_order.xr, "spec": apply(recorded_order.xr.get("spec") or {}, targets)}
     prices, schemas = by
-    workshop = loaded_workshop(pack)
+    workshop = loaded_workshop(pack, functions)
     if schemas:
         workshop = with_schemas(workshop, schemas)
     if workshop.blueprint(recorded_order.xr) is None:

@@ -27,6 +27,7 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
     place_of,
     presented,
 )
+from orderkit.adapters.embedded.cluster.openapi import document_v3
 from orderkit.adapters.embedded.cluster.patches import merge_patch
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired, NotFound
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
@@ -111,8 +112,6 @@ class EmbeddedCluster:
 
     def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
         """Return the OpenAPI v3 document of a group's version; None if there is none."""
-        from orderkit.adapters.embedded.cluster.http.openapi import document_v3
-
         return document_v3(self.registry, group, version)
 
     def get(self, key: ObjectKey) -> Manifest | None:

@@ -74,16 +74,14 @@ class BadRequest(ApiRefusal, InvalidObjectError):
     code, reason = 400, "BadRequest"
 
 
-class PatchTooLong(ApiRefusal, InvalidObjectError):
-    """A JSON patch of more operations than a server accepts."""
-
-    code, reason = 413, "RequestEntityTooLarge"
-
-
 class PatchRefused(ApiRefusal, InvalidObjectError):
     """A JSON patch that cannot be applied to the object."""
 
     code, reason = 422, "Invalid"
+
+
+class RequestEntityTooLarge(ApiRefusal, InvalidObjectError):
+    code, reason = 413, "RequestEntityTooLarge"
 
 
 class Forbidden(ApiRefusal, AccessError):

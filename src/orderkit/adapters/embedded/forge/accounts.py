@@ -51,6 +51,8 @@ class Account:
     email: str
     description: str
     visibility: str
+    read_only: bool
+    """Reads what others may read, and changes nothing, whatever rights others gave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,11 @@ class Actor:
     account: Account | None
     scopes: frozenset[str] | None = None
     by_token: bool = False
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the caller may change anything at all."""
+        return self.account is not None and not self.account.read_only
 
 
 ANONYMOUS = Actor(None)
@@ -124,21 +131,21 @@ class Accounts:
         hashed = hash_password(password)
         return self._create(name, is_org=False, admin=admin, password=hashed, email=email)
 
-    def ensure_user(self, name: str, password: str, *, admin: bool = False) -> Account:
+    def ensure_user(
+        self, name: str, password: str, *, admin: bool = False, read_only: bool = False
+    ) -> Account:
         """
         Make sure the user exists with this password and role. Idempotent.
 
         Raises:
             InvalidInputError: A bad name, or an organisation has it.
         """
-        account = self.find(name)
-        if account is None:
-            return self.create_user(name, password, admin=admin)
+        account = self.find(name) or self.create_user(name, password)
         if account.is_org:
             raise InvalidInputError("user", name, "is the name of an organisation")
         if self.check_password(name, password) is None:
             self._store.update("accounts", account.id, password=hash_password(password))
-        self._store.update("accounts", account.id, admin=admin)
+        self._store.update("accounts", account.id, admin=admin, read_only=read_only)
         return self.by_id(account.id)
 
     def create_org(

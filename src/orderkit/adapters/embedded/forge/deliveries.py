@@ -5,7 +5,8 @@ Requests wait in a bounded queue and are sent by a few threads, which start with
 one. A request that finds the queue full, gets no answer in time or is still waiting when the
 process ends is lost, with a line in the log, so receivers must poll too. (Gitea sends its queue
 after a restart, and does not repeat a failed attempt either.)
-Only loopback addresses are called, redirects are not followed, proxies are not used.
+Only addresses of the loopback are called, on the ports that the platform allows (Gitea:
+``webhook.ALLOWED_HOST_LIST``), redirects are not followed, proxies are not used.
 
 Called by ``api.webhook_events`` with finished requests.
 """
@@ -20,6 +21,7 @@ import queue
 import threading
 import uuid
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -36,6 +38,7 @@ TIMEOUT_S = 5.0
 QUEUE_MAX = 1000
 WORKERS = 2
 _ENDING_S = 0.5
+_SCHEME_PORTS = {"http": 80, "https": 443}
 _EVENT_OF_TYPE = {
     "pull_request_sync": "pull_request",
     "pull_request_comment": "issue_comment",
@@ -67,21 +70,29 @@ def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
     return Delivery(hook.settings.url, headers, body)
 
 
-def allowed(url: str) -> bool:
-    """Say whether an address is on the loopback. Names other than localhost are not."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+def is_allowed(url: str, ports: AbstractSet[int] | None) -> bool:
+    """
+    Say whether webhooks may call an address: one of the loopback, by number or as localhost.
+
+    Args:
+        url: The address.
+        ports: Its port has to be one of these. None: any port.
+    """
     try:
-        return ipaddress.ip_address(host).is_loopback
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or _SCHEME_PORTS.get(parts.scheme)
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+    return loopback and (ports is None or port in ports)
 
 
 class Deliveries:
     """The queue and its threads. Nothing here raises into the code that reports an event."""
 
-    def __init__(self) -> None:
+    def __init__(self, ports: AbstractSet[int] | None = None) -> None:
+        """Call these ports of the loopback only. None: any port of it."""
+        self._ports = ports
         self._waiting: queue.Queue[Delivery | None] = queue.Queue(QUEUE_MAX)
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
@@ -128,16 +139,21 @@ class Deliveries:
             session.trust_env = False
             while (delivery := self._waiting.get()) is not None:
                 try:
-                    _send(session, delivery)
+                    _send(session, delivery, self._ports)
                 except Exception as error:  # noqa: BLE001  one bad webhook must not stop the others
                     log.warning(
                         "webhook to %s failed: %s", _safe_address(delivery), shorten(str(error))
                     )
 
 
-def _send(session: requests.Session, delivery: Delivery) -> None:
-    if not allowed(delivery.url):
-        log.warning("webhook to %s refused: only loopback is allowed", _safe_address(delivery))
+def _send(session: requests.Session, delivery: Delivery, ports: AbstractSet[int] | None) -> None:
+    if not is_allowed(delivery.url, ports):
+        allowed = "any" if ports is None else ", ".join(map(str, sorted(ports)))
+        log.warning(
+            "webhook to %s refused: only loopback is allowed, port %s",
+            _safe_address(delivery),
+            allowed,
+        )
         return
     with session.post(
         delivery.url,
@@ -154,4 +170,4 @@ def _send(session: requests.Session, delivery: Delivery) -> None:
 def _safe_address(delivery: Delivery) -> str:
     """Return the address without credentials and query, which may be secret."""
     parts = urlsplit(delivery.url)
-    return f"{parts.hostname}{parts.path}"
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path}"

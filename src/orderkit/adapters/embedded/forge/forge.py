@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -69,13 +70,20 @@ class EmbeddedForge:
     `set_base_url` is called, links in answers begin with ``http://127.0.0.1``.
     """
 
-    def __init__(self, root: Path, *, check_delay_s: float = DELAY_S) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        check_delay_s: float = DELAY_S,
+        webhook_ports: AbstractSet[int] | None = None,
+    ) -> None:
         """
         Open or create the forge in `root`.
 
         Args:
             root: Its state folder.
             check_delay_s: How long a pull request is being checked after a push (``checks``).
+            webhook_ports: Ports of the loopback that webhooks may call. None: any.
 
         Raises:
             FolderInUseError: Another process has it open.
@@ -93,6 +101,7 @@ class EmbeddedForge:
             self._store = Store(root / "forge.sqlite")
             undo.callback(self._store.close)
             self._open_stores(check_delay_s)
+            self.deliveries = Deliveries(webhook_ports)
             self.repositories.repair()
             for repo in self.repositories.all():
                 self.merge_journal.repair(repo)
@@ -111,7 +120,6 @@ class EmbeddedForge:
         self.statuses = Statuses(store)
         self.protections = Protections(store)
         self.webhooks = Webhooks(store)
-        self.deliveries = Deliveries()
 
     def _app(self) -> Starlette:
         """Return the ASGI app."""
@@ -155,10 +163,8 @@ class EmbeddedForge:
         pages = (
             OverviewPages(self._access, self.accounts, self.repositories),
             TreePages(self._access),
-            HistoryPages(self._access, self.statuses, self._git),
-            PullPages(
-                self._access, self.accounts, self.issues, self.pulls, self.statuses, self._git
-            ),
+            HistoryPages(self._access, self.statuses),
+            PullPages(self._access, self.accounts, self.issues, self.pulls, self.statuses),
         )
         for page in pages:
             yield from dispatcher.routes_of(page, refuse_with_page)
@@ -180,14 +186,16 @@ class EmbeddedForge:
         """Set that address."""
         self._root_url.text = url.rstrip("/")
 
-    def ensure_user(self, name: str, password: str, *, admin: bool = False) -> None:
+    def ensure_user(
+        self, name: str, password: str, *, admin: bool = False, read_only: bool = False
+    ) -> None:
         """
         Make sure a user exists with this password and role. Idempotent.
 
         Raises:
             InvalidInputError: A name the forge refuses.
         """
-        self.accounts.ensure_user(name, password, admin=admin)
+        self.accounts.ensure_user(name, password, admin=admin, read_only=read_only)
 
     def ensure_token(self, user: str, name: str, token_value: str, scopes: Sequence[str]) -> None:
         """

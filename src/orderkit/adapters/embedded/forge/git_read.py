@@ -24,6 +24,7 @@ TAGS = "refs/tags/"
 FULL_ID = re.compile(r"[0-9a-f]{40}\Z")
 SHORT_ID = re.compile(r"[0-9a-f]{7,40}\Z")
 BRANCH_MAX = 100
+BLOB_MAX_BYTES = 100 * 1024 * 1024
 _BAD_REF = re.compile(
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|\Z)|\.\Z|/\Z|\A[-/.]|/\.|\A@\Z"
 )
@@ -175,8 +176,10 @@ def entry_of(prefix: str, item: pygit2.Object) -> Entry:
 
 
 def blob(repo: pygit2.Repository, blob_id: str) -> pygit2.Blob | None:
-    """Return a blob by its full id, or None."""
-    item = repo.get(blob_id) if FULL_ID.match(blob_id) else None
+    """Return a blob by its full id, or None; also None for one too large to be in memory."""
+    if not FULL_ID.match(blob_id) or size_bytes(repo, blob_id) > BLOB_MAX_BYTES:
+        return None
+    item = repo.get(blob_id)
     return item if isinstance(item, pygit2.Blob) else None
 
 

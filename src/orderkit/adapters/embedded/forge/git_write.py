@@ -12,6 +12,7 @@ Called by ``api.contents`` and ``api.branches``.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,6 +25,8 @@ from pygit2.enums import FileMode
 from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.git_tree import EditedTree
 
+_IGNORED_BY_MACOS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""Characters without width; HFS+ takes a name with them for the one without (git's utf8.c)."""
 OperationName = Literal["create", "update", "delete"]
 Problem = Literal["invalid", "stale", "missing", "no_branch", "exists", "race", "prefix", "outside"]
 """Why a write is refused; ``api.contents`` has the HTTP status of each."""
@@ -214,7 +217,8 @@ def clean_path(path: str) -> str:
     parts = cleaned.split("/")
     if cleaned.startswith("/") or parts[0] == "..":
         raise WriteError("outside", f"'{path}' is outside repository")
-    if cleaned == "." or "\0" in path or any(part.lower() == ".git" for part in parts):
+    plain_parts = {_IGNORED_BY_MACOS.sub("", part).lower() for part in parts}
+    if cleaned == "." or "\0" in path or ".git" in plain_parts:
         raise _malformed(path)
     return cleaned
 

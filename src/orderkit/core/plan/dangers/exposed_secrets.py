@@ -8,17 +8,15 @@ into the message.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Collection, Iterable, Iterator
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.secret_values import SHORTEST_INSIDE, values_of
 from orderkit.core.plan.composed_tree import Assembly, key_text
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.outcome_objects import objects_of, wrapped_object
 
-_LENGTH_MIN = 8
 _SECRET_NAME = re.compile(
     r"pass(word|wd|phrase)|secret|token|api[-_]?key|private[-_]?key|credential|access[-_]?key",
     re.IGNORECASE,
@@ -28,7 +26,7 @@ _REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNOR
 
 def secret_values(before: Assembly, after: Assembly, mind: DangerContext) -> frozenset[str]:
     """Return the decoded values of all known Secrets."""
-    return frozenset({*_values(before), *_values(after), *_decoded_values(mind.existing)})
+    return frozenset({*_values(before), *_values(after), *_long_values(mind.existing)})
 
 
 def exposure_dangers(
@@ -54,26 +52,13 @@ def _holds(texts: Iterable[str], secrets: Collection[str]) -> bool:
 
 
 def _values(assembly: Assembly) -> Iterator[str]:
-    yield from _decoded_values(obj.manifest for obj in objects_of(assembly))
-    yield from _decoded_values(assembly.observed.values())
+    yield from _long_values(obj.manifest for obj in objects_of(assembly))
+    yield from _long_values(assembly.observed.values())
+    yield from (text for text in assembly.secret_traces.values if len(text) >= SHORTEST_INSIDE)
 
 
-def _decoded_values(manifests: Iterable[Manifest]) -> Iterator[str]:
-    """Yield the values of Secrets, decoded."""
-    for manifest in manifests:
-        kind = Kind.of(manifest)
-        if (kind.group, kind.kind) != ("", "Secret"):
-            continue
-        texts = [str(value) for value in (manifest.get("stringData") or {}).values()]
-        texts += [_decoded(str(value)) for value in (manifest.get("data") or {}).values()]
-        yield from (text for text in texts if len(text) >= _LENGTH_MIN)
-
-
-def _decoded(text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode()
-    except (binascii.Error, ValueError):
-        return ""
+def _long_values(manifests: Iterable[Manifest]) -> Iterator[str]:
+    return (text for text in values_of(manifests) if len(text) >= SHORTEST_INSIDE)
 
 
 def _readable_texts(assembly: Assembly) -> Iterator[tuple[tuple[str, str], list[str]]]:

@@ -1,7 +1,7 @@
 """
 A finding with its file, line and column. Shared by every command that judges files.
 
-Called by ``flows.file.validating`` and by ``core.check``.
+Called by ``file_check`` and by ``core.check``.
 """
 
 from __future__ import annotations

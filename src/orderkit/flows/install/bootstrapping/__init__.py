@@ -14,11 +14,11 @@ from orderkit.flows.install.bootstrapping.bootstrap_run import (
     plan,
     steps_of,
 )
-from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapRequest,
     BootstrapStep,
     Look,
+    ProbeRequest,
     RepositoryAccess,
     StepDone,
     StepVerdict,

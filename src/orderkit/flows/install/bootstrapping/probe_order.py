@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.errors import (
@@ -34,7 +34,13 @@ from orderkit.flows import change
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.end import destroying
-from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
+    Look,
+    ProbeRequest,
+    Say,
+    StepVerdict,
+)
 from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.live_order import find_living, read_xr
@@ -46,15 +52,6 @@ REQUESTER = "user:default/orderkit-probe"
 """Whose orders are probes."""
 NAME = "probe"
 """What a probe order is called where its team does not name it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeRequest:
-    """What to order. Empty: the pack's first kit with an example, and that example."""
-
-    kit: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    """Form values, over those of the example."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from orderkit.core.kit.pack import Files
 from orderkit.core.objects.kube_objects import Manifest
@@ -20,9 +20,6 @@ from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.platform import Platform
-
-if TYPE_CHECKING:
-    from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 
 SETTINGS_FOLDER = PurePosixPath("gitops", "argocd")
 """Argo CD's own settings in a pack."""
@@ -95,6 +92,15 @@ class RepositoryAccess:
     """Empty: the repositories are public."""
     ca_pem: str = ""
     """Certificates of the forge's authority; empty: Argo CD trusts it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """What a probe orders. Empty: the pack's first kit with an example, and that example."""
+
+    kit: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Form values, over those of the example."""
 
 
 @dataclass(frozen=True, slots=True)

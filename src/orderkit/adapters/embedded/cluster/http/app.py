@@ -23,12 +23,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from orderkit.adapters.embedded.cluster import openapi
 from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account, impersonated
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import answers, discovery, openapi, resources
+from orderkit.adapters.embedded.cluster.http import answers, discovery, resources
+from orderkit.adapters.embedded.cluster.http.bodies import BODY_MAX_BYTES
 from orderkit.adapters.embedded.cluster.http.targets import RequestTarget, find_target
 from orderkit.adapters.embedded.cluster.http.watching import WatchResponse
-from orderkit.adapters.embedded.cluster.refusals import ApiRefusal
+from orderkit.adapters.embedded.cluster.refusals import ApiRefusal, RequestEntityTooLarge
+from orderkit.adapters.embedded.serving import BodyTooLargeError, read_body
 from orderkit.core.objects.kube_objects import Manifest
 
 logger = logging.getLogger(__name__)
@@ -111,10 +114,15 @@ def _account(request: Request) -> Account:
 
 
 async def _resource(cluster: EmbeddedCluster, request: Request, target: RequestTarget) -> Response:
+    try:
+        body = await read_body(request, BODY_MAX_BYTES)
+    except BodyTooLargeError as error:
+        text = f"Request entity too large: limit is {BODY_MAX_BYTES}"
+        raise RequestEntityTooLarge(text) from error
     call = resources.ClusterRequest(
         target=target,
         query=request.query_params,
-        body=await request.body(),
+        body=body,
         content_type=request.headers.get("content-type", "application/json"),
         accept=request.headers.get("accept", "*/*"),
         user_agent=request.headers.get("user-agent", ""),

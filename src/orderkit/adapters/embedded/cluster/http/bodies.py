@@ -8,15 +8,19 @@ the URL speaks of.
 from __future__ import annotations
 
 import re
-from typing import Any
-
-import yaml
+from typing import Any, TypeVar
 
 from orderkit.adapters.embedded.cluster.documents import decode
 from orderkit.adapters.embedded.cluster.http import protobuf
 from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
 from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.yaml.manifests import (
+    ManifestError,
+    ManifestLimits,
+    depth_exceeds,
+    parse_documents,
+)
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -28,14 +32,12 @@ _HALF_A_CHARACTER = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
 """JSON's escape for characters beyond 16 bits comes in two halves; YAML knows no such halves."""
 
 
-class _JsonLikeLoader(yaml.CSafeLoader):
-    """YAML as JSON data: a date stays a text."""
-
-
-_JsonLikeLoader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+BODY_MAX_BYTES = 3 * 1024 * 1024
+"""As a real API server."""
+T = TypeVar("T")
+DEPTH_MAX = 200
+"""How deep objects may nest; a real API server reads 10,000 levels."""
+_YAML_LIMITS = ManifestLimits(BODY_MAX_BYTES, DEPTH_MAX, events=100_000, aliases=100)
 
 
 def read_document(body: bytes, content_type: str) -> Any:
@@ -55,12 +57,31 @@ def read_document(body: bytes, content_type: str) -> Any:
                 "character escape code"
             )
         if "yaml" in content_type and not is_json:
-            return yaml.load(body, Loader=_JsonLikeLoader)  # noqa: S506 - a safe loader with fewer types
-        return decode(body)
+            return _read_yaml(body)
+        return within_depth(decode(body))
     except protobuf.UnknownMessageError as error:
         raise UnsupportedMediaType(["application/json", "application/yaml"]) from error
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
+    except (ValueError, ManifestError, RecursionError) as error:
         raise BadRequest(f"the object provided is unrecognized: {error}") from error
+
+
+def _read_yaml(body: bytes) -> object:
+    documents = parse_documents("the body", body, limits=_YAML_LIMITS)
+    if len(documents) > 1:
+        raise BadRequest("the object provided is unrecognized: it has several documents")
+    return documents[0][0] if documents else None
+
+
+def within_depth(document: T) -> T:
+    """
+    Return the document, which may come from a patch, if this server can work with it.
+
+    Raises:
+        BadRequest: It nests too deep.
+    """
+    if depth_exceeds(document, DEPTH_MAX):
+        raise BadRequest(f"the object provided nests deeper than {DEPTH_MAX} levels")
+    return document
 
 
 def read_object(body: bytes, content_type: str, target: RequestTarget) -> Manifest:

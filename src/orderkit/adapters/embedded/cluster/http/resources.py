@@ -252,7 +252,7 @@ def _edit(call: ClusterRequest) -> Callable[[Manifest], Manifest]:
         new = make(live, change)
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
             raise BadRequest("the patched object is no Kubernetes object")
-        return new
+        return bodies.within_depth(new)
 
     return edit
 

@@ -242,19 +242,6 @@ def refuse_archived(repo: Repository, refusal: str = "is archived") -> None:
         raise ApiError(423, f"{repo.full_name} {refusal}")
 
 
-def require_own_site(request: Request) -> None:
-    """
-    Refuse a write that a page of another site made a signed-in browser send.
-
-    Browsers add Basic credentials to such requests too; programs do not send the header.
-
-    Raises:
-        ApiError: 403, another site.
-    """
-    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise ApiError(403, "a page of another site may not write here")
-
-
 def _name_and_password(value: str) -> tuple[str, str]:
     try:
         text = base64.b64decode(value, validate=True).decode()
@@ -266,11 +253,13 @@ def _name_and_password(value: str) -> tuple[str, str]:
 
 def require_scope(actor: Actor, scope: str, *, write: bool) -> None:
     """
-    Check the scopes of a token.
+    Check the scopes of a token, and that a caller who may only read does not write.
 
     Raises:
-        ApiError: 403, none of them is enough.
+        ApiError: 403, none of them is enough, or the caller may only read.
     """
+    if write and actor.account is not None and not actor.may_write:
+        raise ApiError(403, f"{actor.account.name} may only read")
     if actor.scopes is None or not scope or "all" in actor.scopes:
         return
     verb = "write" if write else "read"

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from orderkit.adapters.embedded.forge.accounts import ANONYMOUS
-from orderkit.adapters.embedded.forge.api.access import Access, require_own_site, require_scope
+from orderkit.adapters.embedded.forge.api.access import Access, require_scope
 from orderkit.adapters.embedded.forge.api.calls import (
     DIGITS_MAX,
     ApiError,
@@ -33,6 +33,7 @@ from orderkit.adapters.embedded.forge.api.calls import (
     empty_answer,
     error_answer,
 )
+from orderkit.adapters.embedded.serving import BodyTooLargeError, read_body
 from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 API = "/api/v1"
 REPO = f"{API}/repos/{{owner}}/{{repo}}"
 BODY_MAX_BYTES = 100 * 1024 * 1024
+STRANGERS_BODY_MAX_BYTES = 64 * 1024
+"""Of somebody who may write nothing anyway."""
 _STATUSES = ((InvalidInputError, 422), (ConflictError, 409), (NotFoundError, 404))
 _Method = TypeVar("_Method", bound=Callable[..., Response])
 
@@ -101,24 +104,32 @@ class Dispatcher:
         """Return one route."""
 
         async def serve(request: Request) -> Response:
+            call = Call(request, b"", ANONYMOUS, str(self.root_url))
             try:
-                body = await read_body(request, BODY_MAX_BYTES)
+                if request.method not in ("GET", "HEAD"):
+                    call = replace(call, body=await self._body(request))
             except ApiError as refusal:
-                return refuse(Call(request, b"", ANONYMOUS, str(self.root_url)), refusal)
+                return refuse(call, refusal)
+            except BodyTooLargeError as error:
+                close = {"Connection": "close"}
+                return refuse(call, ApiError(413, str(error), headers=close))
             except ClientDisconnect:
                 return empty_answer(400)
-            call = Call(request, body, ANONYMOUS, str(self.root_url))
             return await run_in_threadpool(self._answer, call, scope, endpoint, refuse)
 
         return Route(path, serve, methods=[method])
+
+    async def _body(self, request: Request) -> bytes:
+        actor = await run_in_threadpool(self.access.authenticate, request)
+        return await read_body(
+            request, BODY_MAX_BYTES if actor.may_write else STRANGERS_BODY_MAX_BYTES
+        )
 
     def _answer(self, call: Call, scope: str, endpoint: Endpoint, refuse: Refuse) -> Response:
         request = call.request
         try:
             call = replace(call, actor=self.access.authenticate(request))
             write = request.method not in ("GET", "HEAD")
-            if write:
-                require_own_site(request)
             require_scope(call.actor, scope, write=write)
             return endpoint(call)
         except Exception as error:  # noqa: BLE001  every failure becomes an answer
@@ -135,22 +146,6 @@ def _refusal(call: Call, error: Exception) -> ApiError:
     path = call.request.url.path
     log.error("%s %s failed", call.request.method, path, exc_info=error)
     return ApiError(500, str(error) if call.is_admin else "")
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    """
-    Return the body of a request.
-
-    Raises:
-        ApiError: 413, larger than `limit` bytes.
-    """
-    chunks, size = [], 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise ApiError(413, "request body too large", headers={"Connection": "close"})
-        chunks.append(chunk)
-    return b"".join(chunks)
 
 
 def unknown_address(_call: Call) -> Response:

@@ -295,8 +295,6 @@ class Shapes:
             "url": page,
             "draft": pull.draft,
             **self._branches(repo, pull, right),
-            "diff_url": f"{page}.diff",
-            "patch_url": f"{page}.patch",
             "mergeable": state in _MERGEABLE and not pull.draft,
             "merged": merged is not None,
             "merged_at": merged.at if merged else None,

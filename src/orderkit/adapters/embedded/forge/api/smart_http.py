@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import zlib
@@ -28,12 +29,7 @@ from starlette.routing import Route
 
 from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.accounts import Account, Actor
-from orderkit.adapters.embedded.forge.api.access import (
-    Access,
-    Right,
-    require_own_site,
-    require_scope,
-)
+from orderkit.adapters.embedded.forge.api.access import Access, Right, require_scope
 from orderkit.adapters.embedded.forge.api.branch_rules import BranchRules
 from orderkit.adapters.embedded.forge.api.branch_updates import BranchUpdates
 from orderkit.adapters.embedded.forge.api.calls import ApiError
@@ -44,7 +40,11 @@ from orderkit.core.errors import shorten
 
 log = logging.getLogger(__name__)
 
-REQUEST_MAX_BYTES = 512 * 1024 * 1024
+FETCH_MAX_BYTES = 16 * 1024 * 1024
+"""What a client may say it wants and has, unpacked: 300,000 commits."""
+PUSH_MAX_BYTES = 256 * 1024 * 1024
+FREE_MIN_BYTES = 512 * 1024 * 1024
+"""Requests are refused when the folder for temporary files has less left."""
 IN_MEMORY_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 PROCESS_TIMEOUT_S = 600
@@ -57,6 +57,8 @@ _CONFIG = {
     "uploadpack.allowAnySHA1InWant": "true",
     "receive.autogc": "false",
     "receive.denyDeletes": "false",
+    "core.bigFileThreshold": "16m",  # larger files are unpacked in pieces, not in memory
+    "receive.fsckObjects": "true",
     "receive.hideRefs": "refs/pull",
     "gc.auto": "0",
 }
@@ -121,7 +123,8 @@ class SmartHttp:
     async def _serve(self, request: Request, service: str) -> Response:
         try:
             repo, actor = await run_in_threadpool(self._admit, request, service)
-            spool = await _spool(request)
+            pushes = service == "git-receive-pack"
+            spool = await _spool(request, PUSH_MAX_BYTES if pushes else FETCH_MAX_BYTES)
         except ApiError as refusal:
             return _refusal(refusal.status, refusal.message, refusal.headers)
         except ClientDisconnect:
@@ -175,8 +178,6 @@ class SmartHttp:
 
     def _admit(self, request: Request, service: str) -> tuple[Repository, Actor]:
         writes = service == "git-receive-pack"
-        if writes:
-            require_own_site(request)
         try:
             actor = self.access.authenticate(request)
         except ApiError as refusal:
@@ -222,18 +223,18 @@ def _protocol(request: Request) -> dict[str, str]:
     return {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
 
 
-async def _spool(request: Request) -> IO[bytes]:
+async def _spool(request: Request, max_bytes: int) -> IO[bytes]:
     """
     Return the body, unpacked, in memory or on disk.
 
     Raises:
-        ApiError: 413 too large; 400 broken gzip; 415 another encoding.
+        ApiError: 413 too large; 400 broken gzip; 415 another encoding; 507 no room for it.
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding not in ("identity", "gzip", "x-gzip"):
         raise ApiError(415, f"content encoding {encoding} is not supported")
     spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  the caller closes it
-    sink = _Sink(spool, zipped=encoding != "identity")
+    sink = _Sink(spool, max_bytes, zipped=encoding != "identity")
     try:
         async for chunk in request.stream():
             if chunk:
@@ -245,10 +246,10 @@ async def _spool(request: Request) -> IO[bytes]:
 
 
 class _Sink:
-    """Writes a body, unpacking it on the way, and refuses to exceed the cap."""
+    """Writes a body, unpacking it on the way, and refuses to exceed its cap."""
 
-    def __init__(self, spool: tempfile.SpooledTemporaryFile[bytes], *, zipped: bool) -> None:
-        self._out, self._size = spool, 0
+    def __init__(self, out: IO[bytes], max_bytes: int, *, zipped: bool) -> None:
+        self._out, self._max_bytes, self._size = out, max_bytes, 0
         self._unzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if zipped else None
 
     def write(self, chunk: bytes) -> None:
@@ -264,8 +265,10 @@ class _Sink:
 
     def _append(self, data: bytes) -> None:
         self._size += len(data)
-        if self._size > REQUEST_MAX_BYTES:
-            raise ApiError(413, f"push too large: more than {REQUEST_MAX_BYTES} bytes")
+        if self._size > self._max_bytes:
+            raise ApiError(413, f"request too large: more than {self._max_bytes} bytes")
+        if shutil.disk_usage(tempfile.gettempdir()).free < FREE_MIN_BYTES:
+            raise ApiError(507, f"less than {FREE_MIN_BYTES} bytes are free for temporary files")
         self._out.write(data)
 
 

@@ -2,7 +2,7 @@
 The difference between two trees, file by file, bounded so that any commit can be shown.
 
 Beyond a bound a file has a note instead of lines, and what is beyond the last file is
-counted; the raw ``.diff`` always has everything.
+counted; a clone has everything.
 
 Pure reading. Called by the pages of commits and pull requests.
 """

@@ -16,8 +16,7 @@ from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.routes import route
-from orderkit.adapters.embedded.forge.git_program import GitProgram
-from orderkit.adapters.embedded.forge.pages import changes, locations, raw_diff, site
+from orderkit.adapters.embedded.forge.pages import changes, locations, site
 from orderkit.adapters.embedded.forge.pages.commit_records import (
     CommitRecord,
     record,
@@ -47,7 +46,6 @@ class HistoryPages:
 
     access: Access
     statuses: Statuses
-    git: GitProgram
 
     @site.page_route(f"{REPO}/commits/{{kind}}")
     @route("GET", f"{REPO}/commits/{{kind}}/{{rest:path}}", "repository")
@@ -77,14 +75,11 @@ class HistoryPages:
 
     @site.page_route(f"{REPO}/commit/{{sha}}")
     def commit(self, call: Call) -> Response:
-        """Return one commit and what it changes; ``.diff`` and ``.patch`` are git's own words."""
+        """Return one commit and what it changes."""
         home = locations.repository_of(self.access, call)
-        name, _, form = call.param("sha").partition(".")
-        commit = git_read.by_short_id(home.git, name)
-        if commit is None or form not in ("", "diff", "patch"):
+        commit = git_read.by_short_id(home.git, call.param("sha"))
+        if commit is None:
             raise ApiError(404)
-        if form:
-            return raw_diff.of_commit(self.git, home.row.path, commit, form)
         commit_record = record(commit)
         return site.page(
             call,

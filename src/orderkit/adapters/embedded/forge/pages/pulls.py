@@ -19,9 +19,8 @@ from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_g
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
-from orderkit.adapters.embedded.forge.git_program import GitProgram
 from orderkit.adapters.embedded.forge.issues import Issue, Issues
-from orderkit.adapters.embedded.forge.pages import changes, locations, raw_diff, site
+from orderkit.adapters.embedded.forge.pages import changes, locations, site
 from orderkit.adapters.embedded.forge.pages.commit_records import record, shown_statuses
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
 from orderkit.adapters.embedded.forge.pull_request_git import Pull
@@ -84,7 +83,6 @@ class PullPages:
     issues: Issues
     pulls: Pulls
     statuses: Statuses
-    git: GitProgram
 
     @site.page_route(f"{REPO}/pulls")
     def list_pulls(self, call: Call) -> Response:
@@ -108,15 +106,10 @@ class PullPages:
     @site.page_route(f"{REPO}/pulls/{{number}}")
     @site.page_route(f"{REPO}/pulls/{{number}}/commits")
     def conversation(self, call: Call) -> Response:
-        """Return state, discussion and commits; ``.diff`` and ``.patch`` are git's own words."""
+        """Return state, discussion and commits."""
         home = locations.filled_repository(self.access, call)
-        name, _, form = call.param("number").partition(".")
-        shown_pull = self._shown_pull(self._pull(home, name))
+        shown_pull = self._shown_pull(self._pull(home, call.param("number")))
         pull, commits = shown_pull.pull, _range(home, shown_pull.pull)
-        if form:
-            if form not in ("diff", "patch") or commits is None:
-                raise ApiError(404)
-            return raw_diff.between(self.git, home.row.path, commits.base, commits.head, form)
         commit_records = _commits(home, pull, commits)
         head = pull_request_git.last_head(home.row.path, pull)
         return _page(
@@ -135,7 +128,6 @@ class PullPages:
             ],
             commits=[record(commit) for commit in commit_records[:COMMITS_MAX]],
             more=max(len(commit_records) - COMMITS_MAX, 0),
-            span=commits,
         )
 
     @site.page_route(f"{REPO}/pulls/{{number}}/files")

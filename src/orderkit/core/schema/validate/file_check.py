@@ -1,37 +1,34 @@
 """
 Validate files against the XRDs of a pack: for repositories and for CI, without any platform.
 
-Reads files and folders (of an order's repository, its ``manifests/``), finds each object's XRD by
-group and kind, and gives every finding its position in the file. XRDs among the files are checked
-too. Objects of other kinds are only counted. Nothing is written.
+Finds each object's XRD by group and kind, and gives every finding its position in the file. XRDs
+among the files are checked too. Objects of other kinds are only counted.
 
-Called by ``orderkit validate``.
+Called by ``orderkit validate``; ``adapters.folders.source_files`` reads the files.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePath
 
-from orderkit.core.errors import InvalidInputError, UsageError
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, metadata
-from orderkit.core.schema.validate import (
+from orderkit.core.schema.validate.findings import (
     Finding,
     FindingSeverity,
     Reason,
     ValidationReport,
-    Validator,
 )
 from orderkit.core.schema.validate.located_findings import Located, located
+from orderkit.core.schema.validate.object_check import Validator
 from orderkit.core.schema.validate.xrd_check import definition_findings
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for
+from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
 from orderkit.core.yaml.positions import LocatedManifest, located_manifests
-
-_SUFFIXES = (".yaml", ".yml", ".json")
-_MANIFESTS = "manifests"
 
 Key = tuple[str, str, str, str]
 
@@ -40,7 +37,7 @@ Key = tuple[str, str, str, str]
 class SourceFile:
     """A file's bytes under the name that messages give it."""
 
-    path: Path
+    path: PurePath
     data: bytes | None
     """None if it is larger than a file of manifests may be."""
     is_named: bool
@@ -51,7 +48,7 @@ class SourceFile:
 class ValidatedObject:
     """One object that was validated."""
 
-    file: Path
+    file: PurePath
     line: int
     report: ValidationReport
 
@@ -89,7 +86,7 @@ class Definitions:
     """The XRDs (and CRDs) to validate against, by group and kind."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[Path, LocatedManifest]] = {}
+        self._found: dict[tuple[str, str], tuple[PurePath, LocatedManifest]] = {}
         self._made: dict[tuple[str, str], Validator] = {}
 
     @classmethod
@@ -107,7 +104,7 @@ class Definitions:
                     definitions.add(source.path, definition)
         return definitions
 
-    def add(self, file: Path, definition: LocatedManifest) -> None:
+    def add(self, file: PurePath, definition: LocatedManifest) -> None:
         """
         Take one definition.
 
@@ -150,7 +147,7 @@ class Definitions:
             self._made[key] = Validator(self._found[key][1].manifest)
         return self._made.get(key)
 
-    def place(self, kind: Kind) -> tuple[Path, LocatedManifest]:
+    def place(self, kind: Kind) -> tuple[PurePath, LocatedManifest]:
         """Return the file of a kind's definition, and its places."""
         return self._found[kind.group, kind.kind]
 
@@ -162,47 +159,13 @@ class Definitions:
 _INCOMPLETE = "is an incomplete definition: it needs spec.group, spec.names.kind and spec.versions"
 
 
-def definition_sources(files: Mapping[Path, bytes]) -> list[SourceFile]:
-    """Return the XRDs of a pack's files: ``gitops/apis/<kit>/definition.yaml``."""
+def definition_sources(folder: PurePath, files: Files) -> list[SourceFile]:
+    """Return the XRDs of the pack in a folder: ``gitops/apis/<kit>/definition.yaml``."""
     return [
-        SourceFile(path, data, is_named=True)
+        SourceFile(folder / path, data, is_named=True)
         for path, data in sorted(files.items())
         if path.parts[-4:-2] == ("gitops", "apis") and path.name == "definition.yaml"
     ]
-
-
-def sources(paths: Sequence[Path]) -> Iterator[SourceFile]:
-    """
-    Yield the files that are meant: each named one, and of folders all YAML and JSON.
-
-    A folder with ``manifests/`` is an order's repository: only that is read. Symbolic links
-    and hidden folders inside a folder are skipped.
-
-    Raises:
-        UsageError: A path does not exist.
-    """
-    for path in paths:
-        if path.is_dir():
-            root = path / _MANIFESTS if (path / _MANIFESTS).is_dir() else path
-            yield from (_source(file, is_named=root != path) for file in _files(root))
-        elif path.is_file():
-            yield _source(path, is_named=True)
-        else:
-            raise UsageError(f"{path} does not exist", hint="give files or folders that exist")
-
-
-def _files(root: Path) -> Iterator[Path]:
-    for file in sorted(root.rglob("*")):
-        hidden = any(name.startswith(".") for name in file.relative_to(root).parts)
-        plain = file.is_file() and not file.is_symlink()
-        if file.suffix in _SUFFIXES and plain and not hidden:
-            yield file
-
-
-def _source(path: Path, *, is_named: bool) -> SourceFile:
-    size_bytes = path.stat().st_size
-    data = path.read_bytes() if size_bytes <= DEFAULT_LIMITS.size_bytes else None
-    return SourceFile(path, data, is_named=is_named)
 
 
 def validate(
@@ -278,7 +241,7 @@ def _key(manifest: Manifest) -> Key:
 
 
 def _locate(
-    file: Path, document: LocatedManifest, report: ValidationReport, outcome: ValidationOutcome
+    file: PurePath, document: LocatedManifest, report: ValidationReport, outcome: ValidationOutcome
 ) -> None:
     for finding in report.findings:
         outcome.findings.append(located(file, document, finding.path, finding))
@@ -286,7 +249,7 @@ def _locate(
         outcome.not_evaluated.append(located(file, document, gap.path, gap))
 
 
-def _judge_xrd(file: Path, document: LocatedManifest, outcome: ValidationOutcome) -> None:
+def _judge_xrd(file: PurePath, document: LocatedManifest, outcome: ValidationOutcome) -> None:
     for finding in definition_findings(document.manifest):
         outcome.findings.append(located(file, document, finding.path, finding))
 
@@ -311,7 +274,7 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationO
 
 
 def _judge_unknown(
-    file: Path, document: LocatedManifest, definitions: Definitions, outcome: ValidationOutcome
+    file: PurePath, document: LocatedManifest, definitions: Definitions, outcome: ValidationOutcome
 ) -> None:
     """Report an unknown kind of a known group; skip other groups."""
     kind = Kind.of(document.manifest)

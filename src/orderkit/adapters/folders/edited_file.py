@@ -1,5 +1,5 @@
 """
-Edit a YAML file: read it, make the edits with proof, show the diff, write it back.
+Read a file to edit and put the new text in its place.
 
 Writing is atomic: a new file of the same mode replaces the old one, so that nobody reads half of
 it. A symbolic link stays: its target is replaced. A file that changed between reading and writing
@@ -13,42 +13,11 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, UsageError
-from orderkit.core.unified_diff import unified_diff
-from orderkit.core.yaml import edit
-from orderkit.core.yaml.edit import LIMITS, Edit
-
-
-@dataclass(frozen=True, slots=True)
-class EditedText:
-    """A text before and after its edits."""
-
-    name: str
-    before: bytes
-    after: bytes
-
-    @property
-    def changed(self) -> bool:
-        """Say whether the edits changed anything."""
-        return self.before != self.after
-
-    def diff(self) -> str:
-        """Return the difference as ``diff -u`` writes it; empty if there is none."""
-        return unified_diff(self.before, self.after, f"a/{self.name}", f"b/{self.name}")
-
-
-def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> EditedText:
-    """
-    Make all edits, or none.
-
-    Raises:
-        EditRefusedError: One of them cannot be made, or not be proved.
-    """
-    return EditedText(name, before, edit.edit(before, edits, name=name))
+from orderkit.core.yaml.edit import LIMITS
+from orderkit.core.yaml.edited_text import EditedText
 
 
 def read_file(path: Path) -> bytes:

@@ -1,0 +1,44 @@
+"""
+Stations loaded into this process, and functions of other processes as stations to call.
+
+Connections are kept between calls and shared: a service plans many times. Used by plans and by
+``orderkit kit test``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from orderkit.adapters.folders.station_folder import stations_from
+from orderkit.core.crossplane.function_processes import FunctionProcess
+from orderkit.core.crossplane.station import Station
+from orderkit.core.errors import UsageError
+from orderkit.core.yaml.documents import Files
+
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFunctions:
+    """`PipelineFunctions` of this machine."""
+
+    def load_stations(self, files: Files) -> Mapping[str, Station]:
+        return stations_from(files)
+
+    def connect(self, process: FunctionProcess) -> Station:
+        return _connected(replace(process, is_asked=False))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _connected(process: FunctionProcess) -> Station:
+    if importlib.util.find_spec("crossplane") is None:
+        raise UsageError(
+            f"calling {process.name} at {process.address} needs gRPC, which is not installed",
+            hint="pip install 'orderkit[functions]'",
+        )
+    from orderkit.adapters.functions.remote_function import RemoteFunction
+
+    return RemoteFunction(process)

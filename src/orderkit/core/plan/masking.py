@@ -1,0 +1,376 @@
+"""
+Take the values of Secrets out of a plan, before any view sees it.
+
+Masked is: everything that a Secret holds, at any depth of an object, and the copy that ``kubectl
+apply`` keeps; every field that follows from a Secret (``secret_traces``); every field that contains
+the value of one in any encoding (``secret_values``); and such values in sentences. A field is
+masked whole, so that neither length nor place of a value shows. Whether a masked field changes is
+said in the words of ``kubectl diff``. Counts, dangers and faults are those of the real values.
+
+The fields of the order itself are not compared with Secrets: they are in Git, and the requester
+chose them.
+
+Called by ``compare``, through which every plan goes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.secret_values import (
+    APPLIED,
+    OPEN_FIELDS,
+    SHORTEST_INSIDE,
+    SecretTexts,
+    is_secret,
+    leaves,
+    secrets_in,
+    values_of,
+)
+from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same
+from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.comparison import Plan, ResourceChange, plan_with_secrets
+from orderkit.core.plan.composed_tree import Assembly, Fault, SecretField, SecretTraces
+from orderkit.core.plan.dangers import DangerContext
+from orderkit.core.secrets import MASK
+
+BEFORE, AFTER = f"{MASK} (before)", f"{MASK} (after)"
+"""Both sides of a masked field that changes."""
+FOLLOWS = "not shown, because it follows from a Secret"
+"""What stands for a sentence that cannot be shown."""
+_IDENTITY: set[Steps] = {
+    ("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"),
+}  # fmt: skip
+"""Fields by which a plan names a resource."""
+_BRACKETS = re.compile(r"[\[\].]+")
+
+
+def compare(
+    before: Assembly,
+    after: Assembly,
+    *,
+    fresh: Assembly | None = None,
+    mind: DangerContext | None = None,
+) -> Plan:
+    """
+    Compare an order before and after a change.
+
+    Args:
+        after: Assembled with the existing resources, so that everything keeps its name.
+        fresh: Assembled without them; shows which names the stations would give now.
+        mind: Further facts by which dangers are judged.
+    """
+    plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
+    return masked(plan, mind, fresh=fresh)
+
+
+def masked(plan: Plan, mind: DangerContext | None = None, *, fresh: Assembly | None = None) -> Plan:
+    """
+    Return a plan without the values of Secrets. Without Secrets it is the same plan.
+
+    Args:
+        mind, fresh: What it was made with: dangers may quote them.
+    """
+    sides = [plan.before, plan.after, *([fresh] if fresh else [])]
+    objects = [*(mind.existing if mind else ())]
+    for side in sides:
+        objects += [*side.resources.values(), *side.observed.values(), side.xr]
+    values = {value for side in sides for value in side.secret_traces.values}
+    if not values and not any(next(secrets_in(manifest), None) for manifest in objects):
+        return plan
+    return _mask_for(sides, {*values, *values_of(objects)}).plan(plan)
+
+
+def masked_assembly(assembly: Assembly, existing: Collection[Manifest]) -> Assembly:
+    """Return an assembly without the values of Secrets, as `masked` does with a plan's sides."""
+    objects = [*existing, *assembly.resources.values(), *assembly.observed.values(), assembly.xr]
+    values = {*assembly.secret_traces.values, *values_of(objects)}
+    return _mask_for((assembly,), values).assembly(assembly)
+
+
+def _mask_for(sides: Collection[Assembly], values: Collection[str]) -> _PlanMask:
+    traces = [side.secret_traces for side in sides]
+    fields = frozenset(place for trace in traces for place in trace.fields)
+    public = {name for side in sides for name in _open_names(side, fields)}
+    texts = SecretTexts(values, public=public)
+    mask = _PlanMask(
+        texts,
+        texts,
+        fields,
+        frozenset(place for trace in traces for place in trace.keys),
+        frozenset(text for trace in traces for text in trace.texts),
+        frozenset(text for side in sides for text in leaves(side.input_xr.get("spec"))),
+        complete=all(trace.complete for trace in traces),
+    )
+    copies = {text for side in sides for text in mask.hidden_texts(side)}
+    return replace(mask, sentences=SecretTexts({*values, *copies}, public=public))
+
+
+def _open_names(assembly: Assembly, fields: Collection[SecretField]) -> Iterator[str]:
+    """Yield names that follow from no Secret: everybody sees them."""
+    for path, manifest in {"": assembly.xr, **assembly.resources}.items():
+        for name in ("name", "namespace"):
+            if not {(path, ()), (path, ("metadata", name))} & set(fields):
+                yield str(metadata(manifest).get(name) or "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in a resource; `hidden` if everything there is secret."""
+
+    path: str
+    steps: Steps = ()
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanMask:
+    texts: SecretTexts
+    sentences: SecretTexts
+    """With the contents of hidden fields, which messages may quote."""
+    fields: frozenset[SecretField]
+    keys: frozenset[SecretField]
+    messages: frozenset[str]
+    """Sentences, and paths of resources, that follow from a Secret."""
+    open_texts: frozenset[str]
+    """The fields of the order itself."""
+    complete: bool = field(kw_only=True)
+
+    def plan(self, plan: Plan) -> Plan:
+        dangers = (
+            replace(danger, path=self.path(danger.path), message=self.text(danger.message))
+            for danger in plan.dangers
+        )
+        xr, was = plan.after.xr, plan.before.xr
+        return replace(
+            plan,
+            before=self.assembly(plan.before),
+            after=self.assembly(plan.after),
+            fields=tuple(self.difference("", f, ("spec",), (xr, was)) for f in plan.fields),
+            changes=tuple(map(self.change, plan.changes)),
+            status=tuple(self.difference("", f, ("status",), (xr, was)) for f in plan.status),
+            dangers=tuple(dict.fromkeys(dangers)),
+        )
+
+    def assembly(self, assembly: Assembly) -> Assembly:
+        def objects(by_path: Mapping[str, Manifest]) -> dict[str, Manifest]:
+            return {self.path(path): self.manifest(path, m) for path, m in by_path.items()}
+
+        return replace(
+            assembly,
+            xr=self.manifest("", assembly.xr),
+            input_xr=self.manifest("", assembly.input_xr),
+            resources=objects(assembly.resources),
+            observed=objects(assembly.observed),
+            kept=objects(assembly.kept),
+            waves=tuple(tuple(map(self.path, wave)) for wave in assembly.waves),
+            faults=tuple(self.fault(assembly, fault) for fault in assembly.faults),
+            unknowns=tuple(map(self.text, assembly.unknowns)),
+            missing=tuple(map(self.text, assembly.missing)),
+            requirements=(),
+            guesses=tuple(
+                replace(guess, path=self.path(guess.path), field=self.text(guess.field))
+                for guess in assembly.guesses
+            ),
+            notes=tuple(
+                replace(note, path=self.path(note.path), message=self.text(note.message))
+                for note in assembly.notes
+            ),
+            made_by={self.path(path): step for path, step in assembly.made_by.items()},
+            stuck=frozenset(map(self.path, assembly.stuck)),
+            secret_traces=SecretTraces(),
+        )
+
+    def change(self, change: ResourceChange) -> ResourceChange:
+        path, old, new = change.path, change.old, change.new
+        return replace(
+            change,
+            path=self.path(path),
+            old=None if old is None else self.manifest(path, old, new or ABSENT, BEFORE),
+            new=None if new is None else self.manifest(path, new, old or ABSENT, AFTER),
+            fields=tuple(self.difference(path, f, (), (new, old)) for f in change.fields),
+        )
+
+    def difference(
+        self,
+        path: str,
+        difference: FieldDifference,
+        above: Steps,
+        manifests: tuple[Manifest | None, Manifest | None],
+    ) -> FieldDifference:
+        """Return a difference without secrets; the manifests say which fields are a Secret's."""
+        places = [
+            self._place(path, manifest, (*above, *difference.steps)) for manifest in manifests
+        ]
+        place = next((place for place in places if place.hidden), places[0])
+        steps = tuple(
+            self._key(_Place(path, (*above, *difference.steps[:depth])), step)
+            for depth, step in enumerate(difference.steps)
+        )
+        old, new = difference.old, difference.new
+        return FieldDifference(
+            steps, self._value(place, old, new, BEFORE), self._value(place, new, old, AFTER)
+        )
+
+    def manifest(
+        self, path: str, manifest: Manifest, other: Any = ABSENT, mark: str = MASK
+    ) -> Manifest:
+        """Return an object without secrets; `mark` stands where it differs from `other`."""
+        masked_manifest: Manifest = self._value(self._place(path), manifest, other, mark)
+        return masked_manifest
+
+    def fault(self, assembly: Assembly, fault: Fault) -> Fault:
+        """Return a fault without the value of a field that is masked."""
+        manifest = assembly.resources.get(fault.path) if fault.path else assembly.xr
+        if self._hides_field(fault, manifest or {}):
+            message = f"the value follows from a Secret and breaks the rule: {fault.rule}"
+            value = MASK
+        else:
+            message, value = self.text(fault.message), self.text(fault.value)
+        return replace(
+            fault,
+            path=self.path(fault.path),
+            message=message,
+            field=self.sentences.redact(fault.field),
+            hint=self.sentences.redact(fault.hint),
+            value=value,
+        )
+
+    def path(self, path: str) -> str:
+        """Return a resource's path without what follows from a Secret."""
+        if path in self.messages:
+            return MASK
+        parts = path.split("/")
+        return "/".join(MASK if self.texts.in_text(p, long_only=True) else p for p in parts)
+
+    def text(self, text: str) -> str:
+        """Return a sentence without secrets."""
+        return FOLLOWS if text in self.messages else self.sentences.redact(text)
+
+    def hidden_texts(self, assembly: Assembly) -> Iterator[str]:
+        """Yield the long texts of hidden fields."""
+        objects = {"": {"status": assembly.xr.get("status") or {}}, **assembly.resources}
+        for path, manifest in objects.items():
+            if (path, ()) not in self.fields:
+                texts = self._hidden_leaves(self._place(path), manifest)
+                yield from (text for text in texts if len(text) >= SHORTEST_INSIDE)
+
+    def _hidden_leaves(self, place: _Place, value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                yield from self._hidden_leaves(self._inside(place, value, key), entry)
+        elif isinstance(value, list):
+            for index, entry in enumerate(value):
+                yield from self._hidden_leaves(self._inside(place, value, index), entry)
+        elif isinstance(value, str) and self._hides(place, value):
+            yield value
+
+    def _hides_field(self, fault: Fault, manifest: Manifest) -> bool:
+        """Return whether a fault is about a hidden field."""
+        if not fault.field:
+            return False
+        name = _flat(fault.field)
+        traced = (_flat(path_text(steps)) for path, steps in self.fields if path == fault.path)
+        if any(_is_within(name, other) or _is_within(other, name) for other in traced):
+            return True
+        return any(_is_within(name, other) for other in self._secret_fields(manifest)) or bool(
+            fault.value and fault.path and self.texts.in_text(fault.value)
+        )
+
+    def _secret_fields(self, value: Any, above: str = "") -> Iterator[str]:
+        """Yield the paths of everything that Secrets in an object hold."""
+        for key, entry in value.items() if isinstance(value, dict) else ():
+            path = f"{above}.{key}".strip(".")
+            if is_secret(value) and key not in OPEN_FIELDS:
+                yield path
+            else:
+                yield from self._secret_fields(entry, path)
+
+    def _place(self, path: str, manifest: Any = None, steps: Steps = ()) -> _Place:
+        """Return a place and whether everything there is hidden."""
+        place = _Place(path, (), (path, ()) in self.fields)
+        value = manifest
+        for step in steps:
+            place = self._inside(place, value, step)
+            if isinstance(value, dict):
+                value = value.get(step)
+            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value = value[step]
+            else:
+                value = None
+        return place
+
+    def _inside(self, place: _Place, value: Any, step: Step) -> _Place:
+        steps = (*place.steps, step)
+        hidden = (
+            place.hidden
+            or (place.path, steps) in self.fields
+            or (is_secret(value) and step not in OPEN_FIELDS)
+            or step == APPLIED
+        )
+        return _Place(place.path, steps, hidden)
+
+    def _value(self, place: _Place, value: Any, other: Any, mark: str) -> Any:
+        if isinstance(value, dict):
+            others = other if isinstance(other, dict) else {}
+            pairs = (
+                (
+                    self._key(place, key),
+                    self._value(
+                        self._inside(place, value, key), entry, others.get(key, ABSENT), mark
+                    ),
+                )
+                for key, entry in value.items()
+            )
+            return _numbered(pairs)
+        if isinstance(value, list):
+            there = other if isinstance(other, list) else []
+            return [
+                self._value(self._inside(place, value, index), entry, other_entry, mark)
+                for index, (entry, other_entry) in enumerate(
+                    itertools.zip_longest(value, there[: len(value)], fillvalue=ABSENT)
+                )
+            ]
+        if value is ABSENT or value is None or not self._hides(place, value):
+            return value
+        return MASK if other is ABSENT or same(value, other) else mark
+
+    def _hides(self, place: _Place, value: Any) -> bool:
+        steps, is_named = place.steps, place.steps in _IDENTITY
+        if steps in (("apiVersion",), ("kind",)):
+            return False
+        if place.hidden:
+            return True
+        if not place.path and steps[:1] != ("status",):
+            return False
+        if not (self.complete or is_named):
+            return True
+        is_open = not isinstance(value, str) or value in self.open_texts
+        return not is_open and self.texts.in_text(value, long_only=is_named)
+
+    def _key(self, place: _Place, key: Step) -> Step:
+        if isinstance(key, int) or (not place.path and place.steps[:1] == ("spec",)):
+            return key
+        follows = (place.path, (*place.steps, key)) in self.keys
+        return MASK if follows or self.texts.in_text(key, long_only=True) else key
+
+
+def _numbered(pairs: Iterator[tuple[Step, Any]]) -> dict[Step, Any]:
+    """Return a map in which masked names stay apart."""
+    entries: dict[Step, Any] = {}
+    for key, value in pairs:
+        entries[f"{key} ({len(entries)})" if key in entries else key] = value
+    return entries
+
+
+def _flat(path: str) -> str:
+    return _BRACKETS.sub(".", path).strip(".")
+
+
+def _is_within(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}.") or not other

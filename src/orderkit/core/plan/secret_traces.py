@@ -1,0 +1,246 @@
+"""
+Find what of an outcome follows from Secrets, however stations computed it.
+
+An outcome is assembled again with other values in every Secret that stations see, once of the same
+length and once longer. What differs follows from a Secret: a copy, a part, a hash, a length, or a
+resource that is composed only for some values. If stations cannot work with other values, nothing
+is known, and every value counts. The same method finds what follows from a uid
+(``unknown_fields``).
+
+Called by the flows that plan; ``masking`` uses the result.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from string import ascii_lowercase, ascii_uppercase, digits
+from typing import Any
+
+from orderkit.core.crossplane.composed import Lookup
+from orderkit.core.crossplane.station import Selector
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
+from orderkit.core.objects.secret_values import (
+    APPLIED,
+    as_json,
+    decoded,
+    is_secret,
+    secrets_in,
+    values_of,
+)
+from orderkit.core.objects.values import Steps
+from orderkit.core.order.change import ABSENT, differences
+from orderkit.core.plan.composed_tree import (
+    Assembly,
+    AssemblyContext,
+    SecretField,
+    SecretTraces,
+    assemble,
+    selector_text,
+)
+
+_LONGER = "x7"
+_FIXED = re.compile(
+    r"""-{5}[A-Z ]{1,40}-{5}|^[ \t]*[\w."'-]{1,80}[ \t]*(?:=|:[ \t])|[a-z][a-z0-9+.-]{0,20}://|\\.""",
+    re.MULTILINE,
+)
+"""What programs need in order to read a value: names of fields, schemes of URLs, PEM's marks."""
+
+_OTHER = str.maketrans(
+    f"{ascii_lowercase}{ascii_uppercase}{digits}",
+    f"{ascii_lowercase[1:]}a{ascii_uppercase[1:]}A1234567891",
+)
+"""Another character of the same class for each; no number begins with a zero."""
+
+
+def with_secret_traces(
+    assembly: Assembly,
+    xr: Manifest,
+    workshop: AssemblyContext,
+    observed: Mapping[str, Manifest],
+    *,
+    attributed: Mapping[str, str] | None = None,
+    before: Assembly | None = None,
+) -> Assembly:
+    """
+    Return an assembly with what follows from Secrets.
+
+    Args:
+        xr, workshop, observed, attributed: What the assembly was made with.
+        before: The assembly whose outcome `observed` is, if it is one.
+    """
+    objects = [*workshop.existing, *observed.values(), *_looked_up(assembly, workshop)]
+    values = frozenset(value for value in values_of(objects) if value)
+    known = before.secret_traces if before is not None else SecretTraces()
+    if not (values or known.outcomes):
+        return assembly
+    outcomes: list[Mapping[str, Manifest]] = []
+    fields: set[SecretField] = set()
+    keys: set[SecretField] = set()
+    texts: set[str] = set()
+    complete = known.complete
+    for number, suffix in enumerate(("", _LONGER)):
+        seen = known.outcomes[number] if known.outcomes else _disguised_all(observed, suffix)
+        other = assemble(xr, _disguised(workshop, suffix), observed=seen, attributed=attributed)
+        outcomes.append(other.observed)
+        if _fails_only(other, assembly):
+            complete = complete and bool(suffix)  # a longer value may well be refused
+            continue
+        differing = dict(_differing(assembly, other))
+        fields |= differing.keys()
+        keys |= {field for field, is_key in differing.items() if is_key}
+        texts |= _texts(assembly) - _texts(other)
+    traces = SecretTraces(
+        values, frozenset(fields), frozenset(keys), frozenset(texts), complete, tuple(outcomes)
+    )
+    return replace(assembly, secret_traces=traces)
+
+
+def secret_fields(assembly: Assembly, live: Mapping[str, Manifest]) -> frozenset[SecretField]:
+    """
+    Return the fields of live objects that follow from a Secret, or may: no recording has them.
+
+    Beside traced fields, these are the fields that are not as the assembly has them: somebody else
+    wrote them, or a station that saw a Secret as it was then.
+
+    Args:
+        live: By path; the XR at ''.
+    """
+    traces = assembly.secret_traces
+    if not (traces.values or traces.outcomes):
+        return frozenset()
+    if not traces.complete:
+        return traces.fields | {("", ("status",)), *((path, ()) for path in live if path)}
+    predicted = {**assembly.observed, "": assembly.xr}
+    return traces.fields | {
+        (path, field.steps)
+        for path, manifest in live.items()
+        for field in differences(manifest, predicted.get(path, {}), into_lists=True)
+        if field.old is not ABSENT and _is_content(path, field.steps)
+    }
+
+
+def _is_content(path: str, steps: Steps) -> bool:
+    """Return whether a station may have written a field: no metadata, no provider's status."""
+    if not path:
+        return steps[0] == "status" and steps[:2] != ("status", "conditions")
+    return steps[0] not in {"apiVersion", "kind", "metadata", "status"}
+
+
+def _looked_up(assembly: Assembly, workshop: AssemblyContext) -> Iterator[Manifest]:
+    if workshop.lookup is not None:
+        for selector in assembly.requirements:
+            yield from workshop.lookup(selector)
+
+
+def _disguised(workshop: AssemblyContext, suffix: str) -> AssemblyContext:
+    """Return the workshop with other values in its Secrets."""
+    existing = [_disguised_in(manifest, suffix) for manifest in workshop.existing]
+    existing = [_disguised_in(manifest, suffix) for manifest in workshop.existing]
+    lookup = _DisguisedLookup(workshop.lookup, suffix) if workshop.lookup is not None else None
+    return replace(workshop, existing=existing, lookup=lookup)
+
+
+class _DisguisedLookup:
+    """Looks up objects with other values in their Secrets; disguises each once."""
+
+    def __init__(self, lookup: Lookup, suffix: str) -> None:
+        self._lookup, self._suffix = lookup, suffix
+        self._answers: dict[str, Sequence[Manifest]] = {}
+
+    def __call__(self, selector: Selector) -> Sequence[Manifest]:
+        name = selector_text(selector)
+        if name not in self._answers:
+            objects = self._lookup(selector)
+            self._answers[name] = [_disguised_in(each, self._suffix) for each in objects]
+        return self._answers[name]
+
+
+def _disguised_all(objects: Mapping[str, Manifest], suffix: str) -> dict[str, Manifest]:
+    return {path: _disguised_in(manifest, suffix) for path, manifest in objects.items()}
+
+
+def _disguised_in(value: Any, suffix: str) -> Any:
+    """Return an object with other values in the Secrets in it; without one, the same object."""
+    if next(secrets_in(value), None) is None:
+        return value
+    if isinstance(value, list):
+        return [_disguised_in(entry, suffix) for entry in value]
+    if not is_secret(value):
+        return {key: _disguised_in(entry, suffix) for key, entry in value.items()}
+    secret = dict(value)
+    for name, other in (("data", _other_data), ("stringData", _other_text)):
+        if isinstance(secret.get(name), dict):
+            secret[name] = {key: other(str(text), suffix) for key, text in secret[name].items()}
+    applied = annotations_of(secret).get(APPLIED)
+    if applied:
+        notes = {**annotations_of(secret), APPLIED: _other_text(applied, suffix)}
+        secret["metadata"] = {**metadata(secret), "annotations": notes}
+    return secret
+
+
+def _other_data(text: str, suffix: str) -> str:
+    plain = decoded(text)
+    if not plain:
+        return base64.b64encode(_other_text(text, suffix).encode()).decode()
+    return base64.b64encode(_other_text(plain, suffix).encode()).decode()
+
+
+def _other_text(text: str, suffix: str) -> str:
+    """Return another value of the same form; with a suffix, a longer one."""
+    data = as_json(text) if text.lstrip()[:1] in {"{", "["} else None
+    if isinstance(data, (dict, list)):
+        return json.dumps(_other_leaves(data, suffix))
+    pieces, end = [], 0
+    for match in _FIXED.finditer(text):
+        pieces += [text[end : match.start()].translate(_OTHER), match[0]]
+        end = match.end()
+    other = "".join([*pieces, text[end:].translate(_OTHER)])
+    longer = "\n".join(f"{line}{suffix}" if line else line for line in other.split("\n"))
+    return longer if longer != text else f"{text}x"
+
+
+def _other_leaves(value: Any, suffix: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _other_leaves(entry, suffix) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_other_leaves(entry, suffix) for entry in value]
+    if isinstance(value, str):
+        return _other_text(value, suffix)
+    return value + 1 if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+def _fails_only(other: Assembly, assembly: Assembly) -> bool:
+    """Return whether a pipeline fails with other values and not with the real ones."""
+    return bool(other.stuck - assembly.stuck)
+
+
+def _differing(assembly: Assembly, other: Assembly) -> Iterator[tuple[SecretField, bool]]:
+    """Yield fields with other values, and whether they exist for some values only."""
+    xrs = [{"": {"status": side.xr.get("status") or {}}} for side in (assembly, other)]
+    for objects, others in (
+        (assembly.resources, other.resources),
+        (assembly.observed, other.observed),
+        xrs,
+    ):
+        for path, manifest in objects.items():
+            if path not in others:
+                yield (path, ()), True
+                continue
+            for field in differences(manifest, others[path], into_lists=True):
+                if field.old is not ABSENT:
+                    yield (path, field.steps), field.new is ABSENT
+
+
+def _texts(assembly: Assembly) -> set[str]:
+    """Return the sentences of an outcome, and the paths of what it composes."""
+    return {
+        *(fault.message for fault in assembly.faults),
+        *(note.message for note in assembly.notes),
+        *assembly.unknowns,
+        *assembly.missing,
+        *assembly.resources,
+    }

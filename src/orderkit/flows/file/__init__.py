@@ -1,1 +1,0 @@
-"""Judge and edit files, without a platform."""

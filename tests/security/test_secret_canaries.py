@@ -1,0 +1,327 @@
+"""
+A reader walks through every command and every operation of the service, looking for Secrets.
+
+The garage of this platform does everything wrong that a station can do with a Secret: it puts the
+values of a required, a live and a rendered one into its ConfigMap, status, events and refusals. A
+command or an operation that is new has to be added to `COMMANDS` or `OPERATIONS`, or excluded here
+with a reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+from bays import Bay, new_bay
+from changingpack import changing_pack
+from commands import Command, in_process
+from pullhand import Hand
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli import command_list
+from orderkit.cli.connecting import SECRET_HEADER, service_options, token
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.core.secrets import MASK, forms_of
+from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.plan.pull_requests import keep_planned
+from orderkit.flows.waiting import until
+from orderkit.web.auditing import AuditLog
+from orderkit.web.operation_table import operations
+from orderkit.web.service import service_app
+
+SECRET = Kind("", "v1", "Secret")
+REQUIRED, LIVE, RENDERED = "Kan4rie-required/7", "Kan4rie-live+8", "Kan4rie-rendered 9"
+
+
+def hashed(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+CANARIES = {
+    form
+    for value in (REQUIRED, LIVE, RENDERED)
+    for text in (value, *((hashed(value), value[::-1]) if value != RENDERED else ()))
+    for form in forms_of(text)
+}
+"""What a station makes of its own constants alone is no secret: the pack has it in the open."""
+STATION = f'''"""Everything that a station should not do with Secrets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from .bay import station as bay
+
+
+def station(request):
+    response = bay(request)
+    response.require("vault", "v1", "Secret", match_name="vault", namespace="default")
+    vault, made = request.required_resource("vault"), request.observed_resource("made")
+    password = _value(vault, "password")
+    live = _value(made, "live")
+    spec, home = request.xr["spec"], f"garage-{{request.xr['spec']['teamName']}}"
+    if spec.get("note") == "refuse":
+        response.fatal(f"{{password}} and {{live}} are too weak")
+    if request.observed_resource("namespace") is None:
+        return response
+    rendered = {RENDERED!r}
+    meta = {{"name": "made", "namespace": home}}
+    strings = {{"rendered": rendered, "changing": f"{{rendered}} {{spec['stage']}}"}}
+    secret = {{"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": strings}}
+    response.want("made", secret)
+    data = {{"stage": spec["stage"]}}
+    for name, value in (("required", password), ("live", live), ("rendered", rendered)):
+        data[name] = f"postgres://u:{{value}}@h/{{spec['stage']}}"
+        data[f"{{name}}-hash"] = hashlib.sha256(value.encode()).hexdigest()
+        data[f"{{name}}-back"] = value[::-1]
+        response.warning(f"{{value}} is weak")
+    meta = {{"name": "sheet", "namespace": home, "annotations": {{"note": password}}}}
+    sheet = {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}}
+    response.want("sheet", sheet)
+    response.add_condition("Weak", "True", "Password", f"{{password}} is weak")
+    response.merge_status({{"stage": f"{{spec['stage']}} {{password}} {{live}}"}})
+    return response
+
+
+def _value(secret, key):
+    text = ((secret or {{}}).get("data") or {{}}).get(key, "")
+    return base64.b64decode(text).decode()
+'''
+
+
+def leaking_pack(target: Path) -> Path:
+    """Return a pack whose garage does everything wrong."""
+    changing_pack(target)
+    (target / "stations" / "garage" / "station.py").write_text(STATION)
+    rbac = target / "gitops" / "apis" / "garage" / "rbac.yaml"
+    roles = list(yaml.safe_load_all(rbac.read_text()))
+    for role in roles:
+        role["rules"][0]["resources"] += ["secrets", "configmaps"]
+    rbac.write_text(yaml.safe_dump_all(roles))
+    return target
+
+
+@dataclass(frozen=True)
+class Site:
+    """The platform, its order, its service, and who looks."""
+
+    running: Running
+    bay: Bay
+    url: str
+    folder: Path
+
+    @property
+    def order(self) -> str:
+        return self.bay.order
+
+    def ask(self, method: str, path: str, body: object = None) -> requests.Response:
+        headers = {SECRET_HEADER: token(self.running.settings.service)}
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.request(
+                method,
+                f"{self.url}{path}",
+                json=body,
+                headers=headers,
+                timeout=120,
+                allow_redirects=False,
+            )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("canaries")
+    pack = leaking_pack(folder / "pack")
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), ())
+    with running(request, on_step=lambda *_: None) as found:
+        cluster = found.platform.cluster
+        cluster.create(a_secret("vault", "default", password=REQUIRED), owner="test")
+        bay = new_bay(found.platform)
+        assert await_commit(found.platform, bay.order, bay.head, timeout_s=180).ready
+        write_live(found, bay)
+        audit = AuditLog(folder / "audit.log")
+        options = replace(
+            service_options(found.settings, audit=audit), requests_per_minute=100_000,
+            portal_url="https://portal.example.com", open_forms=True,
+        )  # fmt: skip
+        server = HttpServer(service_app(found.platform, options), bind("service", 0))
+        server.start()
+        yield Site(found, bay, server.url, folder)
+        server.stop()
+
+
+def a_secret(name: str, namespace: str, **values: str) -> dict[str, Any]:
+    data = {key: base64.b64encode(text.encode()).decode() for key, text in values.items()}
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}
+
+
+def write_live(running: Running, bay: Bay) -> None:
+    """Write into the composed Secret as an operator does; wait until the station has seen it."""
+    cluster, home = running.platform.cluster, f"garage-{bay.name}"
+    cluster.apply(a_secret("made", home, live=LIVE), owner="operator")
+    sheet = ObjectKey(Kind("", "v1", "ConfigMap"), "sheet", home)
+    until(
+        running.platform.clock, lambda: json.dumps(cluster.get(sheet)),
+        lambda text: LIVE in text and REQUIRED in text, timeout_s=120, goal="the leak",
+    )  # fmt: skip
+
+
+def leaks(text: str) -> list[str]:
+    """Return the canaries in a text."""
+    return sorted(form for form in CANARIES if form in text)
+
+
+COMMANDS: Mapping[str, list[str] | str] = {
+    "up": "starts a platform",
+    "bootstrap": "shows steps and versions",
+    "doctor": ["doctor"],
+    "demo": "has a platform of its own",
+    "order": "writes; what it reports is `status`",
+    "register": "writes the ledger from Git",
+    "adopt": "reads repositories; a living XR is what Git gets",
+    "list": ["list", "list --json"],
+    "status": ["status ORDER", "status ORDER --json"],
+    "trace": ["trace ORDER", "trace ORDER --json"],
+    "events": ["events ORDER", "events ORDER --json"],
+    "plan": [
+        "plan ORDER stage=stage2",
+        "plan ORDER stage=stage2 --full --json",
+        "plan ORDER stage=stage2 --markdown --graph FOLDER/a.svg --record FOLDER/a.json",
+        "plan ORDER stage=stage3 --graph FOLDER/a.mmd",
+        "plan ORDER note=refuse",
+        "plan ORDER note=refuse --json --graph FOLDER/a.md",
+        "plan ORDER stage=stage2 --snapshot FOLDER/a.json --pack PACK",
+        "plan --kit garage --pack OTHER --record FOLDER/b.json --json",
+        "plan --kit garage --pack OTHER --markdown",
+    ],
+    "change": [
+        "change ORDER stage=stage2 --dry-run",
+        "change ORDER stage=stage2 --dry-run --json",
+        "change ORDER stage=stage3 --pr",
+        "change ORDER note=refuse",
+        "change ORDER note=hello",
+        "change ORDER note=refuse --direct --timeout 2",
+    ],
+    "revert": ["revert ORDER HEAD --dry-run", "revert ORDER HEAD --json"],
+    "history": ["history ORDER", "history ORDER --json"],
+    "destroy": "reports the phases and names of objects",
+    "team": "knows teams",
+    "kit": "reads a pack's files, which hold no Secret of a cluster",
+    "init": "writes a pack",
+    "serve": "is `OPERATIONS`",
+    "function": "answers Crossplane, which needs the values",
+    "access": "makes tokens",
+    "platform": "reads the pack and Applications",
+    "validate": "reads files of its caller",
+    "edit": "reads files of its caller",
+    "render": "reads files of its caller",
+    "run": "runs a template",
+}
+PLAN = {"values": {"stage": "stage2"}}
+OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
+    "runTask": "writes; reports an order's address",
+    "registerOrder": "writes the ledger from Git",
+    "listOrders": ("GET", "/v1/orders", None),
+    "getOrder": ("GET", "/v1/orders/ORDER", None),
+    "traceOrder": ("GET", "/v1/orders/ORDER/trace", None),
+    "orderEvents": ("GET", "/v1/orders/ORDER/events", None),
+    "planChange": ("POST", "/v1/orders/ORDER/plan", PLAN),
+    "orderHistory": ("GET", "/v1/orders/ORDER/history", None),
+    "changeOrder": ("POST", "/v1/orders/ORDER/changes", {**PLAN, "dryRun": True}),
+    "changeForm": ("GET", "/v1/orders/ORDER/changes/stage/form", None),
+    "endForm": ("GET", "/v1/orders/ORDER/end/form", None),
+    "endOrder": "ends the order",
+    "orderEnd": ("GET", "/v1/orders/ORDER/end", None),
+    "gate": ("GET", "/v1/gates/garage/ORDER", None),
+    "giteaWebhook": "plans pull requests in the background: what it posts is looked at below",
+    "alive": ("GET", "/healthz", None),
+    "ready": ("GET", "/readyz", None),
+    "metrics": ("GET", "/metrics", None),
+}
+
+
+def test_every_command_and_operation_is_looked_at_or_excluded() -> None:
+    assert COMMANDS.keys() == command_list.COMMANDS.keys()
+    assert OPERATIONS.keys() == {operation.id for operation in operations()}
+
+
+def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    other = site.folder / "other"
+    subprocess.run(["cp", "-r", site.folder / "pack", other], check=True)
+    station = other / "stations" / "garage" / "station.py"
+    station.write_text(station.read_text().replace("@h/", "@other/"))
+    shown: dict[str, str] = {}
+    for lines in COMMANDS.values():
+        for line in lines if isinstance(lines, list) else ():
+            shown[line] = _run(orderkit, site, line)
+
+    written = [path for path in site.folder.glob("?.*") if path.is_file()]
+    assert {line: leaks(text) for line, text in shown.items() if leaks(text)} == {}
+    assert {path.name: leaks(path.read_text()) for path in written if leaks(path.read_text())} == {}
+    assert len(written) == 5
+    assert MASK in shown["plan ORDER stage=stage2"]
+    assert "too weak" in shown["plan ORDER note=refuse"] + shown["status ORDER"]
+
+
+def _run(orderkit: Command, site: Site, line: str) -> str:
+    words = {
+        "ORDER": site.order, "HEAD": site.bay.head, "FOLDER": str(site.folder),
+        "PACK": str(site.folder / "pack"), "OTHER": str(site.folder / "other"),
+    }  # fmt: skip
+    for name, text in words.items():
+        line = line.replace(name, text)
+    done = orderkit(*line.split())
+    return f"{done.code}\n{done.out}\n{done.err}"
+
+
+def test_no_operation_answers_with_a_secret(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    answers = {}
+    for name, request in OPERATIONS.items():
+        if not isinstance(request, str):
+            method, path, body = request
+            answer = site.ask(method, path.replace("ORDER", site.order), body)
+            answers[name] = f"{answer.status_code} {answer.headers} {answer.text}"
+
+    assert {name: leaks(text) for name, text in answers.items() if leaks(text)} == {}
+    assert MASK in answers["planChange"]
+    assert leaks((site.folder / "audit.log").read_text() + caplog.text) == []
+
+
+def test_the_forge_holds_no_secret(site: Site) -> None:
+    """Bodies, comments, statuses, commits: whatever was written there, and by whom."""
+    hand = Hand(site.running.settings, site.bay)
+    pulls = [hand.edits("stage1", "stage2"), hand.edits("spec:", "spec:\n  note: refuse")]
+    for pull in pulls:
+        keep_planned(site.running.platform, site.bay.repo, pull.number)
+
+    comments = [comment["body"] for pull in pulls for comment in hand.comments(pull)]
+    statuses = [hand.status(pull.head_commit) for pull in pulls]
+    assert [leaks(text) for text in (*comments, repr(statuses))] == [[], [], []]
+    assert MASK in comments[0]
+    forge = site.running.embedded.state.folder / "forge"
+    databases = [path.read_bytes() for path in forge.glob("*.sqlite*")]
+    assert databases
+    repositories = [path for path in forge.rglob("*.git") if path.stem != "pack"]
+    assert any(path.stem == site.order for path in repositories)
+    stored = [*databases, *map(_objects, repositories)]
+    assert {form for data in stored for form in CANARIES if form.encode() in data} == set()
+
+
+def _objects(repository: Path) -> bytes:
+    """Return all objects of a repository, one after the other."""
+    command = ["git", "cat-file", "--batch-all-objects", "--batch"]
+    return subprocess.run(command, cwd=repository, check=True, capture_output=True).stdout

@@ -16,7 +16,6 @@ from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.errors import AccessError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import (
-    SECRET,
     Kind,
     Manifest,
     ObjectKey,
@@ -24,6 +23,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.objects.secret_values import SECRET
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.cluster import NoSuchKindError
 

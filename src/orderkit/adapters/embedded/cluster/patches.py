@@ -13,7 +13,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from orderkit.adapters.embedded.cluster.documents import clone, encode
-from orderkit.adapters.embedded.cluster.refusals import BadRequest, PatchRefused, PatchTooLong
+from orderkit.adapters.embedded.cluster.refusals import (
+    BadRequest,
+    PatchRefused,
+    RequestEntityTooLarge,
+)
 
 _OPERATIONS_MAX, _COPIED_MAX = 10_000, 3 * 1024 * 1024
 """The limits of kube-apiserver 1.36 (``maxJSONPatchOperations``, ``JSONPatchMaxCopyBytes``)."""
@@ -39,14 +43,14 @@ def json_patch(target: Any, operations: Any) -> Any:
 
     Raises:
         BadRequest: The patch is no list.
-        PatchTooLong: It has too many operations.
+        RequestEntityTooLarge: It has too many operations.
         PatchRefused: An operation is malformed, a path does not exist, a test fails, or the patch
             copies too much.
     """
     if not isinstance(operations, list):
         raise BadRequest("json patch must be a list of operations")
     if len(operations) > _OPERATIONS_MAX:
-        raise PatchTooLong(
+        raise RequestEntityTooLarge(
             "Request entity too large: The allowed maximum operations in a JSON patch is "
             f"{_OPERATIONS_MAX}, got {len(operations)}"
         )

@@ -108,6 +108,7 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
     policy_manifest = _policy(kit, name, variables, [rule])
     kind = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind}
     policy_manifest["spec"] = {"paramKind": kind, **policy_manifest["spec"]}
+    policy_manifest["spec"]["matchConditions"].append(_changes_team(kit))
     yield policy_manifest
     bound = _binding(name)
     bound["spec"]["paramRef"] = {
@@ -118,6 +119,20 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
         "parameterNotFoundAction": "Allow",
     }
     yield bound
+
+
+def _changes_team(kit: Kit) -> Manifest:
+    """Skip most updates before the Application of every order is looked at."""
+    paths = (
+        ("spec", *kit.team_from.split(".")),
+        ("metadata", "annotations", TRACKING_ID),
+        ("metadata", "labels", INSTANCE_LABEL),
+    )
+    changes = (f"{lookup('object', path)} != {lookup('oldObject', path)}" for path in paths)
+    return {
+        "name": "sets-team-or-application",
+        "expression": block(either("oldObject == null", *changes)),
+    }
 
 
 def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) -> Manifest:

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from bench.figure import Figure, timed_s
 from bench.platform import REQUESTER, running
@@ -32,10 +32,10 @@ from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_history import history
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
-from orderkit.ports.forge import MergeStyle, Operation
+from orderkit.ports.forge import FileChange, MergeStyle, Operation
 from orderkit.ports.requesters import Requester
 
-TEAM, RUNS, BY_HAND = "bench", 40, 10
+TEAM, RUNS, BY_HAND, COMMITS = "bench", 40, 10, 300
 ORDER = f"garage-{TEAM}"
 REPO = RepoId(TEAM, ORDER)
 STAGES = ("stage1", "stage2", "stage3")
@@ -49,10 +49,25 @@ def figures() -> Iterator[Figure]:
         yield Figure(
             f"history.{RUNS}-changes", timed_s(lambda: history(platform, ORDER)) * 1000, "ms"
         )
+        _many_commits(platform)
+        yield Figure(
+            f"history.of-{COMMITS}-commits",
+            timed_s(lambda: history(platform, ORDER)) * 1000,
+            "ms",
+        )
         for number in range(RUNS + 1, 2 * RUNS + 1):
             _reviewed(platform, STAGES[number % 3], parts)
         by_hand = [_by_hand_s(platform, Path(name), STAGES[n % 2]) for n in range(BY_HAND)]
         yield from _shown(parts, statistics.median(by_hand))
+
+
+def _many_commits(platform: Platform) -> None:
+    """Lengthen the history, all of which is searched for copies of signatures."""
+    path = PurePosixPath("README.md")
+    for number in range(COMMITS):
+        revision = platform.forge.read(REPO, path, "main")
+        change = FileChange(path, b"%d\n" % number, revision.sha if revision else None)
+        platform.forge.write(REPO, [change], Operation(f"note-{number}", REQUESTER, "note"))
 
 
 @contextlib.contextmanager

@@ -29,6 +29,8 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.platform.settings import PlatformSettings
 
 _UP_S = 120.0
+PLATFORM_GROUP = "group:default/platform"
+"""The guest's group (``realbackstage``), whose members order for every team."""
 _PROVE = "to prove them: orderkit up --signed-by {}"
 _UP = "Stop with ctrl-C"
 _ROOT = Path(__file__).parents[1]
@@ -135,7 +137,7 @@ def _platform(
     log = state / ".up.log"
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *more]
     if port:
-        command += ["--signed-by", f"http://{HOST}:{port}"]
+        command += ["--signed-by", f"http://{HOST}:{port}", "--platform-group", PLATFORM_GROUP]
     with Daemon("orderkit up", command, log=log) as up:
         up.wait_until(lambda: _UP in up.text(), timeout_s=_UP_S)
         yield up, load_settings(str(state / PLATFORM_FILE))

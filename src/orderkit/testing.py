@@ -32,6 +32,7 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end import destroying
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.delivering import await_commit
@@ -122,12 +123,10 @@ class TrialPlatform:
         pull = change(self._running.platform, request).pull
         if pull is None:
             raise ExpectationError(f"{order.id}: setting {field} opened no pull request")
-        merged = self.forge.merge_pull(
-            order.repository,
-            pull.number,
-            head=pull.head_commit,
-            style=MergeStyle.MERGE,
-            operation=Operation(f"merge-{pull.number}", self.requester, f"Merge {pull.title}"),
+        operation = Operation(f"merge-{pull.number}", self.requester, f"Merge {pull.title}")
+        platform = self._running.platform
+        merged = merge_unreviewed(
+            platform, order.repository, pull, operation, style=MergeStyle.MERGE
         )
         self._await(order.id, merged)
         return pull.number

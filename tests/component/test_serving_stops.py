@@ -31,7 +31,7 @@ def test_a_client_that_never_says_goodbye_keeps_no_thread_alive(tmp_path: Path) 
     context = ssl.create_default_context(cafile=str(certificate.authority))
     plain = socket.create_connection((HOST, server.port), timeout=60)
     with context.wrap_socket(plain, server_hostname=HOST) as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert client.recv(4096).startswith(b"HTTP/1.1 200")
 
         server.stop()

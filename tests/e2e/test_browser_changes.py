@@ -17,6 +17,7 @@ from scaffolderapi import Scaffolder
 
 from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.order import ledger
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.ports.forge import MergeStyle, Operation
 
 PROFILE = "changing"
@@ -99,13 +100,7 @@ def test_what_was_committed_and_merged_is_ready_at_that_commit(
     forge = up.platform.forge
     (pull,) = forge.pulls(order.repository)
     merging = Operation("merge-motto", GUEST, "merge")
-    forge.merge_pull(
-        order.repository,
-        pull.number,
-        style=MergeStyle.MERGE,
-        operation=merging,
-        head=pull.head_commit,
-    )
+    merge_unreviewed(up.platform, order.repository, pull, merging, style=MergeStyle.MERGE)
     head = forge.head(order.repository)
     end = time.monotonic() + READY_S
 

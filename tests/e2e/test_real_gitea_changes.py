@@ -28,12 +28,14 @@ from pullhand import Hand
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
+from orderkit.cli.connecting import token
 from orderkit.cli.main import run
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import CommitSha
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.change.reverting import RevertRequest, revert
+from orderkit.flows.change.reviewing import ReviewVerdict, merge_unreviewed, set_review_status
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.delivering import await_commit
@@ -81,10 +83,7 @@ def bay(up: Up) -> Bay:
 
 def merge(bay: Bay, pull: PullRequest, style: MergeStyle, *, deadline_s: float = 30.0) -> None:
     by_hand = Operation(f"merge-{pull.number}", "user:default/boss", f"Merge #{pull.number}")
-    bay.platform.forge.merge_pull(
-        bay.repo, pull.number, head=pull.head_commit, style=style, operation=by_hand,
-        deadline_s=deadline_s,
-    )  # fmt: skip
+    merge_unreviewed(bay.platform, bay.repo, pull, by_hand, style=style, deadline_s=deadline_s)
 
 
 def test_a_direct_change_is_ready_and_reverted_and_told(bay: Bay) -> None:
@@ -125,10 +124,11 @@ def test_an_operation_changes_nothing_twice(bay: Bay) -> None:
     assert (again.commit, again.repeated, bay.spec()["budget"]) == (first.commit, True, 5)
 
 
-def rebase(gitea: Gitea, bay: Bay, pull: PullRequest) -> None:
-    """Merge as somebody does who chooses a rebase on the forge's page."""
+def rebase(gitea: Gitea, up: Up, bay: Bay, pull: PullRequest) -> None:
+    """Merge as an owner of the organisation does who chooses a rebase on the forge's page."""
+    set_review_status(up.platform, bay.repo, pull, ReviewVerdict(("boss",)))
     url = f"{gitea.url}/api/v1/repos/{bay.repo}/pulls/{pull.number}/merge"
-    headers = {"Authorization": f"token {gitea.token}"}
+    headers = {"Authorization": f"token {token(up.settings.forge)}"}
     deadline = time.monotonic() + 30
     while not requests.post(url, json={"Do": "rebase"}, headers=headers, timeout=60).ok:
         assert time.monotonic() < deadline
@@ -137,7 +137,7 @@ def rebase(gitea: Gitea, bay: Bay, pull: PullRequest) -> None:
 
 @pytest.mark.parametrize("style", [MergeStyle.MERGE, MergeStyle.SQUASH, None])
 def test_a_proposal_is_updated_replaced_merged_and_found_again(
-    gitea: Gitea, bay: Bay, style: MergeStyle | None
+    gitea: Gitea, up: Up, bay: Bay, style: MergeStyle | None
 ) -> None:
     first = ask(bay, set_("colour", "red")).pull
     updated = ask(bay, set_("colour", "blue")).pull
@@ -148,7 +148,7 @@ def test_a_proposal_is_updated_replaced_merged_and_found_again(
     assert replaced is not None
 
     if style is None:
-        rebase(gitea, bay, replaced)
+        rebase(gitea, up, bay, replaced)
     else:
         merge(bay, replaced, style)
 

@@ -179,7 +179,7 @@ def test_its_repository_holds_what_the_interpreter_writes(site: Site, ordered: s
 
 def _requester_of(site: Site, repo: RepoId) -> str:
     (commit,) = site.up.platform.forge.commits(repo)
-    return commit.message.partition("Orderkit-Requester: ")[2].strip()
+    return commit.requester
 
 
 def test_the_same_order_again_says_it_exists_and_writes_nothing(
@@ -323,7 +323,7 @@ def test_orders_of_several_teams_at_once_are_all_registered_once(
         path = PurePosixPath("apps", team, f"garage-{team}.yaml")
         assert len(site.up.platform.forge.commits(site.ledger, path=path)) == 1
         assert site.data(team) == {"stage": "stage1", "team": team}
-    operations = [message.partition(OPERATION)[2] for message in history]
+    operations = [message.partition(OPERATION)[2].partition("\n")[0] for message in history]
     assert len(set(operations)) == len(operations)
 
 

@@ -1,18 +1,28 @@
-"""An embedded platform with its service, as ``orderkit up`` runs it, without a bootstrap."""
+"""
+Embedded platforms: one bootstrapped with its forge's users, and one without a bootstrap.
+
+The second runs its service as ``orderkit up`` does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
+from commands import Command, in_process
+from forgeusers import ForgeUser, embedded_admin, new_user
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
 from orderkit.adapters.embedded.serving import HttpServer
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.web.service import service_app
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +62,35 @@ def embedded_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embed
     finally:
         service.stop()
         platform.stop()
+
+
+@pytest.fixture(scope="package")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Run the reference pack with team ae86."""
+    state = tmp_path_factory.mktemp("attacked") / "state"
+    request = EmbeddedRunRequest(state, reference_pack(), Ports(0, 0, 0, 0), ("ae86",))
+    with running(request, on_step=lambda *_: None) as started:
+        yield started
+
+
+@pytest.fixture
+def orderkit(platform: Running, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run ``orderkit ARGUMENTS`` against the shared platform."""
+    return in_process(platform.embedded.state.folder / "platform.yaml", capsys)
+
+
+@pytest.fixture(scope="package")
+def forge_admin(platform: Running) -> ForgeUser:
+    """Return the forge's site admin, who is also the platform's account."""
+    return embedded_admin(platform.settings.forge.url, platform.embedded.state.folder)
+
+
+@pytest.fixture
+def stranger(forge_admin: ForgeUser) -> ForgeUser:
+    return new_user(forge_admin)
+
+
+@pytest.fixture
+def new_name() -> Callable[[], str]:
+    """Return names that no other test uses."""
+    return lambda: f"crew-{next(_numbers):03d}"

@@ -13,10 +13,11 @@ from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.change import Changed, ChangeRequest, change
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
-from orderkit.ports.forge import Commit, FileChange, Operation
+from orderkit.ports.forge import Commit, FileChange, MergeStyle, Operation
 from orderkit.ports.requesters import Requester
 
 XR = PurePosixPath("manifests", "xgarage.yaml")
@@ -93,6 +94,16 @@ class Bay:
         text = self.text(ref=branch)
         assert old in text
         return self.put({XR: text.replace(old, new)}, branch=branch)
+
+
+def merge(
+    bay: Bay, number: int, style: MergeStyle = MergeStyle.MERGE, *, deadline_s: float = 30.0
+) -> None:
+    """Merge a pull request as the platform does, without asking who approved it."""
+    pull = bay.platform.forge.pull(bay.repo, number)
+    assert pull is not None
+    merging = Operation(f"merge-{number}", "user:default/boss", f"Merge #{number}")
+    merge_unreviewed(bay.platform, bay.repo, pull, merging, style=style, deadline_s=deadline_s)
 
 
 TEAM = TeamName(f"bays-{secrets.token_hex(3)}")

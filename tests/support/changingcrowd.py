@@ -22,6 +22,7 @@ from changers import Spec, Wish, command, outcomes, wishes
 from orderkit.core.errors import OrderkitError
 from orderkit.core.order.change import ABSENT, FieldDifference, same, value_at
 from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.order_history import HistoryEntry, history
 from orderkit.ports.forge import MergeStyle, Operation
 
@@ -123,10 +124,8 @@ class Crowd:
         pull = self.random.choice(pulls)
         by_hand = Operation(f"merge-{pull.number}", "user:default/boss", f"Merge #{pull.number}")
         try:
-            forge.merge_pull(
-                repo, pull.number, head=pull.head_commit, style=self.random.choice(_STYLES),
-                operation=by_hand, deadline_s=0.3,
-            )  # fmt: skip
+            style = self.random.choice(_STYLES)
+            merge_unreviewed(self.bay.platform, repo, pull, by_hand, style=style, deadline_s=0.3)
             self.counts["merged"] += 1
         except OrderkitError:
             self.counts["not mergeable"] += 1

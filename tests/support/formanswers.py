@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from corpuspack import BAKED, DOMAIN, Made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orderkit.core.portal.js_regex import compile_pattern
+from orderkit.core.portal.js_regex import to_python
 
 Schema = Mapping[str, Any]
 
@@ -110,7 +111,9 @@ def _text(schema: Schema) -> st.SearchStrategy[str]:
     if schema.get("format") in _FORMATS:
         found: st.SearchStrategy[str] = st.sampled_from(_FORMATS[schema["format"]])
     elif "pattern" in schema:
-        found = st.from_regex(compile_pattern(schema["pattern"]), alphabet=_CHARACTERS)
+        found = st.from_regex(
+            re.compile(to_python(schema["pattern"]), re.ASCII), alphabet=_CHARACTERS
+        )
     else:
         found = _TEXT
     return found.filter(lambda text: least <= len(text) <= most)

@@ -20,6 +20,7 @@ import yaml
 from fetchedrepositories import FetchedRepositories
 from published import Up
 
+from orderkit.adapters.commit_signatures import new_signing_key
 from orderkit.adapters.embedded.argocd import EmbeddedArgoCD, argocd_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.catalog.http import catalog_app
@@ -81,6 +82,7 @@ def running(wanted: Wanted) -> Iterator[Up]:
             portal=Endpoint(portal, site.path("portal")),
             service=Endpoint(f"http://{HOST}:{service.getsockname()[1]}", site.path("service")),
             kubeconfig=_kubeconfig(site, address),
+            signing_key_file=site.signing_key(),
         )
         site.secret("service")
         platform = connect(settings)
@@ -111,6 +113,12 @@ class _Site:
         if not self.path(part).exists():
             self.keep(part, secrets.token_hex(20))
         return self.path(part).read_text()
+
+    def signing_key(self) -> Path:
+        path = self.folder / "signing-key.pem"
+        path.touch(mode=0o600)
+        path.write_text(new_signing_key())
+        return path
 
     def serve(self, part: str, app: ASGIApp, certificate: Certificate | None = None) -> str:
         return self.serve_on(bind(part, 0), app, certificate)

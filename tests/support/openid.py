@@ -7,10 +7,12 @@ Everything can be made wrong on purpose.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import anyio.to_thread
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from starlette.applications import Starlette
@@ -32,6 +34,9 @@ class Provider:
         self.stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.elliptic = ec.generate_private_key(ec.SECP256R1())
         self.fetched = 0
+        self.answers = threading.Event()
+        """Cleared: requests for the keys wait until it is set."""
+        self.answers.set()
         routes = [
             Route("/.well-known/openid-configuration", self._discovery),
             Route("/keys", self._keys),
@@ -45,6 +50,7 @@ class Provider:
 
     async def _keys(self, _request: Request) -> Response:
         self.fetched += 1
+        await anyio.to_thread.run_sync(self.answers.wait)
         one = jwt.algorithms.RSAAlgorithm.to_jwk(self.rsa.public_key(), as_dict=True)
         other = jwt.algorithms.ECAlgorithm.to_jwk(self.elliptic.public_key(), as_dict=True)
         keys = [{**one, "kid": "rsa", "use": "sig"}, {**other, "kid": "ec", "use": "sig"}]
@@ -82,4 +88,5 @@ def providing() -> Iterator[Provider]:
     try:
         yield provider
     finally:
+        provider.answers.set()
         provider.stop()

@@ -11,6 +11,7 @@ from pathlib import Path
 from lab.binaries import keep_log
 from lab.daemons import Daemon
 from lab.loopback import free_ports
+from lab.portal import PLATFORM_GROUP
 from lab.realbackstage import HOST, Backstage, Wanted, serving
 from published import Up
 
@@ -51,6 +52,7 @@ def portal_world(
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
     (portal,) = free_ports(1)  # the platform's service must know whose signatures it checks
     options = ["--profile", profile, "--signed-by", f"http://{HOST}:{portal}"]
+    options += ["--platform-group", PLATFORM_GROUP]
     options += ["--pack", str(pack)] if pack else []
     options += more
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *ports, *options]

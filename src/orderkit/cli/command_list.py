@@ -24,6 +24,7 @@ COMMANDS = {
     "events": ("orders", "Tell what the cluster said about an order in the last hour."),
     "plan": ("plan", "Say what a change will do, down to composed resources."),
     "change": ("changes", "Change fields of a living order through Git."),
+    "merge": ("changes", "Merge a pull request of an order that somebody else approved."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
     "destroy": ("orders", "End an order and prove that nothing is left."),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
+from orderkit.adapters.commit_signatures import Ed25519Signatures
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.gitea import GiteaForge
@@ -29,6 +30,7 @@ from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
+from orderkit.ports.signatures import Signatures
 
 if TYPE_CHECKING:
     from orderkit.core.objects.kube_objects import Manifest
@@ -133,12 +135,15 @@ def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> Se
         ),
         audit=audit,
         requests_per_minute=settings.access.requests_per_minute,
+        trusted_proxies=settings.access.trusted_proxies,
         portal_url=settings.portal_address,
         open_forms=settings.access.open_forms,
     )
 
 
-def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
+def connect_forge(
+    endpoint: Endpoint, cluster: Cluster | None, signatures: Signatures | None = None
+) -> GiteaForge:
     """
     Make the forge's port with the credentials that platform.yaml means.
 
@@ -161,6 +166,7 @@ def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
         allow_http=endpoint.allow_http,
         source=located.source,
         renew=lambda: sources.find(endpoint.credentials).credentials,
+        signatures=signatures,
     )
 
 
@@ -187,9 +193,11 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         OrderkitError: As `connect` says.
     """
     cluster = KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
+    key_file = settings.signing_key_file
+    signatures = Ed25519Signatures(Path(key_file) if key_file else None)
     return Platform(
         name=settings.name,
-        forge=connect_forge(_trusting(settings, cluster), cluster),
+        forge=connect_forge(_trusting(settings, cluster), cluster, signatures),
         cluster=cluster,
         catalog=catalog,
         portal=portal,
@@ -202,6 +210,8 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
+        signatures=signatures,
+        adopted=frozenset(settings.forge.adopted),
     )
 
 

@@ -78,6 +78,22 @@ pack_option = click.option(
 )
 
 
+def _names(
+    _context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
+
+
+adopt_option = click.option(
+    "--adopt",
+    "adopted",
+    metavar="NAME[,NAME]",
+    multiple=True,
+    callback=_names,
+    help="Accept these owners, writers or keys of what exists on the forge already.",
+)
+
+
 def state_option(function: F) -> F:
     """Add ``--state``: the folder of an embedded platform."""
     return click.option(

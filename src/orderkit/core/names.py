@@ -61,6 +61,16 @@ def check_label(field: str, value: str) -> str:
     return value
 
 
+def fold_reference(ref: str) -> str:
+    """
+    Return a catalog reference in lower case, as references are compared.
+
+    One with characters beyond ASCII stays as it is: `str.lower` turns U+212A into k, so that a
+    stranger's name would become another person's.
+    """
+    return ref.lower() if ref.isascii() else ref
+
+
 _ENTITY_REF = re.compile(r"[A-Za-z]+:[A-Za-z0-9]([-A-Za-z0-9_.]*)/[A-Za-z0-9]([-A-Za-z0-9_.@+]*)\Z")
 
 

@@ -28,6 +28,7 @@ from orderkit.ports.forge import FileChange, Forge, Operation, Written
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
+from orderkit.ports.signatures import Signatures
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
 """The files that describe a kit; other files are read only for the requested kit."""
@@ -47,6 +48,8 @@ class Platform:
     ledger: RepoId
     confined: ConfinedRenderer
     """Renders templates that nobody vouches for."""
+    signatures: Signatures
+    """Signs and checks commits."""
     pipeline_functions: PipelineFunctions
     """Runs the pack's stations for plans."""
     secrets_of: Callable[[Platform, Manifest], SecretTexts]
@@ -56,6 +59,8 @@ class Platform:
     """Composition functions that plans call in processes of their own."""
     service_registers: bool = False
     """Orders enter the ledger through the platform's service only."""
+    adopted: frozenset[str] = frozenset()
+    """Who besides our account may own organisations and repositories of the platform."""
 
 
 @dataclass(frozen=True, slots=True)

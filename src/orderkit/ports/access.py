@@ -1,5 +1,5 @@
 """
-The part of the forge port about access and notification: teams and webhooks.
+The part of the forge port about access and notification: who may write, teams and webhooks.
 
 Defines the values and the Protocol `ForgeAccess`, one of the parts of ``ports.forge.Forge``.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orderkit.core.names import RepoId
 
@@ -34,12 +34,40 @@ class Webhook:
     """Signs each delivery; it cannot be read back."""
 
 
+AccessRight = Literal["owner", "admin", "write", "listen"]
+"""``listen``: learns what is pushed, and can write nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessGrant:
+    """A way into an organisation or repository that is not our account's."""
+
+    target: str
+    holder: str
+    """A login, or for example ``deploy-key:TITLE``, ``runner:NAME``, ``webhook:URL``."""
+    right: AccessRight
+
+
 class ForgeAccess(Protocol):
     """
-    Teams and webhooks.
+    Who has access, teams and webhooks.
 
     `ports.forge.Forge` lists the errors that every method may raise.
     """
+
+    def foreign_access(self, target: str | RepoId) -> tuple[AccessGrant, ...]:
+        """
+        Return every way to write to a target, or to learn of pushes, besides our own account.
+
+        Of an organisation: members of teams that may write or create repositories, runners,
+        webhooks. Of a repository: its owner if that is a user, collaborators, deploy keys, runners,
+        mirrors, webhooks; not what its organisation grants. Site admins and pending invitations
+        are invisible to the API. Sorted by holder; empty if the target does not exist.
+
+        Raises:
+            RefusedError: We are not even a member of the organisation.
+        """
+        ...
 
     def ensure_access(
         self,

@@ -17,14 +17,16 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.access import ForgeAccess, TeamRight, Webhook
+from orderkit.ports.access import AccessGrant, ForgeAccess, TeamRight, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
     MergeStyle,
     PullDraft,
+    PullEvent,
     PullRequest,
     PullState,
+    Review,
     StatusState,
 )
 from orderkit.ports.revisions import (
@@ -49,6 +51,7 @@ __all__ = [
     "REASON_TRAILER",
     "REQUESTER_TRAILER",
     "REQUEST_TRAILER",
+    "AccessGrant",
     "Commit",
     "CommitStatus",
     "Evidence",
@@ -60,9 +63,11 @@ __all__ = [
     "MergeStyle",
     "Operation",
     "PullDraft",
+    "PullEvent",
     "PullRequest",
     "PullState",
     "Repository",
+    "Review",
     "StatusState",
     "TeamRight",
     "Webhook",

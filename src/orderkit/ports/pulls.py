@@ -9,7 +9,7 @@ Called by flows that offer a change instead of writing it; reached through ``por
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -18,6 +18,7 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.revisions import Commit, Operation
 
 PullState = Literal["open", "closed", "merged"]
+ReviewState = Literal["approved", "rejected"]
 StatusState = Literal["pending", "success", "failure", "error", "warning"]
 
 
@@ -60,6 +61,35 @@ class PullRequest:
     operation: str = ""
     """Id of our operation that opened it or changed it last; "" if there is none."""
     requester: str = ""
+    """As the text of the pull request says, which everybody who may push can edit."""
+    author: str = ""
+    """The login that opened it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """An approval or rejection of a pull request."""
+
+    reviewer: str
+    """A login."""
+    state: ReviewState
+    commit: CommitSha
+    """The head that was looked at."""
+    official: bool
+    """Whether the forge counts it: the reviewer could write then, and it was not dismissed."""
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class PullEvent:
+    """Something that happened to a pull request after it was opened."""
+
+    kind: Literal["push", "retarget"]
+    login: str
+    """Who did it, as the forge authenticated them."""
+    when: str
+    commits: tuple[CommitSha, ...] = ()
+    """What a push added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +223,52 @@ class ForgePulls(Protocol):
                 that is not met (checks, approvals). Nothing was merged.
             InProgressError: The forge was still checking it at the deadline.
             NotFoundError: No such pull request.
+        """
+        ...
+
+    def reviews(self, repo: RepoId, number: int) -> tuple[Review, ...]:
+        """
+        Return every approval and rejection of a pull request, oldest first. Idempotent.
+
+        Raises:
+            NotFoundError: No such pull request.
+        """
+        ...
+
+    def pull_events(self, repo: RepoId, number: int) -> tuple[PullEvent, ...]:
+        """
+        Return who pushed to a pull request's branch and who changed its base, oldest first.
+
+        Only since it was opened. A push appears seconds later if the forge is busy. Idempotent.
+
+        Raises:
+            NotFoundError: No such pull request.
+        """
+        ...
+
+    def right_of(self, repo: RepoId, login: str) -> str:
+        """
+        Return ``none``, ``read``, ``write``, ``admin`` or ``owner``; "" if no such login exists.
+
+        Raises:
+            NotFoundError: No such repository.
+        """
+        ...
+
+    def is_protected(self, repo: RepoId, branch: str, *, checks: Sequence[str]) -> bool:
+        """Say whether a branch is as `protect_branch` leaves it. Idempotent."""
+        ...
+
+    def protect_branch(self, repo: RepoId, branch: str, *, checks: Sequence[str]) -> bool:
+        """
+        Let only owners of the organisation push to a branch or merge into it.
+
+        Idempotent. True if that was not so. Merging also requires a success of each status in
+        `checks`, for admins too. Our own account can write afterwards, whatever its right.
+
+        Raises:
+            RefusedError: Another rule of the repository counts before ours.
+            NotFoundError: No such repository.
         """
         ...
 

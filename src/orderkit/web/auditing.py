@@ -1,22 +1,36 @@
 """
-The audit log: one JSON object per line for every authenticated request.
+The audit log: one JSON object per line for every request, also refused and failed ones.
 
 Has the caller, the proof, the operation, order, team and status. Never has a body, a query or a
-token; registered secrets are masked. Called by ``request_pipeline``; thread-safe.
+token; registered secrets are masked. Probes that succeed are left out. Called by ``service``; the
+log is thread-safe.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
+import time
+import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from orderkit.core.errors import shorten
 from orderkit.core.secrets import redact
+
+AUDIT_KEY = "orderkit.audit"
+"""Where a request's scope has the fields of its audit line, for handlers to add to."""
+PROBES = frozenset({"alive", "ready"})
+_OK = 200
+
+logger = logging.getLogger(__name__)
 
 
 class AuditLog:
@@ -43,7 +57,7 @@ class AuditLog:
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         shortened = {k: shorten(v) if isinstance(v, str) else v for k, v in entry.items()}
-        line = redact(json.dumps({"time": now, **shortened}, ensure_ascii=False)) + "\n"
+        line = redact(json.dumps({"time": now, **shortened})) + "\n"  # ASCII: always writable
         with self._lock:
             if self._path is None:
                 sys.stderr.write(line)
@@ -51,3 +65,54 @@ class AuditLog:
                 return
             with self._path.open("a", encoding="utf-8") as stream:
                 stream.write(line)
+
+
+class AuditedApp:
+    """
+    Write a line for every request of an app, and give the request an id.
+
+    The line is written before the answer is sent: who has an answer can rely on it. A request that
+    gets no answer has status 0.
+    """
+
+    def __init__(self, app: ASGIApp, log: AuditLog | None) -> None:
+        self._app, self._log = app, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began_s, is_written = time.monotonic(), False
+        entry: dict[str, Any] = {"request": uuid.uuid4().hex}
+
+        def write(status: int) -> None:
+            nonlocal is_written
+            is_written = True
+            target = {} if "operation" in entry else {k: scope[k] for k in ("method", "path")}
+            duration_ms = round((time.monotonic() - began_s) * 1000)
+            address = (scope.get("client") or ("",))[0]
+            self._write(
+                {**entry, **target, "status": status, "ms": duration_ms, "address": address}
+            )
+
+        async def observed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-Id"] = entry["request"]
+                write(message["status"])
+            await send(message)
+
+        try:
+            await self._app({**scope, AUDIT_KEY: entry}, receive, observed)
+        finally:
+            if not is_written:
+                write(0)
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        is_probe = entry["status"] == _OK and entry.get("operation") in PROBES
+        if self._log is None or is_probe:
+            return
+        try:
+            self._log.write(entry)
+        except OSError:
+            logger.exception("the audit log cannot be written")

@@ -20,7 +20,7 @@ from starlette.requests import Request
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import check_requester
-from orderkit.core.platform.service_access import PLATFORM_GROUP, Right
+from orderkit.core.platform.service_access import Right
 from orderkit.ports.requesters import UNKNOWN, Requester, Requesters, UnprovedError
 
 _TEAM_GROUP = "group:default/"
@@ -37,7 +37,7 @@ class CallerAccess:
     """Checks bearer tokens; None: tokens that a portal adds are ignored."""
     persons: bool = False
     """The portal signs for its users: requests on behalf of a user need that proof."""
-    platform_groups: frozenset[str] = frozenset({PLATFORM_GROUP})
+    platform_groups: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

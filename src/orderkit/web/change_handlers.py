@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import How
 from orderkit.core.names import TeamName
 from orderkit.core.order.order_state import short
@@ -22,11 +23,14 @@ from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.change.form_entry import FormEntry, change_by_form
 from orderkit.flows.change.plan_requests import plan_form_entry
+from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_history import history
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for
+
+_DIGITS_MAX = 9
 
 
 def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -103,9 +107,23 @@ def _message(outcome: Changed) -> str:
             return f"It would change `{outcome.order}`; nothing was written.{edits}"
         case "proposed":
             number = f"#{outcome.pull.number}" if outcome.pull else ""
-            return f"Pull request {number} waits for review; merging it delivers it.{edits}"
+            return f"Pull request {number} waits for review; `orderkit merge` delivers it.{edits}"
         case "committed":
             return f"Committed as {short(outcome.commit or '')}; {follow}{edits}"
+
+
+def post_merge(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Merge a pull request of an order that somebody else has approved."""
+    entry = entry_for(service, call, "change")
+    person = member(call, call.body.get("requester"), entry.team)
+    text = call.path["number"]
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+        raise InvalidInputError("number", text, "is no number of a pull request")
+    merged = merge_reviewed(
+        service.platform, entry.order, int(text), requester=person.ref, proof=person.proof
+    )
+    call.audit_fields.update(commit=merged.commit, pull=merged.number)
+    return ServiceResponse(200, merged.to_json())
 
 
 def get_history(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -19,7 +19,11 @@ from starlette.responses import JSONResponse
 from orderkit.core import errors
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.secrets import redact
+from orderkit.core.strict_schemas import first_problem
+from orderkit.core.yaml.manifests import depth_exceeds
 
+DEPTH_MAX = 64
+"""Bound on lists and maps inside each other, as in YAML (``core.yaml.manifests``)."""
 BODY_MAX_BYTES, HOOK_MAX_BYTES = 100_000, 2_000_000
 
 
@@ -43,7 +47,8 @@ def parse_body(data: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
     Read JSON and check it.
 
     Raises:
-        InvalidInputError: No JSON, a duplicate key, invalid Unicode, or the schema refuses a field.
+        InvalidInputError: No JSON, a duplicate key, invalid Unicode, nested too deeply, or the
+            schema refuses a field.
     """
     try:
         body = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
@@ -52,6 +57,10 @@ def parse_body(data: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
         ).encode()  # refuses a lone surrogate, which is no valid text
     except (ValueError, RecursionError) as error:
         raise errors.InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
+    if depth_exceeds(body, DEPTH_MAX):
+        raise errors.InvalidInputError(
+            "body", data[:80], f"is nested deeper than {DEPTH_MAX} levels", hint="flatten it"
+        )
     check(body, schema, "body")
     checked: dict[str, Any] = body
     return checked
@@ -102,11 +111,7 @@ def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
     Raises:
         InvalidInputError: The schema refuses it; the field within is named.
     """
-    import jsonschema
-
-    problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(schema).iter_errors(value)
-    )
+    problem = first_problem(schema, value)
     if problem is not None:
         path = ".".join(str(step) for step in problem.absolute_path)
         field_name = path if field == "body" and path else ".".join(filter(None, (field, path)))

@@ -2,7 +2,8 @@
 Handlers for monitoring: health, readiness, metrics and the OpenAPI document.
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
-tokens do. The latter's result is cached for a few seconds, because anybody may request it.
+tokens do. The latter's result is cached for a few seconds, because anybody may request it; one
+request checks, and the others meanwhile get the last result.
 Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
@@ -42,11 +43,13 @@ class Readiness:
 
     def __call__(self, service: Service, _call: ServiceRequest) -> ServiceResponse:
         """Answer 200 if everything that is needed answers, else 503."""
-        with self._lock:
-            if time.monotonic() >= self._until:
+        if time.monotonic() >= self._until and self._lock.acquire(blocking=False):
+            try:
                 self._checks = _check_all(service)
                 self._until = time.monotonic() + _KEPT_S
-            checks = dict(self._checks)
+            finally:
+                self._lock.release()
+        checks = self._checks or {"service": "being checked"}
         ready = all(result == "ok" for result in checks.values())
         return ServiceResponse(200 if ready else 503, {"ready": ready, "checks": checks})
 

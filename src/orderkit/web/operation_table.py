@@ -24,6 +24,7 @@ from orderkit.web.request_schemas import (
     END,
     LABEL,
     LIMIT,
+    MERGE,
     PLAN,
     REGISTRATION,
     TASK,
@@ -172,6 +173,22 @@ def _changing() -> tuple[ServiceOperation, ...]:
             person=True,
             keyed=True,
         ),
+        ServiceOperation(
+            "mergePull",
+            "POST",
+            f"{_ORDER}/pulls/{{number}}/merge",
+            "Merge a pull request that somebody else has approved on the forge; idempotent.",
+            change_handlers.post_merge,
+            {
+                200: ("It is merged.", named("Merged")),
+                409: ("Somebody pushed to it meanwhile, or it was closed.", named("Error")),
+                **missing,
+            },
+            "change",
+            body=MERGE,
+            slow=True,
+            person=True,
+        ),
     )
 
 
@@ -288,6 +305,7 @@ def _watching() -> tuple[ServiceOperation, ...]:
             health_handlers.get_healthz,
             {200: ("It does.", TEXT)},
             None,
+            inline=True,
             media="text/plain",
         ),
         ServiceOperation(

@@ -30,6 +30,8 @@ class ServiceOptions:
     access: CallerAccess
     audit: AuditLog | None = None
     requests_per_minute: int = 600
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose ``X-Forwarded-For`` names the client."""
     answer_s: float = ANSWER_S
     """Time limit of slow operations, below the portal's own."""
     portal_url: str = ""
@@ -108,6 +110,8 @@ class ServiceOperation:
     query: Mapping[str, Schema] = field(default_factory=dict)
     slow: bool = False
     """May take long: runs in separate threads, and is answered within the time limit."""
+    inline: bool = False
+    """Answered at once, without a thread and without limits: for probes."""
     optional: bool = False
     """Authentication is optional; the handler decides."""
     person: bool = False

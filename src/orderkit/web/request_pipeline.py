@@ -1,27 +1,31 @@
 """
-The path of every request: caller, rights, rate limit, handler, audit log, metrics.
+The path of every request: caller, rights, rate limit, handler, metrics.
 
 Requests are handled in threads, because keys may have to be fetched from a portal or provider. Slow
 operations have separate threads, because they may call the service again. They are answered within
-a time limit: the work continues, and a repeated request finds it.
+a time limit: the work continues, and a repeated request finds it. Probes need no thread.
+
+Callers are limited by name. Requests without a proof are limited by address, and so are those whose
+proof fails: after too many, further ones get 429. A good proof is never limited by address, because
+many people may share one.
 Called by ``service``.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import time
-import uuid
-from collections.abc import Mapping
 from typing import Any
 
 import anyio
 import anyio.to_thread
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
+from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, UnreachableError
 from orderkit.ports.requesters import UnprovedError
+from orderkit.web.auditing import AUDIT_KEY
 from orderkit.web.callers import Caller, identify
 from orderkit.web.exchange import (
     BODY_MAX_BYTES,
@@ -39,6 +43,8 @@ from orderkit.web.token_buckets import RateLimit
 
 SLOW_AT_ONCE, QUICK_AT_ONCE = 8, 32
 _JSON = "application/json"
+_IPV6_SITE_BITS = 64
+"""One customer usually has so many bits of an address to themselves."""
 
 logger = logging.getLogger(__name__)
 
@@ -53,32 +59,33 @@ class RequestPipeline:
 
     async def answer(self, operation: ServiceOperation, request: Request) -> Response:
         """Answer a request; errors become answers too."""
-        began, metrics = time.monotonic(), self._service.metrics
-        audit_entry: dict[str, Any] = {"request": uuid.uuid4().hex, "operation": operation.id}
+        began_s, metrics = time.monotonic(), self._service.metrics
+        audit_entry: dict[str, Any] = request.scope[AUDIT_KEY]
+        audit_entry["operation"] = operation.id
         metrics.begin()
         status = 500
         try:
             response = await self._answer(operation, request, audit_entry)
             status = response.status_code
         finally:
-            duration_s = time.monotonic() - began
-            metrics.end(operation.id, status, duration_s)
-            if operation.right is not None or operation.optional or operation.hook:
-                address = request.client.host if request.client else ""
-                ended = {"status": status, "ms": round(duration_s * 1000), "address": address}
-                self._audit({**audit_entry, **ended})
-        response.headers["X-Request-Id"] = audit_entry["request"]
+            metrics.end(operation.id, status, time.monotonic() - began_s)
         return response
 
     async def _answer(
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Response:
+        if operation.inline:
+            return _response(operation, operation.handler(self._service, _probe()))
         try:
             max_bytes = HOOK_MAX_BYTES if operation.hook else BODY_MAX_BYTES
             has_body = operation.body is not None
             data = await read_body(request, max_bytes=max_bytes) if has_body else b""
         except InvalidInputError as error:
+            audit_entry["reason"] = str(error)
             return refusal(error)
+        except ClientDisconnect:
+            audit_entry["reason"] = "the client left, or sent its body too slowly"
+            return error_answer(400, "the request has no end", "send it again")
         limiter = self._threads.setdefault(
             operation.slow, anyio.CapacityLimiter(SLOW_AT_ONCE if operation.slow else QUICK_AT_ONCE)
         )
@@ -93,6 +100,7 @@ class RequestPipeline:
                 abandon_on_cancel=operation.slow,
                 limiter=limiter,
             )
+        audit_entry["reason"] = f"not finished after {answer_s:g} s"
         return error_answer(
             503,
             f"not finished after {answer_s:g} s",
@@ -129,12 +137,17 @@ class RequestPipeline:
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Caller | Response | None:
         """Return the caller (None: no authentication), or the refusal by the rate limit."""
-        access = self._service.options.access
+        access, address = self._service.options.access, _network(request)
         shows = any(name in request.headers for name in (access.header, "authorization"))
         if operation.right is None and not (operation.optional and shows):
-            address = request.client.host if request.client else ""
-            return self._limited(f"address {address}", audit_entry)
-        caller = identify(request, access)
+            return self._limited(address, audit_entry)
+        try:
+            caller = identify(request, access)
+        except (UnprovedError, UnreachableError):
+            limited = self._limited(address, audit_entry)
+            if limited is not None:
+                return limited
+            raise
         audit_entry.update(caller=caller.name, via=caller.via)
         limited = self._limited(caller.name, audit_entry)
         if limited is not None:
@@ -165,13 +178,21 @@ class RequestPipeline:
         audit_entry["reason"] = str(error)
         return refusal(error)
 
-    def _audit(self, entry: Mapping[str, Any]) -> None:
-        if self._service.options.audit is None:
-            return
-        try:
-            self._service.options.audit.write(entry)
-        except OSError:
-            logger.exception("the audit log cannot be written")
+
+def _network(request: Request) -> str:
+    """Return what limits a request without a proof: its address, or its network in IPv6."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return f"address {host}"
+    if isinstance(address, ipaddress.IPv4Address):
+        return f"address {address}"
+    return f"network {ipaddress.ip_network((address, _IPV6_SITE_BITS), strict=False)}"
+
+
+def _probe() -> ServiceRequest:
+    return ServiceRequest(None, {}, {}, {})
 
 
 def _call(

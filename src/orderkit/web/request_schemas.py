@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from orderkit.core.order.order_state import Phase
 from orderkit.flows.change.request import State
+from orderkit.flows.order.commit_judging import SignatureVerdict
 
 TEXT: dict[str, Any] = {"type": "string"}
 FLAG: dict[str, Any] = {"type": "boolean"}
@@ -106,6 +107,7 @@ PLAN = {
     },
 }
 """The body of a plan request equals that of a change."""
+MERGE = closed([], requester=REFERENCE)
 END = closed(
     ["confirm"],
     confirm={
@@ -276,6 +278,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         message=TEXT,
         url=TEXT,
     ),
+    "Merged": every(order=TEXT, number={"type": "integer"}, commit=TEXT, approvers=listed(TEXT)),
     "History": every(
         order=TEXT,
         entries=listed(
@@ -285,6 +288,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
                 author=TEXT,
                 summary=TEXT,
                 byHand=FLAG,
+                signature={"enum": [verdict.value for verdict in SignatureVerdict]},
+                claims={"type": "object", "additionalProperties": TEXT},
                 requester=TEXT,
                 requesterProof=TEXT,
                 operation=TEXT,

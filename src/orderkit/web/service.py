@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orderkit.flows.platform import Platform
+from orderkit.web.auditing import AuditedApp
 from orderkit.web.exchange import error_answer
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
@@ -29,7 +31,7 @@ from orderkit.web.request_pipeline import RequestPipeline
 DOCUMENT_PATH = "/openapi.json"
 
 
-def service_app(platform: Platform, options: ServiceOptions) -> Starlette:
+def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     """Make the ASGI app; nothing is contacted yet."""
     gate = RequestPipeline(Service(platform, options, Metrics()))
     table = operations()
@@ -42,10 +44,17 @@ def service_app(platform: Platform, options: ServiceOptions) -> Starlette:
         return Response(openapi_text, media_type="application/json")
 
     routes = [Route(path, _Place(gate, by_method)) for path, by_method in by_path.items()]
-    return Starlette(
+    app = Starlette(
         routes=[*routes, Route(DOCUMENT_PATH, openapi, methods=["GET"])],
         exception_handlers={HTTPException: _nothing_there},
     )
+    audited: Any = AuditedApp(app, options.audit)
+    if not options.trusted_proxies:
+        return cast("ASGIApp", audited)
+    from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+    proxied: Any = ProxyHeadersMiddleware(audited, list(options.trusted_proxies))
+    return cast("ASGIApp", proxied)
 
 
 class _Place:

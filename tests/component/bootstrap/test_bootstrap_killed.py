@@ -82,7 +82,13 @@ def _is_whole(site: Bare) -> None:
     for path in ("README.md", "teams/ae86.yaml"):
         assert len(forge.commits(platform.ledger, path=PurePosixPath(path))) == 1, path
     files = {str(path) for path in ledger_snapshot(platform).blobs if path.parts[0] != "data"}
-    assert files == {"README.md", "teams/.gitkeep", "teams/ae86.yaml", "apps/ae86/.gitkeep"}
+    assert files == {
+        "README.md",
+        "teams/.gitkeep",
+        "teams/ae86.yaml",
+        "apps/ae86/.gitkeep",
+        "signing-keys.yaml",
+    }
     targets = [location.target for location in platform.catalog.locations()]
     assert len(targets) == len(set(targets)) == TEMPLATES
     layers = {name.removeprefix("layer ") for name in verdicts if name.startswith("layer ")}

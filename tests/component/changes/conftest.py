@@ -69,7 +69,12 @@ def through(site: Running, monkeypatch: pytest.MonkeyPatch) -> Through:
     def opened(plan: Plan) -> Iterator[Platform]:
         with (
             open_proxy(site.settings.forge.url) as proxy,
-            GiteaForge(proxy.url, token=token(site.settings.forge), read_timeout_s=120) as forge,
+            GiteaForge(
+                proxy.url,
+                token=token(site.settings.forge),
+                read_timeout_s=120,
+                signatures=site.platform.signatures,
+            ) as forge,
         ):
             proxy.plan = plan
             yield replace(site.platform, forge=forge)

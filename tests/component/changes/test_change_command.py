@@ -40,6 +40,7 @@ def test_a_direct_change_is_one_commit_that_is_delivered_and_ready(
         "Orderkit-Change": "stage",
         "Orderkit-Reason": "race day",
         "Orderkit-Request": trailers(newest.message)["Orderkit-Request"],
+        "Orderkit-Signature": trailers(newest.message)["Orderkit-Signature"],
     }
     sheet = platform.cluster.get(ObjectKey(CONFIG_MAP, "spec-sheet", bay.order))
     assert dig(sheet, "data", "stage") == "stage2"

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from bays import XR, Bay, ask, set_
+from bays import XR, Bay, ask, merge, set_
 from commands import Command
 from faultproxy import Decision, Fault, Listed
 from tests.component.changes.conftest import Through
@@ -36,23 +36,6 @@ def open_pulls(bay: Bay) -> list[int]:
     return sorted(pull.number for pull in bay.platform.forge.pulls(bay.repo))
 
 
-def merge(
-    bay: Bay, number: int, style: MergeStyle = MergeStyle.MERGE, *, deadline_s: float = 30.0
-) -> None:
-    """Merge as a reviewer does on the forge."""
-    pull = bay.platform.forge.pull(bay.repo, number)
-    assert pull is not None
-    by_hand = Operation(f"merge-{number}", "user:default/boss", f"Merge #{number}")
-    bay.platform.forge.merge_pull(
-        bay.repo,
-        number,
-        head=pull.head_commit,
-        style=style,
-        operation=by_hand,
-        deadline_s=deadline_s,
-    )
-
-
 def test_a_reviewed_change_is_a_pull_request_with_reason_values_and_diff(
     orderkit: Command, bay: Bay
 ) -> None:
@@ -79,8 +62,9 @@ def test_a_merged_one_is_delivered_and_stands_in_the_history(orderkit: Command, 
 
     assert bay.spec()["colour"] == "red"
     entries = orderkit("history", bay.order, "--json").json["entries"]
-    (mine,) = [e for e in entries if e["fields"] and e["fields"][0]["field"] == "colour"]
+    merged, mine = [e for e in entries if e["fields"] and e["fields"][0]["field"] == "colour"]
     assert (mine["requester"], mine["reason"]) == ("user:default/eve", "looks fast")
+    assert (merged["byHand"], merged["requester"]) == (True, "")
     assert propose(bay, "eve", set_("colour", "red")).state == "unchanged"
 
 

@@ -261,7 +261,12 @@ def patient(site: Running, plan: Faults) -> Iterator[Service]:
     """A service whose forge is behind a proxy, and waits for its answers."""
     with (
         open_proxy(site.settings.forge.url) as proxy,
-        GiteaForge(proxy.url, token=token(site.settings.forge), read_timeout_s=120) as forge,
+        GiteaForge(
+            proxy.url,
+            token=token(site.settings.forge),
+            read_timeout_s=120,
+            signatures=site.platform.signatures,
+        ) as forge,
     ):
         proxy.plan = plan
         options = ServiceOptions(access=CallerAccess(SECRET, SECRET_HEADER))

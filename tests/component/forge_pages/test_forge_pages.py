@@ -161,7 +161,7 @@ def test_a_commit_shows_who_asked_for_it_and_what_it_changed(desk: Desk) -> None
 
     assert shown.h1 == "Change y"
     assert "Operation op" in shown.text
-    assert "Requester user:me" in shown.text
+    assert "Requester (a claim) user:me" in shown.text
     assert "3 files changed: 2 lines added, 2 lines removed." in shown.text
     assert "2 - y: 2 2 + y: 3" in shown.text
     assert "No newline at the end of the file" in shown.text
@@ -173,7 +173,7 @@ def test_a_commit_shows_who_asked_for_it_and_what_it_changed(desk: Desk) -> None
     assert f"/{repo}/commit/{first}" in shown.links
     assert "none, the first commit" in desk.page(f"/{repo}/commit/{first}").text
     assert desk.page(f"/{repo}/commit/{made[:7]}").h1 == "Change y"
-    assert "for user:me" in desk.page(f"/{repo}/commits/branch/main").text
+    assert "says it is for user:me" in desk.page(f"/{repo}/commits/branch/main").text
 
 
 def test_pictures_are_shown_and_their_bytes_are_pictures(desk: Desk) -> None:

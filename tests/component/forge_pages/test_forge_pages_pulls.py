@@ -45,7 +45,7 @@ def test_a_pull_request_shows_who_asked_what_and_whether_it_can_be_merged(desk: 
 
     assert shown.h1 == "Raise the stage"
     assert "It can be merged." in shown.text
-    assert "Operation op42 Requester user:default/takumi" in shown.text
+    assert "Operation op42 Requester (a claim) user:default/takumi" in shown.text
     assert "Why" in shown.text
     assert "Fine." in shown.text
     assert "hidden" not in shown.text

@@ -97,7 +97,9 @@ def site(platform: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             platform.settings,
             service=replace(platform.settings.service, url=url),
             signed_by=signer.url,
-            access=AccessSettings(tokens_file=clients, oidc=oidc, requests_per_minute=100_000),
+            access=AccessSettings(
+                ("group:default/platform",), clients, requests_per_minute=100_000, oidc=oidc
+            ),
         )
         app = service_app(connect(settings), service_options(settings, audit=AuditLog(audit)))
         server = HttpServer(app, sock)

@@ -19,6 +19,7 @@ from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, tok
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
 from orderkit.core.order.order_file import PATH as RECORD
+from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.order import placing
 from orderkit.flows.order.placing import TemplateRunRequest
@@ -290,7 +291,10 @@ def signed(platform: Running, signer: Signer) -> Iterator[Ask]:
     sock = bind("service", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     settings = replace(
-        platform.settings, service=replace(platform.settings.service, url=url), signed_by=signer.url
+        platform.settings,
+        service=replace(platform.settings.service, url=url),
+        signed_by=signer.url,
+        access=AccessSettings(("group:default/platform",)),
     )
     server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
     server.start()

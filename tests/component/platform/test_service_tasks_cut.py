@@ -18,8 +18,8 @@ from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
 
-WRITES = ["ensure_repo", "write", "write", "register"]
-"""What the garage kit's natural steps write: repository, order, ledger, catalog."""
+WRITES = ["ensure_repo", "write", "protect_branch", "write", "register"]
+"""What the garage kit's natural steps write: repository, order, its protection, ledger, catalog."""
 
 
 class Dead(BaseException):

@@ -322,6 +322,16 @@ CASES = [
         "a required field",
         {"templates/lab/template.yaml": TEMPLATE.replace("        size: {type: string}\n", "")},
     ),
+    Case(
+        KitRule.PATTERN_BACKTRACKS,
+        "a group that may begin anywhere",
+        {
+            "templates/lab/template.yaml": TEMPLATE.replace(
+                "size: {type: string}", "size: {type: string, pattern: '^([a-z0-9]+-?)+$'}"
+            )
+        },
+        place="template.yaml:12",
+    ),
     Case(KitRule.MANY_FIELDS, "six", swap(XRD, (SIZE, FIELDS + SIZE))),
     Case(KitRule.EXAMPLE, "a size that is none", swap(KIT, ("size: small", "size: huge"))),
     Case(

@@ -392,6 +392,18 @@ def test_what_the_order_may_take_is_no_fault(facts: dict[str, Any]) -> None:
     assert _judged({"it": config()}, **facts).faults == ()
 
 
+def test_what_an_order_composed_while_its_plan_was_made_is_its_own() -> None:
+    owner = {"apiVersion": f"{GROUP}/v1", "kind": "XShop", "controller": True, "uid": "4711"}
+    new, old = Shop(wanting({"it": config()}), laws=LAWS), Shop(wanting({}), laws=LAWS)
+    unseen = an_xr({})
+    del unseen["metadata"]["uid"]
+
+    for name, codes_of_faults in (("one", []), ("two", [OutcomeRule.TAKEN])):
+        living = _living(ownerReferences=[{**owner, "name": name}])
+        plan = step(old, new, before=unseen, facts=facts_of(new.workshop, living=living))
+        assert [fault.code for fault in plan.faults] == codes_of_faults
+
+
 def test_a_namespace_that_the_order_makes_is_not_missing() -> None:
     wants = {"room": thing("v1", "Namespace", "shop"), "it": config()}
 

@@ -43,6 +43,16 @@ def test_what_is_written_is_read_again() -> None:
     assert again.signed_by == "https://backstage.example.com"
 
 
+def test_the_key_that_signs_commits_is_read_and_written() -> None:
+    file = PurePosixPath("/keys/signing-key.pem")
+    platform = replace(read(), signing_key_file=file)
+
+    again = settings.parse(platform.to_yaml(), folder=PurePosixPath("/state"))
+
+    assert again.signing_key_file == file
+    assert read().signing_key_file is None
+
+
 def test_a_service_that_registers_orders_is_read_and_written() -> None:
     platform = replace(read(), service_registers=True)
 

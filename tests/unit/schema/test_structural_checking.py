@@ -41,6 +41,12 @@ MATCHES = [
     ("no space", r"^\S$", "a", True),
     ("escaped dollar", r"^\$$", "$", True),
     ("dollar in brackets", "^[$]$", "$", True),
+    ("Unicode classes", r"^\p{Greek}+$", "αβγ", True),
+    ("quoted text", r"^\Qa.b\E$", "a.b", True),
+    ("quoted text has no escapes", r"^\Q\C\E$", r"\C", True),
+    ("flags in the middle", "^a(?i)b$", "aB", True),
+    ("ignoring case folds the Kelvin sign", "(?i)^k$", "\u212a", True),
+    ("half a character is U+FFFD", "^\ufffd$", "\ud800", True),
 ]
 
 
@@ -55,7 +61,7 @@ def test_patterns_mean_what_they_mean_in_re2(pattern: str, text: str, *, expecte
     "pattern",
     [
         *("(?=a)", "(?!a)", "(?<=a)", r"(a)\1", "(?>a)", "a++", "a**", "(?P=x)", "(?#x)", "*a"),
-        *("a{1001}", "(", "[", "[z-a]", r"\pL", r"\Qa\E", "a(?i)b", "[[:nope:]]", r"\Z", "\\"),
+        *("a{1001}", "(", "[", "[z-a]", r"\p{Nope}", r"\C", "[[:nope:]]", r"\Z", "\\"),
     ],
 )
 def test_patterns_that_cannot_be_read_as_re2_are_refused(pattern: str) -> None:

@@ -38,6 +38,7 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
+from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.portal.profile import Profile
 
@@ -76,6 +77,8 @@ class PortalOptions:
 
     profile: Profile = Profile.SERVICE
     signed_by: str | None = None
+    platform_groups: tuple[str, ...] = ()
+    """Whose members act for every team."""
 
 
 DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
@@ -244,6 +247,8 @@ class EmbeddedPlatform:
             teams=self._teams,
             profile=self._portal.profile,
             signed_by=self._portal.signed_by,
+            signing_key_file=self._state.signing_key_path(),
+            access=AccessSettings(self._portal.platform_groups),
             values=self._values,
             installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
         )

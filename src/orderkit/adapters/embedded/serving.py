@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from orderkit.adapters.embedded.patience import PATIENCE, Patience
 from orderkit.core.errors import OrderkitError
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class HttpServer:
         certificate: Served | None = None,
         *,
         hosts: AbstractSet[str] | None = LOOPBACK_NAMES,
+        patience: Patience = PATIENCE,
     ) -> None:
         """
         Speak plain HTTP, or TLS with a certificate.
@@ -164,8 +166,11 @@ class HttpServer:
             certificate: Speak TLS with it.
             hosts: The names that requests may have in ``Host``. None: any, and writes from pages
                 of other sites too, for a server that others can reach anyway.
+            patience: How long to wait for a request.
         """
         import uvicorn  # lazy: heavy
+
+        from orderkit.adapters.embedded.patient_protocol import protocol
 
         self._sock, self.scheme = sock, "https" if certificate else "http"
         self._server = uvicorn.Server(
@@ -178,6 +183,9 @@ class HttpServer:
                 lifespan="off",
                 timeout_graceful_shutdown=3,
                 timeout_keep_alive=30,
+                http=protocol(patience),
+                # an app that sits behind proxies knows itself which of them it trusts
+                proxy_headers=False,
             )
         )
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
 
+from orderkit.adapters.commit_signatures import new_signing_key
 from orderkit.core.errors import ConflictError, RefusedError
 
 VERSION = 1
@@ -82,6 +83,13 @@ class StateFolder:
     def credential_path(self, name: str) -> Path:
         self.credential(name)
         return self.folder / "credentials" / name
+
+    def signing_key_path(self) -> Path:
+        """Return the file of the key that signs commits, made once and kept."""
+        path = self.folder / "credentials" / "signing-key.pem"
+        if not path.exists():
+            write_atomically(path, new_signing_key(), mode=0o600)
+        return path
 
     def remembered_ports(self) -> dict[str, int]:
         """Return the ports this platform used before; empty on the first start."""

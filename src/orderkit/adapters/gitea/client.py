@@ -11,17 +11,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
+from orderkit.adapters.gitea.reviews import GiteaReviews
 from orderkit.adapters.gitea.teams import GiteaAccess
 from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError
+from orderkit.ports.signatures import Signatures
 
 
-class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
+class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaAccess, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(
@@ -36,6 +39,7 @@ class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
         read_timeout_s: float = READ_TIMEOUT_S,
         source: str = "given by the caller",
         renew: Callable[[], Credentials] | None = None,
+        signatures: Signatures | None = None,
     ) -> None:
         """
         Prepare; nothing is sent.
@@ -50,6 +54,7 @@ class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
             read_timeout_s: How long an answer may pause.
             source: Where the credentials came from, for people.
             renew: Asked for credentials again when the forge no longer knows ours.
+            signatures: Signs commits; None: they are not signed.
 
         Raises:
             InvalidInputError: A bad address or CA bundle, or no credentials.
@@ -65,7 +70,7 @@ class GiteaForge(Writing, Merging, GiteaAccess, GiteaHooks):
             read_timeout_s=read_timeout_s,
             renew=renew,
         )
-        self._source = source
+        self._source, self._signatures = source, signatures
         self._trees = Trees()
 
     @property

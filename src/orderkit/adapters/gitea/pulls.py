@@ -222,6 +222,7 @@ class GiteaPulls(Branches, Notes):
             web_url=f"{self.base_url}{path_of(repo.owner, repo.name, 'pulls', str(number))}",
             operation=line[1] if line else "",
             requester=line[2] if line else "",
+            author=text_in(entry.get("user"), "login"),
         )
 
 

@@ -59,7 +59,8 @@ from orderkit.core.errors import (
     UnreachableError,
 )
 from orderkit.core.names import BlobSha, CommitSha, RepoId, blob_sha
-from orderkit.ports.forge import FileChange, Operation, Written
+from orderkit.ports.forge import Commit, FileChange, Operation, Written
+from orderkit.ports.signatures import Signatures, blob_changes, is_signed_by, signed_message
 
 FILE_DEPTH, SEARCH_DEPTH = 50, 200
 """Commits searched for our trailer: in the history of one file, and of the branch."""
@@ -72,6 +73,8 @@ _FILE_CONFLICT = re.compile(r"sha does not match|already exists|repo is empty", 
 
 class Writing(Repositories):
     """The part of the port that commits files."""
+
+    _signatures: Signatures | None
 
     def write(
         self,
@@ -281,7 +284,7 @@ class _Write:
 
     def _find_commit(self, changed: PurePosixPath | None = None) -> Written | None:
         """
-        Find our commit: it has our trailer, and every file has our content.
+        Find our commit: it has our trailer and signature, and every file has our content.
 
         Searches the history of the changed file first, because it is short, and then that of the
         branch.
@@ -294,13 +297,21 @@ class _Write:
             depth = SEARCH_DEPTH if path is None else FILE_DEPTH
             history = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
             for commit in history:
-                if commit.operation == self.operation.id and self._is_ours(commit.id):
+                if commit.operation == self.operation.id and self._is_ours(commit):
                     return Written(commit.id, changed=True)
         return None
 
-    def _is_ours(self, commit: CommitSha) -> bool:
-        blobs = self._blobs(commit)
-        return all(_is_done(change, blobs.get(change.path)) for change in self.changes)
+    def _is_ours(self, commit: Commit) -> bool:
+        """Say whether we wrote a commit; without a signing key, its content has to do."""
+        blobs = self._blobs(commit.id)
+        if not all(_is_done(change, blobs.get(change.path)) for change in self.changes):
+            return False
+        signatures = self.forge._signatures  # noqa: SLF001  one module
+        if signatures is None or not signatures.can_sign or signatures.public_key is None:
+            return True
+        before = self.forge.tree(self.repo, commit.parents[0]) if commit.parents else {}
+        changes = blob_changes(before, self.forge.tree(self.repo, commit.id))
+        return is_signed_by(signatures, signatures.public_key, self.repo, commit, changes)
 
     def _conflict(self, change: FileChange, now: BlobSha | None) -> _Failure:
         """Return the conflict; a running request that contains this file cannot succeed either."""
@@ -314,13 +325,26 @@ class _Write:
         return _Failure(error, again=False)
 
     def _body(self, entries: list[dict[str, str]]) -> dict[str, Any]:
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        at = datetime.now(UTC)
+        now = at.isoformat(timespec="seconds").replace("+00:00", "Z")
         return {
             "branch": self.branch,
-            "message": self.operation.message,
+            "message": self._message({entry["path"] for entry in entries}, int(at.timestamp())),
             "dates": {"author": now, "committer": now},
             "files": entries,
         }
+
+    def _message(self, paths: set[str], at: int) -> str:
+        """Return the commit message for the changes of these paths, signed if we can."""
+        signatures = self.forge._signatures  # noqa: SLF001  one module
+        if signatures is None:
+            return self.operation.message
+        changes = {
+            change.path: (change.expected_sha, _new_blob(change))
+            for change in self.changes
+            if str(change.path) in paths
+        }
+        return signed_message(signatures, self.repo, self.branch, self.operation, changes, at=at)
 
 
 def _entry(change: FileChange) -> dict[str, str]:
@@ -333,6 +357,10 @@ def _entry(change: FileChange) -> dict[str, str]:
     if change.expected_sha:
         entry["sha"] = change.expected_sha
     return entry
+
+
+def _new_blob(change: FileChange) -> BlobSha | None:
+    return None if change.data is None else blob_sha(change.data, change.expected_sha or "")
 
 
 def _is_done(change: FileChange, now: BlobSha | None) -> bool:

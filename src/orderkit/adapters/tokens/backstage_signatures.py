@@ -28,8 +28,9 @@ from orderkit.adapters.tokens.published_keys import (
     fetch_json,
     header,
 )
+from orderkit.adapters.tokens.single_flight import WAITERS_MAX, provider_busy
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
-from orderkit.core.names import check_requester
+from orderkit.core.names import check_requester, fold_reference
 from orderkit.core.platform.service_access import ALGORITHMS
 from orderkit.ports.requesters import Requester, UnprovedError
 
@@ -119,6 +120,7 @@ class _Groups:
     def __init__(self, url: str) -> None:
         self._url = url
         self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(WAITERS_MAX)
         self._kept: dict[str, tuple[float, frozenset[str]]] = {}
 
     def of(self, token: str, claims: dict[str, Any]) -> frozenset[str]:
@@ -130,7 +132,12 @@ class _Groups:
             until, groups = self._kept.get(key, (0.0, frozenset()))
         if now < until:
             return groups
-        groups = self._fetch_groups(token, claims["sub"])
+        if not self._slots.acquire(blocking=False):
+            raise provider_busy()
+        try:
+            groups = self._fetch_groups(token, claims["sub"])
+        finally:
+            self._slots.release()
         with self._lock:
             if len(self._kept) >= _GROUPS_KEPT_MAX:
                 self._kept.clear()
@@ -152,7 +159,7 @@ class _Groups:
 
 def _refs(value: Any) -> frozenset[str]:
     items = value if isinstance(value, list) else ()
-    return frozenset(item.lower() for item in items if isinstance(item, str))
+    return frozenset(fold_reference(item) for item in items if isinstance(item, str))
 
 
 def token_type(token: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.adapters.http import check_url
 from orderkit.adapters.tokens.published_keys import ExpectedClaims, PublishedKeys, fetch_json
 from orderkit.core.errors import InvalidInputError, UnreachableError
-from orderkit.core.names import LABEL, check_requester
+from orderkit.core.names import LABEL, check_requester, fold_reference
 from orderkit.core.platform.service_access import OidcSettings
 from orderkit.ports.requesters import Requester, UnprovedError
 
@@ -71,7 +71,7 @@ class OidcRequesters:
         if name == "email" and claims.get("email_verified") is not True:
             raise _unproved("the provider has not verified the e-mail address")
         try:
-            return check_requester(f"user:default/{value.lower()}")
+            return fold_reference(check_requester(f"user:default/{value}"))
         except InvalidInputError as error:
             raise _unproved(f"the provider calls its user '{value}'") from error
 

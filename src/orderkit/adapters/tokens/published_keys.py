@@ -1,22 +1,22 @@
 """
 Tokens signed with keys that their signer publishes (JSON Web Key Sets, RFC 7517).
 
-Keys are kept by id and fetched again when an unknown id appears, at most every few seconds, so
-that a stranger's tokens cannot cause endless requests. Signatures, algorithms, audience and
-times are judged by PyJWT. Called by ``backstage.signatures`` and ``oidc``; thread-safe.
+Keys are kept by id and fetched again when an unknown id appears: once at a time, and at most every
+few seconds, also after a failure, so that a stranger's tokens cause no endless requests and keep
+nobody waiting whose key is known. Signatures, algorithms, audience and times are judged by PyJWT.
+Called by ``backstage_signatures`` and ``oidc``; thread-safe.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
 
 from orderkit.adapters.backstage.backstage_http import send
+from orderkit.adapters.tokens.single_flight import SingleFlight
 from orderkit.core.errors import UnreachableError
 from orderkit.ports.requesters import UnprovedError
 
@@ -50,9 +50,7 @@ class PublishedKeys:
             hint: What to do if they cannot be had.
         """
         self._address, self._unproved, self._hint = address, unproved, hint
-        self._lock = threading.Lock()
-        self._known: Mapping[str, jwt.PyJWK] = {}
-        self._fetched_at: float | None = None
+        self._keys = SingleFlight(self._fetched, kept_s=lambda: REFETCH_S)
 
     def verified(self, token: str, expected: ExpectedClaims) -> dict[str, Any]:
         """
@@ -73,39 +71,27 @@ class PublishedKeys:
                 leeway=LEEWAY_S,
                 options={"require": required, "verify_aud": expected.audience is not None},
             )
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise self._unproved(f"the token is not valid: {error}") from error
         return claims
 
     def fetch(self) -> int:
         """
-        Fetch the keys now; return how many there are.
+        Fetch the keys, unless that was tried moments ago; return how many there are.
 
         Raises:
             UnreachableError: They cannot be had.
         """
-        with self._lock:
-            self._fetch()
-            return len(self._known)
+        return len(self._keys.refresh())
 
     def _key(self, key_id: str) -> jwt.PyJWK:
-        with self._lock:
-            if key_id not in self._known and self._may_fetch():
-                self._fetch()
-            public_key = self._known.get(key_id)
+        public_key = (self._keys.value or {}).get(key_id) or self._keys.refresh().get(key_id)
         if public_key is None:
             raise self._unproved("the token is signed with a key that its signer does not publish")
         return public_key
 
-    def _fetch(self) -> None:
-        self._known = self._fetched(self._address())
-        self._fetched_at = time.monotonic()
-
-    def _may_fetch(self) -> bool:
-        return self._fetched_at is None or time.monotonic() - self._fetched_at >= REFETCH_S
-
-    def _fetched(self, url: str) -> dict[str, jwt.PyJWK]:
-        answer = fetch_json(url, self._hint)
+    def _fetched(self) -> dict[str, jwt.PyJWK]:
+        answer = fetch_json(self._address(), self._hint)
         keys = answer.get("keys") if isinstance(answer, dict) else None
         public_keys = {}
         for entry in keys if isinstance(keys, list) else ():
@@ -143,6 +129,6 @@ def header(token: str, unproved: Unproved) -> dict[str, Any]:
     """
     try:
         token_header: dict[str, Any] = jwt.get_unverified_header(token)
-    except (jwt.PyJWTError, ValueError) as error:
+    except (jwt.PyJWTError, ValueError, RecursionError) as error:
         raise unproved("the token is not a signed token") from error
     return token_header

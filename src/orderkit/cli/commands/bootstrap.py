@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orderkit.cli.options import (
+    adopt_option,
     json_option,
     platform_option,
     requester_option,
@@ -39,6 +40,12 @@ _MADE = {**_PLANNED, "create": "created", "change": "changed", "wait": "waited"}
 @click.option(
     "--replace-pack", is_flag=True, help="Overwrite another pack, or the pack of another platform."
 )
+@click.option(
+    "--move-ledger",
+    is_flag=True,
+    help="Copy the present ledger to the one that platform.yaml names, and archive it.",
+)
+@adopt_option
 @requester_option
 @timeout_option(600.0)
 @json_option
@@ -48,6 +55,8 @@ def bootstrap_command(
     plan_only: bool,
     no_probe: bool,
     replace_pack: bool,
+    move_ledger: bool,
+    adopted: tuple[str, ...],
     requester: str,
     timeout_s: float,
     as_json: bool,
@@ -71,6 +80,8 @@ def bootstrap_command(
         timeout_s,
         probe=not no_probe,
         replace_pack=replace_pack,
+        adopted=adopted,
+        move_ledger=move_ledger,
     )
     with prepared(bootstrap_options) as (platform, request):
         if plan_only:

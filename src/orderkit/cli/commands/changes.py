@@ -202,6 +202,42 @@ def revert_command(
     change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
 
 
+@click.command("merge")
+@click.argument("order")
+@click.argument("number", type=click.IntRange(min=1))
+@requester_option
+@_no_wait_option
+@timeout_option(120.0)
+@platform_option
+@json_option
+def merge_command(
+    order: str,
+    number: int,
+    requester: str,
+    no_wait: bool,
+    timeout_s: float,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Merge pull request NUMBER of ORDER once somebody else has approved it on the forge.
+
+    An approval counts for the newest commit only, and not from whoever asked for the change,
+    opened it or pushed to it. Only the platform's account can merge where a kit wants reviews.
+
+    Example: orderkit merge garage-ae86 3
+    """
+    from orderkit.cli.views import change_views
+    from orderkit.flows.change.reviewing import merge_reviewed
+    from orderkit.flows.order.delivering import await_commit
+
+    platform = connect_to(platform_file)
+    merged = merge_reviewed(platform, order, number, requester=requester)
+    if not no_wait:
+        await_commit(platform, order, merged.commit, timeout_s=timeout_s)
+    change_views.show_merged(merged, as_json)
+
+
 def _how(reviewed: bool | None) -> How | None:
     from orderkit.core.kit.model import How
 

@@ -58,7 +58,7 @@ def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
         yield DoctorFinding("platform", "fail", str(error), error.hint)
         return
     yield from check(platform)
-    yield check_requesters(proofs)
+    yield check_requesters(proofs, settings.access.platform_groups)
 
 
 def _machine() -> Iterator[DoctorFinding]:

@@ -235,6 +235,13 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     metavar="URL",
     help="A Backstage whose signatures prove who orders. Default: requesters are not verified.",
 )
+@click.option(
+    "--platform-group",
+    "platform_groups",
+    metavar="GROUP",
+    multiple=True,
+    help="A group whose members act for every team: group:default/platform. Repeatable.",
+)
 def up_command(
     state_folder: str | None,
     pack_folder: str | None,
@@ -247,6 +254,7 @@ def up_command(
     profile: str,
     values: tuple[str, ...],
     signed_by: str | None,
+    platform_groups: tuple[str, ...],
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
@@ -280,7 +288,7 @@ def up_command(
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port, frozenset(webhook_ports)),
         teams,
-        PortalOptions(read_profile("--profile", profile), signed_by),
+        PortalOptions(read_profile("--profile", profile), signed_by, platform_groups),
         read_values(values),
     )
     with (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from orderkit.cli.options import (
+    adopt_option,
     connect_to,
     json_option,
     platform_option,
@@ -54,6 +55,7 @@ def decision_options(function: F) -> F:
             multiple=True,
             help="orders=20, orders.KIT=5 or KIT.FIELD=MOST.",
         ),
+        adopt_option,
     )
     return functools.reduce(lambda command, option: option(command), reversed(options), function)
 
@@ -188,6 +190,7 @@ def _team_change(**decisions: Any) -> TeamChange:
         ),
         limits=assignments(decisions["limits"], example="orders=20"),
         dropped=tuple(decisions.get("dropped", ())),
+        adopted=tuple(decisions["adopted"]),
     )
 
 

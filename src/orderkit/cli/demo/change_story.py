@@ -29,6 +29,7 @@ from orderkit.core.order.order_state import short
 from orderkit.core.plan.composed_tree import key_text
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.plan_requests import plan_edits
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order import order_report
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_history import history
@@ -136,13 +137,8 @@ def _reviewed(story: Story, running: Running) -> None:
     assert pull is not None  # noqa: S101 - just expected
     expect_sheet(running, "stage3")
     story.stage("proposed", f"pull request {pull.number}: {pull.title}")
-    merged = running.platform.forge.merge_pull(
-        REPO,
-        pull.number,
-        head=pull.head_commit,
-        style=MergeStyle.MERGE,
-        operation=Operation(f"merge-{pull.number}", "user:default/boss", f"Merge {pull.title}"),
-    )
+    operation = Operation(f"merge-{pull.number}", "user:default/boss", f"Merge {pull.title}")
+    merged = merge_unreviewed(running.platform, REPO, pull, operation, style=MergeStyle.MERGE)
     await_commit(running.platform, ORDER, CommitSha(merged), timeout_s=PATIENCE_S)
     expect_sheet(running, "stage1")
     story.stage("merged", f"{short(merged)} is Ready: the spec sheet says stage1")

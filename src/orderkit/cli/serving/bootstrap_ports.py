@@ -50,6 +50,8 @@ class BootstrapOptions:
     timeout_s: float
     probe: bool = True
     replace_pack: bool = False
+    adopted: tuple[str, ...] = ()
+    move_ledger: bool = False
 
 
 @contextlib.contextmanager
@@ -65,6 +67,7 @@ def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapReq
     files = read_folder(pack)
     with contextlib.ExitStack() as undo:
         platform, problem = _platform(settings, undo)
+        platform = replace(platform, adopted=platform.adopted.union(options.adopted))
         probe = ProbeRequest(settings.probe.kit, settings.probe.values) if options.probe else None
         yield (
             platform,
@@ -77,6 +80,7 @@ def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapReq
                 access=_access(settings),
                 replace_pack=options.replace_pack
                 or settings.installation.target is PlatformTarget.EMBEDDED,
+                move_ledger=options.move_ledger,
                 probe=probe,
                 portal_problem=problem,
             ),

@@ -13,6 +13,8 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.change import Changed
 from orderkit.flows.change.form_entry import FormEntry
+from orderkit.flows.change.reviewing import MergedPull
+from orderkit.flows.order.commit_judging import SignatureVerdict
 from orderkit.flows.order.order_history import HistoryEntry
 from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
 
@@ -63,6 +65,15 @@ class PhaseProgress:
             self._progress(state.phase.lower(), state.reason)
 
 
+def show_merged(merged: MergedPull, as_json: bool) -> None:
+    """Print a merged pull request."""
+    if as_json:
+        emit_json("orderkit.merge/v1", merged.to_json())
+        return
+    by = f", approved by {' and '.join(merged.approvers)}" if merged.approvers else ""
+    click.echo(f"{merged.order}: #{merged.number} merged as {short(merged.commit)}{by}")
+
+
 def show_changed(result: Finished, as_json: bool) -> None:
     """Show the outcome of a change."""
     change, state = result.change, result.state
@@ -88,7 +99,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
         click.echo(f"  commit      {short(change.commit)}{ready}")
     for pull in change.other_pulls:
-        click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'by hand'})")
+        click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'not proved'})")
 
 
 def _headline(change: Changed) -> str:
@@ -118,8 +129,23 @@ def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None
             click.echo(f"          {line}")
 
 
+_WHY_UNPROVED = {
+    SignatureVerdict.MISSING: "not signed",
+    SignatureVerdict.UNKNOWN_KEY: "signed with an unknown key",
+    SignatureVerdict.INVALID: "the signature is another commit's",
+    SignatureVerdict.COPIED: "a copy of another commit",
+}
+
+
 def _by_hand(entry: HistoryEntry) -> str:
-    return "" if entry.commit.operation else " (by hand)"
+    if entry.proved:
+        return ""
+    if len(entry.commit.parents) > 1:
+        return " (merge)"
+    if entry.signature is SignatureVerdict.NONE:
+        return " (by hand)"
+    claimed = f"; claims {entry.commit.requester}" if entry.commit.requester else ""
+    return f" (by hand: {_WHY_UNPROVED[entry.signature]}{claimed})"
 
 
 def _entry_lines(entry: HistoryEntry) -> list[str]:

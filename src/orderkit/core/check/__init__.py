@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from orderkit.core.check.behaviour_checks import check_behaviour
 from orderkit.core.check.composition_checks import check_compositions
 from orderkit.core.check.file_checks import DEFAULT_STYLE, check_generated, check_style
+from orderkit.core.check.form_pattern_checks import check_form_patterns
 from orderkit.core.check.kit_under_check import KitUnderCheck, PackFacts
 from orderkit.core.check.kit_yaml_checks import (
     check_changes,
@@ -75,6 +76,7 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
         findings += orders.findings
         findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
     findings += [*check_station_sources(subject), *check_style(subject, style)]
+    findings += check_form_patterns(subject)
     findings.sort(key=_order)
     return Checked(subject.name, tuple(dict.fromkeys(findings)), tuple(runs))
 

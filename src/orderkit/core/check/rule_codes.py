@@ -196,6 +196,12 @@ class KitRule(Coded):
         "Argo CD may delete the XRD or the Composition; deleting an XRD deletes all its orders.",
         "annotate it with argocd.argoproj.io/sync-options: Prune=false,Delete=false",
     )
+    PATTERN_BACKTRACKS = (
+        "pattern-backtracks",
+        _E,
+        "JavaScript backtracks on a form's pattern: a short value hangs browser and portal.",
+        "let each character be read in one way only: ^[a-z0-9]+(-[a-z0-9]+)*$ for ^([a-z0-9]+-?)+$",
+    )
     NAME_LENGTH = (
         "name-length",
         _E,

@@ -3,6 +3,7 @@
 
     spec:
       members: [alice, bob]        # logins of the forge; absent: not managed
+      adopted: [carol]             # who may own its organisation besides our account
       kits: [garage]               # absent: every kit of the pack
       namespaces: [shop]           # in addition to its own, for namespaced XRs
       limits:
@@ -52,6 +53,7 @@ SCHEMA: dict[str, Any] = {
             "additionalProperties": False,
             "properties": {
                 "members": _NAMES,
+                "adopted": _NAMES,
                 "kits": {**_NAMES, "minItems": 1},
                 "namespaces": _NAMES,
                 "limits": {
@@ -116,6 +118,8 @@ class TeamFile:
     team: TeamName
     members: tuple[str, ...] | None = None
     """None: membership in the forge is not managed here."""
+    adopted: tuple[str, ...] = ()
+    """Holders of access to its organisation that somebody accepted (``ports.access``)."""
     kits: tuple[str, ...] = ()
     """Empty: every kit of the pack."""
     namespaces: tuple[str, ...] = ()
@@ -136,6 +140,8 @@ class TeamFile:
         spec: dict[str, Any] = {}
         if self.members is not None:
             spec["members"] = list(self.members)
+        if self.adopted:
+            spec["adopted"] = list(self.adopted)
         if self.kits:
             spec["kits"] = list(self.kits)
         if self.namespaces:
@@ -169,6 +175,7 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
     return TeamFile(
         team=team,
         members=tuple(spec["members"]) if "members" in spec else None,
+        adopted=tuple(spec.get("adopted", ())),
         kits=tuple(spec.get("kits", ())),
         namespaces=tuple(spec.get("namespaces", ())),
         limits=TeamLimits(

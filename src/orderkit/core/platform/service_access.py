@@ -2,9 +2,10 @@
 Who may use Orderkit's service: ``spec.service.access`` of platform.yaml, and the clients' file.
 
     access:
-      platformGroups: [group:default/platform]   # see and do everything
+      platformGroups: [group:default/platform]   # see and do everything; default: none
       tokensFile: clients.yaml                   # programs that carry a token of ours
       requestsPerMinute: 600                     # of one caller
+      trustedProxies: [10.0.0.0/8]               # whose X-Forwarded-For is believed; default: none
       openForms: false                           # see docs/service.md
       oidc: {issuer: https://id.example.com, audience: orderkit}
 
@@ -15,6 +16,7 @@ them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.oidc`` do th
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -29,7 +31,6 @@ from orderkit.core.yaml.documents import API_VERSION
 Right = Literal["read", "order", "change", "end", "observe"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 """``observe`` is for /metrics; the others are for orders."""
-PLATFORM_GROUP = "group:default/platform"
 ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "EdDSA")
 """Asymmetric signatures; shared keys are never accepted."""
 
@@ -43,6 +44,7 @@ SCHEMA: dict[str, Any] = {
         "platformGroups": {"type": "array", "items": _REF},
         "tokensFile": _TEXT,
         "requestsPerMinute": {"type": "integer", "minimum": 1},
+        "trustedProxies": {"type": "array", "items": _TEXT},
         "openForms": {"type": "boolean"},
         "oidc": {
             "type": "object",
@@ -82,12 +84,15 @@ class OidcSettings:
 class AccessSettings:
     """The platform's rules for callers of its service."""
 
-    platform_groups: tuple[str, ...] = (PLATFORM_GROUP,)
+    platform_groups: tuple[str, ...] = ()
+    """Whose members act for every team."""
     tokens_file: PurePath | None = None
     requests_per_minute: int = 600
     open_forms: bool = False
     """Everybody may open the form of a change, even if the order's repository is private."""
     oidc: OidcSettings | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose ``X-Forwarded-For`` names the client."""
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as in platform.yaml, without defaults."""
@@ -99,6 +104,8 @@ class AccessSettings:
             spec["tokensFile"] = str(self.tokens_file)
         if self.requests_per_minute != usual.requests_per_minute:
             spec["requestsPerMinute"] = self.requests_per_minute
+        if self.trusted_proxies:
+            spec["trustedProxies"] = list(self.trusted_proxies)
         if self.open_forms:
             spec["openForms"] = True
         if self.oidc is not None:
@@ -122,16 +129,42 @@ def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
 
 
 def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
-    """Read a spec that `SCHEMA` accepted; `folder` is the folder of platform.yaml."""
+    """
+    Read a spec that `SCHEMA` accepted; `folder` is the folder of platform.yaml.
+
+    Raises:
+        InvalidInputError: A trusted proxy is not an address or a network, or is everybody.
+    """
     usual = AccessSettings()
     file, oidc = spec.get("tokensFile"), spec.get("oidc")
     return AccessSettings(
         platform_groups=tuple(spec.get("platformGroups", usual.platform_groups)),
         tokens_file=None if file is None else folder / file,
         requests_per_minute=spec.get("requestsPerMinute", usual.requests_per_minute),
+        trusted_proxies=tuple(_proxy(text) for text in spec.get("trustedProxies", ())),
         open_forms=spec.get("openForms", False),
         oidc=None if oidc is None else _read_oidc(oidc),
     )
+
+
+def _proxy(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise InvalidInputError(
+            "service.access.trustedProxies",
+            text,
+            "is not an address or a network",
+            hint="for example 127.0.0.1 or 10.42.0.0/16",
+        ) from error
+    if network.prefixlen == 0:
+        raise InvalidInputError(
+            "service.access.trustedProxies",
+            text,
+            "trusts everybody to say where a request comes from",
+            hint="name the addresses of the proxies",
+        )
+    return text
 
 
 def _read_oidc(spec: Mapping[str, Any]) -> OidcSettings:

@@ -55,6 +55,7 @@ _SERVICE = {
         **_ENDPOINT["properties"],
         "publicUrl": _URL,
         "registers": {"type": "boolean"},
+        "signingKeyFile": {"type": "string", "minLength": 1},
         "access": service_access.SCHEMA,
     },
 }
@@ -70,6 +71,7 @@ _FORGE = {
         "allowHttp": {"type": "boolean"},
         "private": {"type": "boolean"},
         "readTokenFile": {"type": "string", "minLength": 1},
+        "adopted": {"type": "array", "items": {"type": "string", "minLength": 1}},
     },
 }
 _PROBE = {
@@ -162,6 +164,8 @@ class Endpoint:
     """The platform's repositories are private; Argo CD is given a credential (the forge's)."""
     read_token_file: PurePath | None = None
     """That credential: a token that may read; None: ours (the forge's)."""
+    adopted: Sequence[str] = ()
+    """Who may own organisations and repositories besides our account (the forge's)."""
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as in platform.yaml, without defaults."""
@@ -172,6 +176,7 @@ class Endpoint:
             "allowHttp": self.allow_http,
             "private": self.private,
             "readTokenFile": str(self.read_token_file or ""),
+            "adopted": list(self.adopted),
         }
         return {"url": self.url, **{key: value for key, value in spec.items() if value}}
 
@@ -208,6 +213,8 @@ class PlatformSettings:
     """Addresses for browsers; empty: the same as for this process."""
     service_registers: bool = False
     """Every order enters the ledger through the service, those of the command line too."""
+    signing_key_file: PurePath | None = None
+    """The key that signs the commits of this machine; None: they are not signed."""
     registry: str = LOCAL_REGISTRY
     cluster_name: str = CLUSTER_NAME
     """What the portal calls the cluster; only the profile ``job`` asks."""
@@ -267,6 +274,8 @@ class PlatformSettings:
             spec["publicUrl"] = self.service_public_url
         if self.service_registers:
             spec["registers"] = True
+        if self.signing_key_file is not None:
+            spec["signingKeyFile"] = str(self.signing_key_file)
         if access := self.access.to_spec():
             spec["access"] = access
         return spec
@@ -320,24 +329,7 @@ def parse(
         InvalidInputError: A key or value the schema refuses.
     """
     document = yaml11.load(text, name=name, schema=SCHEMA)
-    spec = document["spec"]
-    portal = spec["portal"]
-
-    def endpoint(key: str) -> Endpoint:
-        entry = spec[key]
-
-        def file(name: str) -> PurePath | None:
-            return _path(folder, entry[name], home) if name in entry else None
-
-        return Endpoint(
-            entry["url"],
-            file("tokenFile"),
-            entry.get("credentials", "auto"),
-            file("caFile"),
-            entry.get("allowHttp", False),
-            entry.get("private", False),
-            file("readTokenFile"),
-        )
+    spec, portal = document["spec"], document["spec"]["portal"]
 
     def repository(key: str, default: RepoId) -> RepoId:
         owner, _, repo = spec.get(key, str(default)).partition("/")
@@ -345,9 +337,9 @@ def parse(
 
     return PlatformSettings(
         name=document["metadata"]["name"],
-        forge=endpoint("forge"),
-        portal=endpoint("portal"),
-        service=endpoint("service"),
+        forge=_endpoint(spec["forge"], folder, home),
+        portal=_endpoint(spec["portal"], folder, home),
+        service=_endpoint(spec["service"], folder, home),
         kubeconfig=_path(folder, spec["cluster"]["kubeconfig"], home),
         context=spec["cluster"].get("context"),
         pack=repository("packRepository", PACK),
@@ -359,6 +351,7 @@ def parse(
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
         service_registers=spec["service"].get("registers", False),
+        signing_key_file=_file(spec["service"], "signingKeyFile", folder, home),
         registry=spec.get("registry", LOCAL_REGISTRY),
         cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),
@@ -367,6 +360,25 @@ def parse(
         functions=read_processes(
             spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
         ),
+    )
+
+
+def _file(
+    entry: Mapping[str, Any], name: str, folder: PurePath, home: PurePath | None
+) -> PurePath | None:
+    return _path(folder, entry[name], home) if name in entry else None
+
+
+def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None) -> Endpoint:
+    return Endpoint(
+        entry["url"],
+        _file(entry, "tokenFile", folder, home),
+        entry.get("credentials", "auto"),
+        _file(entry, "caFile", folder, home),
+        entry.get("allowHttp", False),
+        entry.get("private", False),
+        _file(entry, "readTokenFile", folder, home),
+        tuple(entry.get("adopted", ())),
     )
 
 

@@ -133,6 +133,13 @@ def problems(schema: Schema, value: object) -> Iterator[Any]:
         yield from _backend()(schema).iter_errors(value)
 
 
+def first_problem(schema: Schema, value: object) -> Any | None:
+    """Return the most telling of `problems`, or None."""
+    import jsonschema  # lazy: heavy
+
+    return jsonschema.exceptions.best_match(problems(schema, value))
+
+
 def accepts(schema: Schema, value: object) -> bool:
     """Return whether form and backend would both accept the value."""
     return next(problems(schema, value), None) is None

@@ -14,7 +14,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.form_defaults import fill
-from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, problems
+from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, first_problem
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml12
 
@@ -207,9 +207,7 @@ def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _check_page(page: Schema, values: Mapping[str, Any]) -> None:
-    import jsonschema  # lazy: heavy
-
-    problem = jsonschema.exceptions.best_match(problems(page, values))
+    problem = first_problem(page, values)
     if problem is not None:
         raise _invalid(problem, page)
 

@@ -15,7 +15,9 @@ from typing import Any
 import yaml
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.strict_schemas import first_problem
 from orderkit.core.suggestions import did_you_mean
+from orderkit.core.yaml.bounds import check_bounds
 
 Steps = tuple[str | int, ...]
 """Keys and list positions that lead to a value."""
@@ -78,15 +80,12 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
         InvalidInputError: It is not YAML, not one map, or has a key or value that the schema
             refuses.
     """
-    import jsonschema
-
     try:
+        check_bounds(text, name=name)
         data = yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InvalidInputError(name, "", f"is no readable YAML: {error}") from error
-    problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(schema).iter_errors(data)
-    )
+    problem = first_problem(schema, data)
     if problem is not None:
         raise _invalid(name, text, problem)
     if not isinstance(data, dict):

@@ -1,8 +1,8 @@
 """
 Read a YAML 1.2 document as Backstage's parser does (core schema): ``yes`` is a string.
 
-For files of a pack that the portal reads too: template.yaml. Limits on size, depth, events and
-aliases are checked on parser events first, because building hostile YAML can crash the process.
+For files of a pack that the portal reads too: template.yaml. Size and nesting are checked first
+(``bounds``), because building hostile YAML can crash the process.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.yaml.bounds import check_bounds
 
-SIZE_MAX_BYTES, DEPTH_MAX, EVENTS_MAX, ALIASES_MAX = 1 << 20, 64, 50_000, 20
+SIZE_MAX_BYTES = 1 << 20
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -78,12 +79,4 @@ def load(data: bytes, *, name: str) -> Any:
 def _check(text: str, name: str) -> None:
     if len(text) > SIZE_MAX_BYTES:
         raise InvalidInputError(name, "", f"is larger than {SIZE_MAX_BYTES} bytes")
-    depth = aliases = 0
-    for events, event in enumerate(yaml.parse(text, Loader=yaml.CSafeLoader), start=1):
-        aliases += isinstance(event, yaml.AliasEvent)
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEPTH_MAX or events > EVENTS_MAX or aliases > ALIASES_MAX:
-            raise InvalidInputError(
-                name, "", "is nested too deeply, too long or has too many aliases"
-            )
+    check_bounds(text, name=name)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UsageError
+from orderkit.core.errors import AccessError, ConflictError, RefusedError, RemoteError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, check_requester
 from orderkit.core.order.change import (
@@ -25,9 +25,10 @@ from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
+from orderkit.flows.main_protection import needs_protection
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import REQUEST_TRAILER, Commit, FileChange
+from orderkit.ports.forge import Commit, FileChange
 
 ROUNDS = 12
 """Rounds after lost races. Each round reads and compares again."""
@@ -69,7 +70,7 @@ class _Run:
             searched = self.editor.head()
             repo = self.editor.live.repository
             history = self.platform.forge.commits(repo, ref=searched, limit=_EARLIER)
-            earlier = self._repeated_in(history) or Proposer(self.editor).earlier()
+            earlier = self._repeated_in(history, searched) or Proposer(self.editor).earlier()
             if earlier:
                 return earlier
         for number in range(ROUNDS):
@@ -95,7 +96,7 @@ class _Run:
         if searched in (None, head):
             return None
         repo = self.editor.live.repository
-        return self._repeated_in(self.platform.forge.compare(repo, str(searched), head))
+        return self._repeated_in(self.platform.forge.compare(repo, str(searched), head), head)
 
     def _round(self, head: CommitSha) -> Changed:
         editor = self.editor
@@ -157,6 +158,8 @@ class _Run:
             )
         except RemoteError as error:
             advice = f"repeat it with --operation {self.editor.operation}"
+            if isinstance(error, AccessError) and needs_protection(live.kit):
+                advice = "only the platform's account writes to main here: use the portal, or --pr"
             error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
         if not commit_result.changed:
@@ -172,12 +175,11 @@ class _Run:
             outcome = replace(outcome, other_pulls=proposer.others())
         return outcome
 
-    def _repeated_in(self, commits: Sequence[Commit]) -> Changed | None:
-        """Return this operation's outcome if one of the commits is its own."""
+    def _repeated_in(self, commits: Sequence[Commit], head: CommitSha) -> Changed | None:
+        """Return this operation's outcome if one of the commits in `head` is its own."""
         editor = self.editor
         for commit in commits:
-            if commit.operation == editor.operation:
-                editor.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
+            if editor.made(commit, head):
                 with suppress(RemoteError):
                     nudge(self.platform, editor.live.entry.order, commit.id)
                 return self._carried_out(commit.id, commit.parents[0])

@@ -15,7 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError, UsageError
+from orderkit.core.errors import (
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    UsageError,
+)
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest
@@ -41,11 +47,19 @@ from orderkit.core.yaml import edit as yamledit
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.flows.change.request import Changed, ChangeRequest, State
+from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
 from orderkit.flows.order.order_history import last_change_of
 from orderkit.flows.order.reference_check import check_references
+from orderkit.flows.order.registering import registered_by
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import CHANGE_TRAILER, REASON_TRAILER, REQUEST_TRAILER, Operation
+from orderkit.ports.forge import (
+    CHANGE_TRAILER,
+    REASON_TRAILER,
+    REQUEST_TRAILER,
+    Commit,
+    Operation,
+)
 
 _SUMMARY_MAX = 72
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -95,6 +109,7 @@ class ChangeEditor:
     operation: str = field(init=False)
     targets: tuple[EditTarget, ...] = field(init=False)
     _base: XrFile | None = field(default=None, init=False)
+    _judge: CommitJudge | None = field(default=None, init=False)
     _validator: Validator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,6 +174,44 @@ class ChangeEditor:
 
     # --- judging
 
+    def judge(self, head: CommitSha) -> CommitJudge:
+        """Return what judges the commits that `head` contains."""
+        if self._judge is None or self._judge.head != head:
+            self._judge = CommitJudge(self.platform, self.live.repository, head)
+        return self._judge
+
+    def made(self, commit: Commit, head: CommitSha) -> bool:
+        """
+        Say whether this operation made a commit that `head` contains.
+
+        Whoever can push can write the operation's id into a commit of their own. So the signature
+        decides. A machine without a signing key looks at the values of the requested fields.
+
+        Raises:
+            InvalidInputError: The id belongs to a request for something else.
+        """
+        if commit.operation != self.operation:
+            return False
+        if self.judge(head).is_proved(commit):
+            self.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
+            return True
+        return not self.platform.signatures.can_sign and self._has_values(commit)
+
+    def _has_values(self, commit: Commit) -> bool:
+        """Say whether a commit gave the requested fields the requested values."""
+        try:
+            old, new = (
+                read_xr(self.platform, self.live, revision).spec
+                for revision in (*commit.parents[:1], commit.id)
+            )
+        except (OrderkitError, ValueError) as error:
+            if isinstance(error, OrderkitError) and error.retryable:
+                raise
+            return False
+        requested = apply(old, self.targets)
+        steps = (target.steps for target in self.targets)
+        return all(same(value_at(new, path), value_at(requested, path)) for path in steps)
+
     def edit(self, current: XrFile, targets: Sequence[EditTarget]) -> EditDraft:
         """
         Draft the edit against the current file.
@@ -194,7 +247,7 @@ class ChangeEditor:
                     target.path, was, now, new,
                     by.id if by else None,
                     by.author if by else "",
-                    by.requester if by else "",
+                    self.judge(current.commit).requester(by) if by else "",
                 )
             )  # fmt: skip
         if conflicts:
@@ -226,9 +279,13 @@ class ChangeEditor:
         requester = self.request.requester
         if not requester.proof:
             return
-        record = self.live.record
+        entry = self.live.entry
         asking = ChangeRequester(
-            requester.ref, requester.groups, record.requester, record.team, self.live.kit.owner
+            requester.ref,
+            requester.groups,
+            registered_by(self.platform, entry),
+            entry.team,
+            self.live.kit.owner,
         )
         judge_who(verdict, asking)
 

@@ -14,10 +14,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
+from orderkit.core.errors import (
+    AccessError,
+    ConflictError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+)
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.order.change import (
@@ -35,10 +42,11 @@ from orderkit.core.plan.plan_markdown import cell
 from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
+from orderkit.flows.main_protection import protect_main
+from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
 from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
 from orderkit.ports.forge import (
-    REQUEST_TRAILER,
     Commit,
     FileChange,
     Forge,
@@ -85,6 +93,9 @@ class Proposer:
             What `flows.change.change` raises.
         """
         own_pull = self._own_pull(draft)
+        if not self.editor.request.dry_run:
+            with suppress(AccessError):  # a person's own credentials; 'orderkit doctor' reports it
+                protect_main(self._forge, self._repo, self.editor.live.kit)
         if own_pull is not None:
             draft = self._with_rest(draft, own_pull)
         if self.editor.request.dry_run:
@@ -95,7 +106,19 @@ class Proposer:
 
     def others(self, but: int | None = None) -> tuple[PullRequest, ...]:
         """Return the open pull requests of the order without one of them."""
-        return tuple(pull for pull in self._list() if pull.number != but)
+        return tuple(
+            replace(pull, requester=self._proved_requester(pull))
+            for pull in self._list()
+            if pull.number != but
+        )
+
+    def _proved_requester(self, pull: PullRequest) -> str:
+        """Return who asked for a pull request, if its commits prove it: its text may be forged."""
+        if not pull.requester:
+            return ""
+        commits, judge = self._commits(pull), self.editor.judge(pull.head_commit)
+        is_proved = commits and all(judge.requester(c) == pull.requester for c in commits)
+        return pull.requester if is_proved else ""
 
     def earlier(self) -> Changed | None:
         """
@@ -105,13 +128,12 @@ class Proposer:
         """
         operation = self.editor.operation
         for pull in self._forge.pulls(self._repo, state="all", base=MAIN):
-            commits = self._commits(pull) if pull.state == "open" else ()
-            own_commits = [commit for commit in commits if commit.operation == operation]
-            for commit in own_commits:
-                self.editor.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
+            is_candidate = pull.state == "open" or pull.operation == operation
+            commits = self._commits(pull) if is_candidate else ()
+            own_commits = [c for c in commits if self.editor.made(c, pull.head_commit)]
             if own_commits and own_commits[0] is commits[0] and pull.operation != operation:
                 return None  # interrupted after its newest commit: continue from there
-            if own_commits or pull.operation == operation:
+            if own_commits:
                 return self._repeated(pull)
         return None
 
@@ -159,12 +181,30 @@ class Proposer:
     def _own_pull(self, draft: EditDraft) -> OpenPull | None:
         """Return the newest pull request of this person and of ours for one of these fields."""
         paths = {edit.path for edit in draft.edits}
-        person = self.editor.request.requester.ref
         for open_pull in self._pulls():
-            ours = open_pull.pull.head.startswith(PREFIX) and open_pull.pull.requester == person
-            if ours and open_pull.touches(paths):
+            if open_pull.touches(paths) and self._is_own(open_pull):
                 return open_pull
         return None
+
+    def _is_own(self, open_pull: OpenPull) -> bool:
+        """
+        Say whether this person asked for a pull request and for all its commits.
+
+        Its other fields are taken over, so its text does not decide: anybody may have written it.
+        """
+        pull = open_pull.pull
+        if not pull.head.startswith(PREFIX) or pull.requester != self.editor.request.requester.ref:
+            return False
+        return self._are_own(open_pull.commits, pull.head, pull.head_commit)
+
+    def _are_own(self, commits: Sequence[Commit], branch: str, head: CommitSha) -> bool:
+        """Say whether this person asked for each of a branch's commits."""
+        person, judge = self.editor.request.requester.ref, self.editor.judge(head)
+        if not self.editor.platform.signatures.can_sign:
+            return all(commit.requester == person for commit in commits)
+        return all(
+            judge.requester(commit) == person and branch_of(commit) == branch for commit in commits
+        )
 
     def _is_current(self, own_pull: OpenPull, current: XrFile) -> bool:
         """Say whether the file on main is still the one the branch started from."""
@@ -255,11 +295,16 @@ class Proposer:
         slug = _NO_SLUG.sub("-", paths).strip("-")[:_SLUG_MAX].strip("-")
         name = f"{PREFIX}{slug or 'change'}-{digest}"
         for number in itertools.count(2):
-            if self._forge.head(self._repo, name) is None:
+            head = self._forge.head(self._repo, name)
+            if head is None:
                 self._forge.ensure_branch(self._repo, name, draft.current.commit)
                 return name
             on_branch = self._forge.read(self._repo, draft.current.path, name)
-            if on_branch and (on_branch.sha == draft.current.sha or on_branch.data == draft.data):
+            is_draft = on_branch and (
+                on_branch.sha == draft.current.sha or on_branch.data == draft.data
+            )
+            commits = self._forge.compare(self._repo, MAIN, head) if is_draft else ()
+            if is_draft and self._are_own(commits, name, head):
                 return name
             name = f"{name.rpartition('.')[0] or name}.{number}"  # somebody pushed to it
         raise AssertionError("unreachable")
@@ -299,7 +344,10 @@ class Proposer:
         lines.append(f"````diff\n{draft.diff}````")
         lines += [draft.change_plan.markdown] if draft.change_plan else []
         lines += [ACCEPT_LOSS] if self.editor.request.accept_loss else []
-        lines.append("Merging delivers it. Closing it drops it.")
+        lines.append(
+            f"'orderkit merge {self.editor.live.entry.order} NUMBER' delivers it once somebody else"
+            " has approved it. Closing it drops it."
+        )
         return "\n\n".join(lines)
 
     def _outcome(self, draft: EditDraft, pull: PullRequest | None, *, state: State) -> Changed:

@@ -7,12 +7,13 @@ nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -23,11 +24,16 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
 from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.foreign_access import described, foreign_access
+from orderkit.flows.main_protection import unprotected_orders
+from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.requesters import Requesters
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -49,8 +55,11 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "forge": _forge,
         "behaviour": _behaviour,
         "rights": _rights,
+        "ownership": _ownership,
+        "protection": _protection,
         "pack": _pack,
         "ledger": _ledger,
+        "signatures": _signatures,
         "cluster": _cluster,
         "layers": _layers,
         "portal": _portal,
@@ -65,15 +74,19 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
             yield DoctorFinding(name, "fail", str(error), error.hint)
 
 
-def check_requesters(requesters: Requesters | None) -> DoctorFinding:
-    """Report how the requester of a portal's order is proved."""
+def check_requesters(
+    requesters: Requesters | None, platform_groups: Sequence[str] = ()
+) -> DoctorFinding:
+    """Report how the requester of a portal's order is proved, and who acts for every team."""
     subject = "requesters"
     if requesters is None:
         return DoctorFinding(
             subject, "ok", "claims: portal.signedBy names no Backstage that proves them"
         )
     try:
-        return DoctorFinding(subject, "ok", requesters.describe())
+        groups = ", ".join(platform_groups) or "no group"
+        detail = f"{requesters.describe()}; {groups} may act for every team"
+        return DoctorFinding(subject, "ok", detail)
     except OrderkitError as error:
         return DoctorFinding(subject, "fail", str(error), error.hint)
 
@@ -116,6 +129,44 @@ def _rights(platform: Platform) -> DoctorFinding:
     return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
 
 
+def _ownership(platform: Platform) -> DoctorFinding:
+    """Report who besides our account has a way into the platform's organisations."""
+    files = ledger_snapshot(platform)
+    places = (platform.pack_repo, platform.ledger)
+    targets: list[str | RepoId] = [*dict.fromkeys(repo.owner for repo in places), *places]
+    grants = [grant for target in targets for grant in foreign_access(platform, target)]
+    teams = tuple(ledger.teams(files.blobs))
+    for team in teams:
+        file = team_of(platform, team, files)
+        grants += foreign_access(platform, team, adopted=file.adopted, writers=file.members)
+    if grants:
+        places_of = [f"{grant.target}: {described([grant])}" for grant in grants]
+        return DoctorFinding(
+            "ownership",
+            "fail",
+            "; ".join(places_of),
+            "remove them on the forge, or accept them: spec.forge.adopted in platform.yaml, or"
+            " 'orderkit team change TEAM --adopt NAME'",
+        )
+    return DoctorFinding(
+        "ownership", "ok", f"nobody else owns the platform or its {len(teams)} teams"
+    )
+
+
+def _protection(platform: Platform) -> DoctorFinding:
+    """Report orders whose ``main`` can be pushed to although their kit wants reviews."""
+    entries = unprotected_orders(platform, ledger_snapshot(platform))
+    if entries:
+        return DoctorFinding(
+            "protection",
+            "fail",
+            f"a push can bypass the kit's rules in {len(entries)} orders, first"
+            f" {entries[0].repository}",
+            f"'orderkit team add {entries[0].team}' protects main of its orders",
+        )
+    return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
+
+
 def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
@@ -125,6 +176,29 @@ def _pack(platform: Platform) -> DoctorFinding:
 def _ledger(platform: Platform) -> DoctorFinding:
     files = ledger_snapshot(platform)
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
+
+
+def _signatures(platform: Platform) -> DoctorFinding:
+    """Report whether commits of this machine are signed, and whose signatures count."""
+    key, published = platform.signatures.public_key, published_keys(platform)
+    if key is not None and key.id not in published:
+        return DoctorFinding(
+            "signatures",
+            "fail",
+            f"{platform.ledger} lacks this machine's public key {key.id}: its signatures prove"
+            " nothing",
+            "publish it: orderkit bootstrap",
+        )
+    if not published:
+        return DoctorFinding(
+            "signatures",
+            "warn",
+            "no commit is signed: whoever can push can write any requester into a commit",
+            "give the service a signing key (docs/signatures.md)",
+        )
+    writes = "signed" if platform.signatures.can_sign else "not signed, so shown as made by hand"
+    keys = f"{len(published)} key{'s' if len(published) > 1 else ''} in {platform.ledger}"
+    return DoctorFinding("signatures", "ok", f"{keys}; commits of this machine are {writes}")
 
 
 def _cluster(platform: Platform) -> DoctorFinding:

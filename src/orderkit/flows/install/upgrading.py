@@ -31,7 +31,9 @@ from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
+from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
 from orderkit.flows.install.bootstrapping.reach_steps import check_crossplane_account
+from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.ports.forge import FileChange, Operation
 
@@ -132,6 +134,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
         RefusedError: Crossplane runs as another account than the policies know.
     """
     check_crossplane_account(platform.cluster, request.crossplane_account)
+    refuse_ledger_change(platform)
     plan = plan_upgrade(platform, request.files)
     operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}
@@ -151,6 +154,9 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
             if wave.layer.file in request.files:
                 await_layer(platform, wave.name, commit, request.timeout_s)
                 on_step(wave.name, "is ready")
+    ledger_files = snapshot(platform, platform.ledger)
+    if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
+        on_step("orders", f"main of {count} orders is protected now")
     return Upgraded(operation, commits)
 
 

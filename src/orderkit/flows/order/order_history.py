@@ -1,23 +1,25 @@
 """
 Show who changed what in an order: every commit of its XR's file, with the fields it changed.
 
-What a commit did is read from the two texts, never from its message; the message only gives
-operation, requester and reason, if a flow of ours wrote it. Commits made by hand are included, and
-a renamed file is followed. Called by ``orderkit history``, by the revert of a commit, and by a
-change that conflicts with another one.
+What a commit did is read from the two texts, never from its message. The message gives operation,
+requester and reason only if a signature proves that Orderkit wrote it; otherwise these are claims.
+Commits made by hand are included, and a renamed file is followed. Called by ``orderkit history``,
+by the revert of a commit, and by a change that conflicts with another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.names import CommitSha
+from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.objects.values import ABSENT, Steps, same, value_at
 from orderkit.core.order.change.differences import FieldDifference, differences
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.flows.order.commit_judging import CommitJudge, SignatureVerdict
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
@@ -30,6 +32,9 @@ from orderkit.ports.forge import (
 )
 
 LIMIT = 50
+_TRAILERS = (
+    OPERATION_TRAILER, REQUESTER_TRAILER, PROOF_TRAILER, CHANGE_TRAILER, REASON_TRAILER,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +47,27 @@ class HistoryEntry:
     """Whether it is the commit that placed the order."""
     unreadable: str = ""
     """Why the file, or the one before, cannot be read; then `fields` is empty."""
+    signature: SignatureVerdict = SignatureVerdict.NONE
+    """What proves the trailers; only `history` judges it."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether Orderkit wrote the commit, so that its trailers can be trusted."""
+        return self.signature is SignatureVerdict.VALID
 
     def trailer(self, trailer: str) -> str:
-        """Return a trailer of the commit's message; empty if it has none."""
-        return self.commit.trailers.get(trailer, "")
+        """Return a trailer of the commit's message; empty if it has none, or if it proves none."""
+        return self.commit.trailers.get(trailer, "") if self.proved else ""
+
+    @property
+    def claims(self) -> Mapping[str, str]:
+        """The trailers of Orderkit's that nothing proves: whoever pushed the commit chose them."""
+        trailers = {} if self.proved else self.commit.trailers
+        return {key: text for key, text in trailers.items() if key in _TRAILERS}
 
     @property
     def who(self) -> str:
-        """The requester if the message names one, else git's author."""
+        """The requester if the commit proves one, else git's author."""
         return self.trailer(REQUESTER_TRAILER) or self.commit.author
 
     def to_json(self) -> dict[str, Any]:
@@ -59,7 +77,9 @@ class HistoryEntry:
             "when": self.commit.when,
             "author": self.commit.author,
             "summary": self.commit.summary,
-            "byHand": not self.commit.operation,
+            "byHand": not self.proved,
+            "signature": self.signature.value,
+            "claims": dict(self.claims),
             "requester": self.trailer(REQUESTER_TRAILER),
             "requesterProof": self.trailer(PROOF_TRAILER),
             "operation": self.trailer(OPERATION_TRAILER),
@@ -80,8 +100,31 @@ def history(platform: Platform, order: str, *, limit: int = LIMIT) -> list[Histo
         RefusedError: It is ending, or archived.
     """
     live = find_living(platform, order)
-    entries = _Reader(platform, live).entries()
-    return [entry for _, entry in zip(range(limit), entries, strict=False)]
+    head = platform.forge.head(live.repository)
+    if head is None:
+        return []
+    reader, judge = _Reader(platform, live), CommitJudge(platform, live.repository, head)
+    commits = [commit for _, commit in zip(range(limit), reader.commits(head), strict=False)]
+    return [
+        replace(reader.entry(commit), signature=judge.verdict(commit))
+        for commit in _with_merges(commits, judge.history, reader)[:limit]
+    ]
+
+
+def _with_merges(commits: list[Commit], history: Sequence[Commit], reader: _Reader) -> list[Commit]:
+    """
+    Add the merges that decided the XR, in the order of the whole history.
+
+    The history of a file omits a merge whose file is the same as in one parent. So a merge of an
+    old commit could undo newer ones unseen.
+    """
+    shown = {commit.id for commit in commits}
+    oldest = max((n for n, commit in enumerate(history) if commit.id in shown), default=-1)
+    return [
+        commit
+        for commit in history[: oldest + 1]
+        if commit.id in shown or (len(commit.parents) > 1 and reader.decided(commit))
+    ]
 
 
 def last_change_of(
@@ -89,7 +132,8 @@ def last_change_of(
 ) -> Commit | None:
     """Return the newest commit after `since` that changed a field; None if there is none."""
     reader = _Reader(platform, live)
-    for _, commit in zip(range(LIMIT), reader.commits(), strict=False):
+    commits = reader.commits(platform.forge.head(live.repository))
+    for _, commit in zip(range(LIMIT), commits, strict=False):
         if commit.id == since:
             return None
         old, new = (
@@ -113,12 +157,9 @@ class _Reader:
         self._platform, self._live = platform, live
         self._read: dict[CommitSha, XrFile | OrderkitError] = {}
 
-    def entries(self) -> Iterator[HistoryEntry]:
-        return map(self.entry, self.commits())
-
-    def commits(self) -> Iterator[Commit]:
-        """Yield the commits of the XR's file, newest first, through renames."""
-        ref: str | None = self._platform.forge.head(self._live.repository)
+    def commits(self, head: CommitSha | None) -> Iterator[Commit]:
+        """Yield the commits of the XR's file up to `head`, newest first, through renames."""
+        ref: str | None = head
         yielded: set[CommitSha] = set()
         while ref is not None:
             xr_file = self.at(CommitSha(ref))
@@ -161,9 +202,28 @@ class _Reader:
         fields = differences(ABSENT if old is None else old.spec, new.spec, maps_whole=values_whole)
         return HistoryEntry(commit, fields, first=old is None)
 
+    def decided(self, merge: Commit) -> bool:
+        """Say whether the manifests of a merge differ from those of one of its parents."""
+        files = self._manifests(merge.id)
+        return any(self._manifests(parent) != files for parent in merge.parents)
+
+    def _manifests(self, commit: CommitSha) -> dict[PurePosixPath, BlobSha]:
+        files = self._platform.forge.tree(self._live.repository, commit)
+        return {path: blob for path, blob in files.items() if path.is_relative_to(MANIFESTS)}
+
     def parent(self, commit: Commit) -> XrFile | OrderkitError | None:
-        """Return the XR before a commit; None if the commit is the first."""
-        return self.at(commit.parents[0]) if commit.parents else None
+        """
+        Return the XR before a commit; None if the commit is the first.
+
+        Of a merge: in the first parent that has other manifests.
+        """
+        if not commit.parents:
+            return None
+        parents = commit.parents
+        if len(parents) > 1:
+            files = self._manifests(commit.id)
+            parents = (*(p for p in parents if self._manifests(p) != files), *parents)
+        return self.at(parents[0])
 
     def at(self, commit: CommitSha) -> XrFile | OrderkitError:
         """Return the XR at a commit, or why there is none to read."""

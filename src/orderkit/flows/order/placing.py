@@ -30,7 +30,14 @@ from orderkit.core.errors import (
     InvalidInputError,
     RemoteError,
 )
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
+from orderkit.core.names import (
+    CommitSha,
+    OrderId,
+    RepoId,
+    TeamName,
+    blob_sha,
+    check_requester,
+)
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
@@ -368,13 +375,21 @@ def _publish_files(forge: Forge, request: scaffolder.PublishRequest) -> CommitSh
         changes = [FileChange(path, request.files[path], None) for path in sorted(request.files)]
         return forge.write(request.repo, changes, write).commit
     for commit in forge.commits(request.repo, limit=_HISTORY):
-        if commit.operation == write.id:
+        if commit.operation == write.id and _holds(forge, request, commit.id):
             return commit.id
     raise AlreadyOrderedError(
         f"{request.repo} exists and was not made from these files",
         hint=f"look at {repository.web_url}, or publish under another name; Backstage would "
         "fail with '409 Conflict'",
     )
+
+
+def _holds(forge: Forge, request: scaffolder.PublishRequest, commit: CommitSha) -> bool:
+    """Say whether a commit has exactly these files: anybody can write an operation's id."""
+    tree = forge.tree(request.repo, commit)
+    return dict(tree) == {
+        path: blob_sha(data, tree.get(path, "")) for path, data in request.files.items()
+    }
 
 
 def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> OrderReport:

@@ -25,6 +25,8 @@ from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order import live_order
 from orderkit.flows.platform import (
     Platform,
@@ -37,6 +39,9 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Operation, Written
+
+_REGISTER, _REFUSE = "register-", "refuse-"
+"""Prefixes of the operations that enter an order into the ledger, and take it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         InvalidInputError: The repository's record says something else, or the id is not one of
             the kit.
         RefusedError: The team may not have it, its id is that of a platform's Application, or it
-            is registered with another kit.
+            is registered with another kit, or somebody else owns its repository.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
         ConflictError: The ledger was changed by others in every round.
     """
@@ -96,8 +101,16 @@ def register(platform: Platform, registration: Registration) -> Registered:
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
     record = _check_record(platform, registration, entry.repository)
     if is_new:
+        refuse_foreign_access(
+            platform,
+            entry.repository,
+            adopted=team.adopted,
+            writers=team.members,
+            way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
+        )
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
+    protect_main(platform.forge, entry.repository, published_kit(platform, record.kit))
     commit = _enter(platform, registration, entry, snapshot)
     if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, team)
@@ -113,6 +126,21 @@ def register(platform: Platform, registration: Registration) -> Registered:
     )
 
 
+def registered_by(platform: Platform, entry: OrderEntry) -> str:
+    """
+    Return who registered an order, as the ledger says; "" if it does not.
+
+    The order's own repository cannot say it: whoever can push there can rewrite its record.
+    """
+    requester = ""
+    for commit in platform.forge.commits(platform.ledger, path=entry.application_path):
+        if commit.operation.startswith(("end-", f"{_REFUSE}{entry.order}-on-")):
+            break  # of an earlier order of this name
+        if commit.operation.startswith(f"{_REGISTER}{entry.order}-on-"):
+            requester = commit.requester
+    return requester
+
+
 def _enter(
     platform: Platform, registration: Registration, entry: OrderEntry, snapshot: RepositorySnapshot
 ) -> Written:
@@ -123,7 +151,7 @@ def _enter(
         platform,
         {entry.application_path: yaml11.dump(application)},
         Operation(
-            f"register-{registration.order}",
+            f"{_REGISTER}{registration.order}",
             registration.requester,
             f"{registration.order}: ordered",
             registration.proof,
@@ -140,7 +168,7 @@ def _take_back(
         platform,
         {entry.application_path: None},
         Operation(
-            f"refuse-{registration.order}",
+            f"{_REFUSE}{registration.order}",
             registration.requester,
             f"{registration.order}: one too many",
             registration.proof,
@@ -213,11 +241,9 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         )
     if entry.application_path in ledger_paths:
         return
-    other = ledger.living_order(ledger_paths, entry.order)
-    if other is not None:
-        raise AlreadyOrderedError(
-            f"{entry.order} is an order of team {other.team}", hint="order another name"
-        )
+    # Whose it is may be none of the caller's business.
+    if ledger.living_order(ledger_paths, entry.order) is not None:
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
 
 
 def _check_record(platform: Platform, registration: Registration, repo: RepoId) -> OrderFile:

@@ -48,7 +48,7 @@ from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
 
 MAIN = "main"
-_ACCEPTED = re.compile(rf"^\s*{ACCEPT_LOSS}\s*$", re.MULTILINE | re.IGNORECASE)
+_ACCEPTED = re.compile(rf"^[ \t]*{ACCEPT_LOSS}[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
 _FILES_TOLD = 10
 _ROUNDS = 4
 _PAUSE_S = 1.0

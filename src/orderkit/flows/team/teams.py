@@ -23,6 +23,8 @@ from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -57,6 +59,8 @@ class TeamChange:
     """As the command line takes them: ``orders``, ``orders.KIT`` or ``KIT.FIELD``, and the most."""
     dropped: tuple[str, ...] = ()
     """Limits to drop."""
+    adopted: tuple[str, ...] = ()
+    """Who may own the organisation besides our account, in addition to before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ def add_team(
     Raises:
         InvalidInputError: A name, kit, limit or namespace that cannot be.
         NotFoundError: A member is no user of the forge.
+        RefusedError: Somebody else has a way into the organisation and was not adopted.
         ConflictError: The ledger was changed by others in every round.
     """
     check_requester(requester)
@@ -123,6 +128,7 @@ def add_team(
     snapshot = ledger_snapshot(platform)
     file = _changed_file(platform, team_of(platform, team, snapshot), change, pack)
     created = platform.forge.ensure_org(team)
+    _refuse_foreign(platform, file, is_new=ledger.team_path(team) not in snapshot.blobs)
     if file.members is not None:
         _give_access(platform, file)
     commit_result = write_ledger(
@@ -131,6 +137,7 @@ def add_team(
         Operation(f"team-{team}", requester, f"team {team}: may order"),
         base=snapshot,
     )
+    protect_orders(platform, snapshot, team)
     if commit_result.changed:
         refresh(platform, LEDGER_APPLICATION)
         refresh(platform, ledger.team_application(team))
@@ -232,6 +239,7 @@ def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: 
     return replace(
         file,
         members=_names_or_before(change.members, file.members),
+        adopted=tuple(sorted({*file.adopted, *change.adopted})),
         kits=_names_or_before(change.kits, file.kits) or (),
         namespaces=_names_or_before(change.namespaces, file.namespaces) or (),
         limits=team_limits.with_limits(file.limits, change.limits, change.dropped, kits),
@@ -258,6 +266,18 @@ def _check_namespace(platform: Platform, team: TeamName, namespace: str) -> None
 
 
 # --- writing
+
+
+def _refuse_foreign(platform: Platform, file: TeamFile, *, is_new: bool) -> None:
+    """Refuse an organisation that others own; people may join an unmanaged team later."""
+    refuse_foreign_access(
+        platform,
+        file.team,
+        adopted=file.adopted,
+        writers=file.members or (() if is_new else None),
+        is_new=is_new,
+        way_out=f"orderkit team add {file.team} --adopt {{holders}}",
+    )
 
 
 def _give_access(platform: Platform, file: TeamFile) -> None:

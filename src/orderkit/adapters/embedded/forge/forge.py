@@ -32,6 +32,7 @@ from orderkit.adapters.embedded.forge.api.organisation_routes import Organisatio
 from orderkit.adapters.embedded.forge.api.protection_routes import ProtectionRoutes
 from orderkit.adapters.embedded.forge.api.pull_routes import PullRoutes
 from orderkit.adapters.embedded.forge.api.repository_routes import RepositoryRoutes
+from orderkit.adapters.embedded.forge.api.review_routes import ReviewRoutes
 from orderkit.adapters.embedded.forge.api.routes import API, Dispatcher, unknown_address
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
 from orderkit.adapters.embedded.forge.api.smart_http import SmartHttp
@@ -52,6 +53,7 @@ from orderkit.adapters.embedded.forge.pages.tree import TreePages
 from orderkit.adapters.embedded.forge.protections import Protections
 from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
 from orderkit.adapters.embedded.forge.repositories import Repositories
+from orderkit.adapters.embedded.forge.reviews import Reviews
 from orderkit.adapters.embedded.forge.statuses import Statuses
 from orderkit.adapters.embedded.forge.store import Store
 from orderkit.adapters.embedded.forge.teams import Teams
@@ -119,6 +121,7 @@ class EmbeddedForge:
         self.merge_journal = MergeJournal(self.pulls)
         self.statuses = Statuses(store)
         self.protections = Protections(store)
+        self.reviews = Reviews(store)
         self.webhooks = Webhooks(store)
 
     def _app(self) -> Starlette:
@@ -127,12 +130,12 @@ class EmbeddedForge:
         self._access = access = Access(accounts, self.teams, repositories)
         shapes = Shapes(self._root_url, accounts, self.issues, pulls)
         events = WebhookEvents(self.webhooks, self.deliveries, shapes)
-        self._updates = updates = BranchUpdates(pulls, events)
-        rules = BranchRules(access, self.protections, self.statuses)
+        self._updates = updates = BranchUpdates(pulls, events, self.reviews)
+        rules = BranchRules(access, self.protections, self.statuses, self.reviews)
         merging = Merging(accounts, pulls, self.merge_journal, rules, updates)
         contents = ContentRoutes(access, repositories, rules, updates, shapes)
         pull_routes = PullRoutes(
-            access, self.issues, pulls, self.merge_journal, merging, events, shapes
+            access, self.issues, pulls, self.merge_journal, merging, events, shapes, self.reviews
         )
         smart_http = SmartHttp(access, repositories, updates, rules, self._git)
         endpoints = (
@@ -142,6 +145,7 @@ class EmbeddedForge:
             contents,
             GitRoutes(access, shapes),
             BranchRoutes(access, rules, updates, shapes),
+            ReviewRoutes(access, pulls, self.reviews, shapes),
             pull_routes,
             IssueRoutes(access, self.issues, pull_routes, events, shapes),
             WebhookRoutes(access, self.webhooks),

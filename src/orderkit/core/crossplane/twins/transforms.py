@@ -34,6 +34,7 @@ from orderkit.core.crossplane.twins.go_values import (
     json_text,
     type_name,
 )
+from orderkit.core.linear_patterns import LinearPattern
 from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
 
 Transform = Mapping[str, Any]
@@ -72,24 +73,17 @@ def _transformed(transform: Transform, value: Any) -> Any:
         raise TransformError(f"{kind} transform could not resolve: {error}") from error
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> LinearPattern:
     """
     Return a regular expression with RE2's meaning.
 
     Raises:
-        OpaqueError: It is not valid, or cannot be evaluated as RE2 does.
+        OpaqueError: It is not valid.
     """
     try:
         return compile_pattern(pattern)
     except PatternError as error:
         raise OpaqueError(f"regexp {error}") from error
-
-
-def _searched(pattern: str, text: str) -> re.Match[str] | None:
-    compiled_pattern = compiled(pattern)
-    if compiled_pattern.flags & re.IGNORECASE and not (pattern.isascii() and text.isascii()):
-        raise OpaqueError(f"regexp {pattern!r} ignores the case of characters beyond ASCII")
-    return compiled_pattern.search(text)
 
 
 def _map(pairs: Mapping[str, Any], value: Any) -> Any:
@@ -131,7 +125,7 @@ def _matches(pattern: Transform, value: Any) -> bool:
         raise TransformError(f"unsupported input type '{shown_type}'")
     if kind == "literal":
         return bool(value == pattern["literal"])
-    return _searched(pattern["regexp"], value) is not None
+    return compiled(pattern["regexp"]).search(value) is not None
 
 
 def _math(settings: Transform, value: Any) -> Any:
@@ -231,8 +225,9 @@ def _extracted(settings: Transform, text: str) -> str:
     group = int(settings.get("group") or 0)
     if group < 0:
         raise OpaqueError("string Regexp with a negative group: the function crashes on it")
-    match = _searched(settings["match"], text)
-    if match is None or group > (match.re.groups or 0):
+    pattern = compiled(settings["match"])
+    match = pattern.search(text)
+    if match is None or group > pattern.groups:
         message = f"regexp {quoted(settings['match'])} had no matches for group {group}"
         raise TransformError(message)
     return match.group(group) or ""

@@ -16,6 +16,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
 from orderkit.core.kit.model import Direction, How, Kit, KitChange
+from orderkit.core.names import fold_reference
 from orderkit.core.objects.values import ABSENT, same, shown, value_at
 from orderkit.core.order.change.differences import FieldDifference
 from orderkit.core.schema.validate.hints import schema_at, steps_of
@@ -132,8 +133,9 @@ def judge_who(verdict: ChangeVerdict, asking: ChangeRequester) -> None:
 
 def _includes(who: str, asking: ChangeRequester) -> bool:
     if who == "requester":
-        return asking.ref.lower() == asking.ordered_by.lower()
-    return _reference_of(who, asking) in {asking.ref.lower(), *map(str.lower, asking.groups)}
+        return fold_reference(asking.ref) == fold_reference(asking.ordered_by)
+    proved = {asking.ref, *asking.groups}
+    return _reference_of(who, asking) in {fold_reference(ref) for ref in proved}
 
 
 def _reference_of(who: str, asking: ChangeRequester) -> str:
@@ -142,7 +144,8 @@ def _reference_of(who: str, asking: ChangeRequester) -> str:
     who = words.get(who, who)
     kind, colon, name = who.rpartition(":")
     namespace, slash, bare = name.rpartition("/")
-    return f"{kind if colon else 'group'}:{namespace if slash else 'default'}/{bare}".lower()
+    reference = f"{kind if colon else 'group'}:{namespace if slash else 'default'}/{bare}"
+    return fold_reference(reference)
 
 
 def _people_text(who: Iterable[str], asking: ChangeRequester) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
+from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, preview_uid
 from orderkit.core.objects.kube_objects import (
     TRACKING_ID,
     Manifest,
@@ -24,7 +24,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.plan.composed_tree import Assembly, Fault, Note, key_text
 from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
-from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, only_observes
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, only_observes, parent_of
 from orderkit.core.schema import structural
 from orderkit.core.schema.known.builtin_kinds import METADATA
 from orderkit.core.schema.validate.hints import nearest, shown
@@ -163,7 +163,7 @@ def judge_collisions(before: Assembly, after: Assembly, facts: JudgingFacts) -> 
             )
             yield _clash(obj, OutcomeRule.COLLISION, message)
         elif not obj.prefix:
-            yield from _key_clashes(obj, before, facts)
+            yield from _key_clashes(obj, before, after, facts)
 
 
 def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
@@ -181,7 +181,9 @@ def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
     return (provider_config, obj.kind.group, obj.kind.kind, home, name)
 
 
-def _key_clashes(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
+def _key_clashes(
+    obj: OutcomeObject, before: Assembly, after: Assembly, facts: JudgingFacts
+) -> Iterator[Fault]:
     key = ObjectKey.of(obj.manifest)
     if key in facts.other_orders:
         message = f"{key_text(obj.manifest)} is also composed by order {facts.other_orders[key]}"
@@ -189,8 +191,8 @@ def _key_clashes(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> I
     live = _foreign_object(obj, before, facts)
     if live is None:
         return
-    owner, ours = controller(live), controller(obj.manifest) or {}
-    if owner is not None and owner.get("uid") != ours.get("uid"):
+    owner = controller(live)
+    if owner is not None and not _is_composer(owner, obj, after):
         root = labels_of(live).get(COMPOSITE_LABEL)
         message = (
             f"{key_text(obj.manifest)} exists and is controlled by {owner.get('kind')} "
@@ -205,6 +207,22 @@ def _key_clashes(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> I
             "Argo CD and Crossplane would overwrite each other"
         )
         yield _clash(obj, OutcomeRule.TAKEN, message)
+
+
+def _is_composer(owner: Mapping[str, Any], obj: OutcomeObject, after: Assembly) -> bool:
+    """
+    Return whether an owner in the cluster is the XR that composes the object in the plan.
+
+    An XR that the plan did not see yet has the uid of a preview. It may have been delivered, and
+    have composed its first objects, while the plan was made.
+    """
+    ours = controller(obj.manifest) or {}
+    if owner.get("uid") == ours.get("uid"):
+        return True
+    is_preview = ours.get("uid") == preview_uid(parent_of(obj.path, after))
+    return is_preview and all(
+        owner.get(name) == ours.get(name) for name in ("apiVersion", "kind", "name")
+    )
 
 
 def adopted(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Note]:

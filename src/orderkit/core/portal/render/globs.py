@@ -10,16 +10,17 @@ from __future__ import annotations
 import functools
 import re
 
+from orderkit.core.linear_patterns import LinearPattern, compile_linear
 from orderkit.core.portal.render.render_errors import UnsupportedError
 
 
 @functools.lru_cache(maxsize=256)
-def compile_glob(pattern: str) -> re.Pattern[str]:
+def compile_glob(pattern: str) -> LinearPattern:
     """
     Return a pattern for `fullmatch` on relative paths.
 
     Raises:
-        UnsupportedError: The glob is negated or extended.
+        UnsupportedError: The glob is negated, extended or malformed.
     """
     if pattern.startswith("!") or re.search(r"[!+@?*]\(", pattern) or "\\" in pattern:
         raise UnsupportedError(
@@ -33,7 +34,10 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
         at += step
     if depth:
         raise UnsupportedError(f"the glob '{pattern}' has an open brace")
-    return re.compile(regex, re.DOTALL)
+    try:
+        return compile_linear(f"(?s){regex}")
+    except ValueError as error:
+        raise UnsupportedError(f"the glob '{pattern}' is refused: {error}") from error
 
 
 def _piece(pattern: str, at: int, depth: int) -> tuple[str, int, int]:  # noqa: PLR0911 - one per mark

@@ -10,6 +10,7 @@ import math
 import re
 from urllib.parse import quote
 
+from orderkit.core.linear_patterns import compile_linear
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import UNDEFINED, Safe, Undefined, Value
@@ -25,7 +26,7 @@ from orderkit.core.portal.render.operands import (
 from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _SPACES = f"[{re.escape(js.SPACE)}]+"
-_TAG = re.compile(r"</?([a-z][a-z0-9]*)\b[^>]*>|<!--[\s\S]*?-->", re.IGNORECASE | re.ASCII)
+_TAG = r"</?[A-Za-z][A-Za-z0-9]*\b[^>]*>|<!--(?s:.)*?-->"
 _EDGES = re.compile("(?<![^\n\r\u2028\u2029]) +| +(?![^\n\r\u2028\u2029])")
 _ENTITIES = str.maketrans(
     {"&": "&amp;", '"': "&quot;", "'": "&#39;", "<": "&lt;", ">": "&gt;", "\\": "&#92;"}
@@ -191,8 +192,9 @@ def nl2br(value: Value) -> Value:
 
 def striptags(value: Value, preserve: Value = False) -> Value:  # noqa: FBT002 - the template's own order
     """Remove HTML tags; collapse white space unless `preserve`."""
-    text = _TAG.sub("", plain_text(value, "striptags"))
-    if _TAG.search(text):
+    tag = compile_linear(_TAG)
+    text = tag.removed_from(plain_text(value, "striptags"))
+    if tag.search(text):
         raise UnsupportedFault.of(unsupported.NESTED_TAGS)
     text = text.strip(js.SPACE)
     if not js.truthy(preserve):

@@ -19,6 +19,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from orderkit.core.linear_patterns import LinearPattern
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.schema.cel.kubernetes_library import positions
@@ -133,7 +134,7 @@ def _find_all(text: str, pattern: str, limit: int) -> list[str]:
     return matches if limit < 0 else matches[:limit]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> LinearPattern:
     try:
         return compile_pattern(pattern)
     except PatternError as error:

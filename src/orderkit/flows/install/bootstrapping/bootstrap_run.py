@@ -67,8 +67,8 @@ def _steps(site: BootstrapContext) -> Sequence[BootstrapStep]:
         *([idpbuilder_steps.AddressesStep(site)] if on_idpbuilder else []),
         idpbuilder_steps.IdpbuilderSettingsStep(site) if on_idpbuilder else SettingsStep(site),
         AccessStep(site),
+        LedgerStep(site),  # before the pack, which says where the ledger is
         PackStep(site),
-        LedgerStep(site),
         RootStep(site),
         *(LayerStep(site, layer) for layer in layers(site)),
         InForceStep(site),

@@ -16,9 +16,17 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
+from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.install.bootstrapping.ledger_move import (
+    ledger_left_behind,
+    move_ledger,
+    refuse_ledger_change,
+)
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
-from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot
+from orderkit.flows.order.commit_judging import KEYS_PATH, keys_file, published_keys
+from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot, write_ledger
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.signatures import PublicKey
 
 PLATFORM_TRAILER = "Orderkit-Platform"
 """In a commit of the pack: the platform it was rendered for."""
@@ -27,7 +35,8 @@ _SEARCHED = 50
 _PACK_FILE = PurePosixPath("pack.yaml")
 _LEDGER_README = """# Ledger
 
-Who may order (`teams/`), what is ordered (`apps/<team>/`), what ended (`data/`).
+Who may order (`teams/`), what is ordered (`apps/<team>/`), what ended (`data/`), whose signatures
+of commits count (`signing-keys.yaml`).
 Written by Orderkit, delivered by Argo CD, read by everybody.
 """
 
@@ -66,6 +75,7 @@ class PackStep:
 
     def look(self) -> Look:
         difference, repo = pack_difference(self.site), self.site.platform.pack_repo
+        _refuse_foreign(self.site.platform, repo, is_new=difference.published is None)
         if difference.published is None:
             return Look(StepVerdict.CREATE, f"{repo} with {len(self.site.files)} files")
         if not difference.changed and not difference.removed:
@@ -129,7 +139,7 @@ def published_for(platform: Platform) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStep:
-    """The ledger is there and has its first commit."""
+    """The ledger has its first commit, and the public half of this machine's signing key."""
 
     site: BootstrapContext
     name: str = "ledger"
@@ -137,20 +147,44 @@ class LedgerStep:
     def look(self) -> Look:
         repo = self.site.platform.ledger
         head = self.site.platform.forge.head(repo)
+        _refuse_foreign(self.site.platform, repo, is_new=head is None)
+        if not self.site.wanted.move_ledger:
+            refuse_ledger_change(self.site.platform)
+        elif (old := ledger_left_behind(self.site.platform)) is not None:
+            return Look(StepVerdict.CHANGE, f"{old} moves to {repo}, and is archived")
         if head is None:
             return Look(StepVerdict.CREATE, str(repo))
+        if key := self._unpublished_key():
+            return Look(StepVerdict.CHANGE, f"{repo}: public signing key {key.id}")
         return Look(StepVerdict.DONE, f"{repo} at {order_state.short(head)}")
+
+    def _unpublished_key(self) -> PublicKey | None:
+        platform = self.site.platform
+        key = platform.signatures.public_key
+        return key if key and key.id not in published_keys(platform) else None
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         platform, before = self.site.platform, self.look()
         if before.verdict is StepVerdict.DONE:
             return before
-        repo = platform.ledger
-        _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
-        first = {"README.md": _LEDGER_README, "teams/.gitkeep": ""}
-        changes = [FileChange(PurePosixPath(p), t.encode(), None) for p, t in first.items()]
-        requester = self.site.wanted.requester
-        platform.forge.write(repo, changes, Operation("ledger", requester, "ledger begun"))
+        repo, requester = platform.ledger, self.site.wanted.requester
+        old = ledger_left_behind(platform)
+        if old is not None or before.verdict is StepVerdict.CREATE:
+            _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
+        if old is not None:
+            move_ledger(platform, old, requester=requester)
+        elif before.verdict is StepVerdict.CREATE:
+            first = {"README.md": _LEDGER_README, "teams/.gitkeep": ""}
+            changes = [FileChange(PurePosixPath(p), t.encode(), None) for p, t in first.items()]
+            platform.forge.write(repo, changes, Operation("ledger", requester, "ledger begun"))
+        if key := self._unpublished_key():
+            keys = {**published_keys(platform), key.id: key}
+            summary = f"signing key {key.id} published"
+            write_ledger(
+                platform,
+                {KEYS_PATH: keys_file(keys.values())},
+                Operation(f"signing-key-{key.id}", requester, summary),
+            )
         return before
 
 
@@ -168,3 +202,14 @@ def _ensure_repository(
         platform.forge.ensure_org(repo.owner)
         private = bool(site.wanted.access.token)
         platform.forge.ensure_repo(repo, description=description, private=private)
+        _refuse_foreign(platform, repo, is_new=True)
+
+
+def _refuse_foreign(platform: Platform, repo: RepoId, *, is_new: bool) -> None:
+    """Refuse a repository, or its organisation, that somebody else owns or may write to."""
+    way_out = "bootstrap --adopt {holders}, or spec.forge.adopted in platform.yaml"
+    targets: list[str | RepoId] = [repo]
+    if platform.forge.has_org(repo.owner):
+        targets.insert(0, repo.owner)
+    for target in targets:
+        refuse_foreign_access(platform, target, is_new=is_new, way_out=way_out)

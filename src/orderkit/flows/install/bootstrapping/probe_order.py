@@ -33,6 +33,7 @@ from orderkit.core.schema.validate.hints import schema_at
 from orderkit.flows import change
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change import Changed, ChangeRequest
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end import destroying
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapContext,
@@ -44,8 +45,9 @@ from orderkit.flows.install.bootstrapping.steps import (
 from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.live_order import find_living, read_xr
+from orderkit.flows.order.registering import registered_by
 from orderkit.flows.platform import Platform, get_object, read_text, snapshot
-from orderkit.ports.forge import MergeStyle, Operation
+from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester
 
 REQUESTER = "user:default/orderkit-probe"
@@ -157,14 +159,9 @@ class _Run:
         """Merge what is reviewed: the probe is its own reviewer."""
         if changed.pull is None:
             return None
-        entry, pull = self.choice.entry, changed.pull
-        return self._platform.forge.merge_pull(
-            entry.repository,
-            pull.number,
-            head=pull.head_commit,
-            style=MergeStyle.SQUASH,
-            operation=Operation(f"{changed.operation}-merged", REQUESTER, pull.title),
-        )
+        live, pull = find_living(self._platform, self.choice.entry.order), changed.pull
+        merged = Operation(f"{changed.operation}-merged", REQUESTER, pull.title)
+        return merge_unreviewed(self._platform, live.repository, pull, merged)
 
     def _await(self, commit: CommitSha) -> None:
         """Wait for a commit; without a webhook nobody but us tells Argo CD of a merge."""
@@ -292,7 +289,11 @@ def _conflict(platform: Platform, entry: OrderEntry) -> str:
     if record is None:
         empty = platform.forge.head(entry.repository) is None
         return "" if empty else f"{entry.repository} is not an order"
-    owner = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}").requester
+    if entry.application_path in paths:  # the record can be rewritten by whoever can push
+        owner = registered_by(platform, entry)
+    else:
+        name = f"{entry.repository}/{order_file.PATH}"
+        owner = order_file.parse(record.data, name=name).requester
     return "" if owner == REQUESTER else f"{entry.order} is an order of {owner}"
 
 

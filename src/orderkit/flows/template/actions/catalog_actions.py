@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.names import fold_reference
 from orderkit.core.portal.npm_yaml import dump
 from orderkit.core.portal.render import SkeletonFile
 from orderkit.flows.template.actions.action_context import (
@@ -106,7 +107,7 @@ def _full_ref(ref: str, inputs: Inputs) -> str:
             hint="write component:default/name, or set defaultKind",
         )
     namespace = parts["namespace"] or inputs.get("defaultNamespace") or "default"
-    return f"{kind}:{namespace}/{parts['name']}".lower()
+    return fold_reference(f"{kind}:{namespace}/{parts['name']}")
 
 
 def _write(context: ActionContext, inputs: Inputs) -> Outputs:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, UsageError
+from orderkit.core.portal import form_schema
 from orderkit.core.portal.render import RenderError, compile_template
 from orderkit.core.portal.template import Template, TemplateStep
 from orderkit.flows.template.actions import ACTIONS
@@ -126,11 +127,7 @@ def check_secrets(template: Template, secrets: Mapping[str, str]) -> None:
     Raises:
         InvalidInputError: One is missing or refused.
     """
-    import jsonschema  # lazy: heavy
-
-    problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft7Validator(template.secrets).iter_errors(dict(secrets))
-    )
+    problem = form_schema.first_problem(template.secrets, dict(secrets))
     if problem is None:
         return
     if problem.validator == "required":
@@ -162,11 +159,7 @@ def check_inputs(
     Raises:
         InvalidInputError: One is missing, unknown or refused.
     """
-    import jsonschema  # lazy: heavy
-
-    problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft7Validator(action.schema).iter_errors(inputs)
-    )
+    problem = form_schema.first_problem(action.schema, inputs)
     if problem is None:
         return
     path = ".".join(["steps", step.id, "input", *map(str, problem.absolute_path)])

@@ -17,6 +17,7 @@ from orderkit.adapters.embedded.forge.guards import Doer
 from orderkit.adapters.embedded.forge.protections import Protections, Rule
 from orderkit.adapters.embedded.forge.pull_request_git import Pull, Tips
 from orderkit.adapters.embedded.forge.repositories import Repository
+from orderkit.adapters.embedded.forge.reviews import Reviews
 from orderkit.adapters.embedded.forge.statuses import Statuses, required
 
 
@@ -27,6 +28,7 @@ class BranchRules:
     access: Access
     protections: Protections
     statuses: Statuses
+    reviews: Reviews
 
     def doer(self, repo: Repository, account: Account) -> Doer:
         """Return what the rules need to know of somebody."""
@@ -89,15 +91,15 @@ class BranchRules:
             return
         admin = self.access.right_on(Actor(doer), repo) >= Right.ADMIN
         if not (force and admin and not rule.settings.block_admin_merge_override):
-            _refuse(self._unready(repo, tips, rule), 405)
+            _refuse(self._unready(repo, pull, tips, rule), 405)
 
-    def _unready(self, repo: Repository, tips: Tips, rule: Rule) -> str:
+    def _unready(self, repo: Repository, pull: Pull, tips: Tips, rule: Rule) -> str:
         settings = rule.settings
         if settings.enable_status_check:
             latest = self.statuses.latest(repo.id, tips.head)
             if required(latest, settings.status_check_contexts or ()) != "success":
                 return "Not all required status checks successful"
-        if settings.required_approvals:
+        if self.reviews.approvals(pull.id) < settings.required_approvals:
             return "Does not have enough approvals"
         return ""
 

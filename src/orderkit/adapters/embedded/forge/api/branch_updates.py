@@ -12,9 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api.webhook_events import NO_COMMIT, BranchMove, WebhookEvents
+from orderkit.adapters.embedded.forge.api.webhook_events import (
+    NO_COMMIT,
+    BranchMove,
+    WebhookEvents,
+    new_commits,
+)
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
+from orderkit.adapters.embedded.forge.reviews import Reviews
 from orderkit.core.names import CommitSha, RepoId
 
 log = logging.getLogger(__name__)
@@ -29,6 +35,7 @@ class BranchUpdates:
 
     pulls: Pulls
     events: WebhookEvents
+    reviews: Reviews
     listeners: list[PushListener] = field(default_factory=list)
 
     def branch_moved(
@@ -54,6 +61,10 @@ class BranchUpdates:
         """
         follow = self.pulls.branch_moved if commit else self.pulls.branch_deleted
         followers = follow(repo, branch)
+        if commit and followers:
+            commits = new_commits(repo, BranchMove(repo, branch, before or NO_COMMIT, commit))
+            for pull in followers:
+                self.reviews.note_push(pull.id, by.id, commits)
         for listener in tuple(self.listeners):
             try:
                 listener(repo.repo, branch, CommitSha(commit) if commit else None)

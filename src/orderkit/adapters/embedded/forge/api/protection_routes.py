@@ -1,8 +1,7 @@
 """
 Endpoints of branch protection: list, show, add, change, remove.
 
-Only admins of the repository see them. Approvals are counted by no one here, as there are
-no reviews: a rule that requires one lets nothing be merged but by force.
+Only admins of the repository see them.
 
 Called through their routes.
 """

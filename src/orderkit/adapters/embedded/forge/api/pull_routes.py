@@ -1,7 +1,7 @@
 """
 Endpoints of pull requests: open, list, show, change, close, merge.
 
-Reviews, reviewers, assignees, labels, milestones and forks are not kept.
+Requested reviewers, assignees, labels, milestones and forks are not kept.
 
 Called through their routes.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge import git_read
+from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
 from orderkit.adapters.embedded.forge.api.access import Access, Right, refuse_archived
 from orderkit.adapters.embedded.forge.api.branch_routes import own_branch
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Fields, json_answer, paged
@@ -24,6 +24,7 @@ from orderkit.adapters.embedded.forge.issues import Issue, Issues, NewIssue
 from orderkit.adapters.embedded.forge.pull_request_git import Pull
 from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
+from orderkit.adapters.embedded.forge.reviews import Reviews
 
 NO_CHANGES = "Invalid PullRequest: There are no changes between the head and the base"
 MERGED = "cannot change state of this pull request, it was already merged"
@@ -43,6 +44,7 @@ class PullRoutes:
     merging: Merging
     events: WebhookEvents
     shapes: Shapes
+    reviews: Reviews
 
     @route("GET", f"{REPO}/pulls", "repository")
     def list_pulls(self, call: Call) -> Response:
@@ -95,6 +97,9 @@ class PullRoutes:
         _refuse_unsupported(body)
         new = NewIssue(user.id, title, body.text("body"), is_pull=True)
         pull = self.pulls.create(repo, new, head=head, base=base)
+        git, tips = git_read.open_repository(repo.path), pull_request_git.tips(repo.path, pull)
+        commits = git_merge.commits_between(git, tips.base, tips.head)
+        self.reviews.note_push(pull.id, user.id, [str(commit.id) for commit in commits])
         shape = self._settled_shape(call, repo, pull)
         self.pulls.checks.start(pull.id)
         self.events.pull_changed(repo, pull.id, "opened", by=user)
@@ -154,6 +159,7 @@ class PullRoutes:
         if pull.closed:
             raise ApiError(422, f"issue is closed [id: {pull.id}, repo_id: {repo.id}]")
         self.pulls.retarget(repo, pull, base)
+        self.reviews.note_retarget(pull.id, call.user.id)
         changes = {"ref": {"from": pull.base}}
         self.events.pull_changed(repo, pull.id, "edited", by=call.user, changes=changes)
 

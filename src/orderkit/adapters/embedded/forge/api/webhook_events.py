@@ -174,6 +174,13 @@ def _changed_files(commit: pygit2.Commit) -> dict[str, list[str]]:
     return changed
 
 
+def new_commits(repo: Repository, move: BranchMove) -> list[str]:
+    """Return the ids of a push's commits, newest first."""
+    git = git_read.open_repository(repo.path)
+    head = git[move.after].peel(pygit2.Commit)
+    return [str(commit.id) for commit in _new_commits(git, move, head)]
+
+
 def _new_commits(
     git: pygit2.Repository, move: BranchMove, head: pygit2.Commit
 ) -> list[pygit2.Commit]:

@@ -20,8 +20,8 @@ from orderkit.ports.forge import OPERATION_TRAILER, PROOF_TRAILER, REQUESTER_TRA
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*): (\S.*)\Z")
 _NAMES = {
     OPERATION_TRAILER: "Operation",
-    REQUESTER_TRAILER: "Requester",
-    PROOF_TRAILER: "Proof of the requester",
+    REQUESTER_TRAILER: "Requester (a claim)",
+    PROOF_TRAILER: "Proof (a claim)",
 }
 NO_SUMMARY = "(no message)"
 
@@ -46,7 +46,7 @@ class CommitRecord:
 
     @property
     def requester(self) -> str:
-        """Who asked for it, or empty."""
+        """Who asked for it, as the message claims; or empty."""
         return dict(self.trailers).get(_NAMES[REQUESTER_TRAILER], "")
 
 

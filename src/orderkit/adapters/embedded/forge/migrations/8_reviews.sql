@@ -1,0 +1,19 @@
+CREATE TABLE reviews (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  issue_id INTEGER NOT NULL REFERENCES pulls(issue_id) ON DELETE CASCADE,
+  reviewer_id INTEGER NOT NULL REFERENCES accounts(id),
+  state TEXT NOT NULL,
+  body TEXT NOT NULL,
+  sha TEXT NOT NULL,
+  official INTEGER NOT NULL,
+  dismissed INTEGER NOT NULL DEFAULT 0,
+  submitted TEXT NOT NULL
+);
+CREATE TABLE pull_events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  issue_id INTEGER NOT NULL REFERENCES pulls(issue_id) ON DELETE CASCADE,
+  doer_id INTEGER NOT NULL REFERENCES accounts(id),
+  kind TEXT NOT NULL,
+  body TEXT NOT NULL,
+  created TEXT NOT NULL
+);

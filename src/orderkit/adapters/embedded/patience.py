@@ -1,0 +1,19 @@
+"""How long our HTTP servers wait for a client. Used by ``serving`` and ``patient_protocol``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a server waits for a request."""
+
+    headers_s: float = 15.0
+    """From the first byte, or from the connection, to the last header."""
+    body_s: float = 30.0
+    """For a body; every `body_bytes` that arrive give as much time again."""
+    body_bytes: int = 64 * 1024
+
+
+PATIENCE = Patience()

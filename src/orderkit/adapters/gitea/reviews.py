@@ -1,0 +1,181 @@
+"""
+Reviews and events of pull requests on Gitea, rights of people, and protection of branches.
+
+A rule of a branch lets only the organisation's owners push and merge: they are the platform's
+account and whoever was adopted. Commit statuses can be set by everybody who may push, so a
+required status alone protects nothing.
+
+Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orderkit.adapters.gitea.calls import (
+    INVALID,
+    MISSING,
+    Calls,
+    Found,
+    checked,
+    done,
+    list_in,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.gitea.transport import path_of
+from orderkit.adapters.gitea.write_retries import settle
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.ports.pulls import PullEvent, Review, ReviewState
+
+_STATES: Mapping[str, ReviewState] = {"APPROVED": "approved", "REQUEST_CHANGES": "rejected"}
+_EVENTS = ("pull_push", "change_target_branch")
+_GLOB = re.compile(r"[*?\[\]{}\\]")
+_OWNERS = "Owners"
+_USERS = ("push_whitelist_usernames", "merge_whitelist_usernames")
+
+
+class GiteaReviews(Calls):
+    """The part of the port about reviews and protected branches."""
+
+    def reviews(self, repo: RepoId, number: int) -> tuple[Review, ...]:
+        """Return approvals and rejections, oldest first; see the port."""
+        path = self._path(repo, "pulls", str(number), "reviews")
+        reviews = sorted(
+            self._pages(path, {}, f"read the reviews of {repo}#{number}"),
+            key=lambda review: int(review.get("id") or 0),
+        )
+        return tuple(
+            Review(
+                reviewer=text_in(review.get("user"), "login"),
+                state=_STATES[str(review.get("state"))],
+                commit=CommitSha(str(review.get("commit_id") or "")),
+                official=bool(review.get("official")) and not review.get("dismissed"),
+                when=str(review.get("submitted_at") or ""),
+            )
+            for review in reviews
+            if review.get("state") in _STATES
+        )
+
+    def pull_events(self, repo: RepoId, number: int) -> tuple[PullEvent, ...]:
+        """Return pushes and changes of the base since it was opened; see the port."""
+        path = self._path(repo, "issues", str(number), "timeline")
+        events = self._pages(path, {}, f"read the timeline of {repo}#{number}")
+        return tuple(_event(event) for event in events if event.get("type") in _EVENTS)
+
+    def right_of(self, repo: RepoId, login: str) -> str:
+        """Return somebody's right on a repository, "" for an unknown login; see the port."""
+        answer = self._http.get(self._path(repo, "collaborators", login, "permission"))
+        if answer.status in (MISSING, INVALID):
+            return ""
+        doing = f"read the right of {login} on {repo}"
+        return text_in(object_in(checked(answer, doing), doing), "permission")
+
+    def is_protected(self, repo: RepoId, branch: str, *, checks: Sequence[str]) -> bool:
+        """Say whether the rule that counts for the branch is ours; see the port."""
+        rules = self._rules(repo)
+        first = next((rule for rule in rules if _may_match(rule, branch)), None)
+        if first is None or not _has(first, _rule(branch, checks)):
+            return False
+        names = {name for key in _USERS for name in first.get(key) or ()}
+        return not names or names == {self._login()}
+
+    def protect_branch(self, repo: RepoId, branch: str, *, checks: Sequence[str]) -> bool:
+        """
+        Let only owners of the organisation push to and merge into a branch. See the port.
+
+        Raises:
+            RefusedError: Another rule, a pattern, counts before ours.
+            NotFoundError: No such repository.
+        """
+        doing, rule = f"protect {branch} of {repo}", _rule(branch, checks)
+        path = self._path(repo, "branch_protections")
+
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return attempted if self.is_protected(repo, branch, checks=checks) else None
+
+        def act() -> bool:
+            for other in self._rules(repo):
+                name = str(other.get("rule_name"))
+                if name == branch:
+                    answer = self._http.send("PATCH", path + path_of(branch), body=rule)
+                    return done(answer, doing)
+                if _may_match(other, branch):
+                    raise RefusedError(
+                        f"{doing}: the rule '{name}' counts first",
+                        hint="remove that rule on the forge, or place it behind",
+                    )
+            return done(self._http.send("POST", path, body=rule), doing)
+
+        changed = settle(look, act, doing)
+        if changed:
+            self._keep_own_rights(repo, branch, rule, doing)
+        return changed
+
+    def _keep_own_rights(
+        self, repo: RepoId, branch: str, rule: Mapping[str, Any], doing: str
+    ) -> None:
+        """Name our account in the rule if it is no owner; else we would lock ourselves out."""
+        if self._object(self._path(repo, "branches", branch), doing).get("user_can_push"):
+            return
+        body = {**rule, **{key: [self._login()] for key in _USERS}}
+        path = self._path(repo, "branch_protections", branch)
+        done(self._http.send("PATCH", path, body=body), doing)
+
+    def _login(self) -> str:
+        return text_in(self._object("/user", "read our account"), "login")
+
+    def _rules(self, repo: RepoId) -> list[Found]:
+        """Return the rules of a repository, the one that counts first first."""
+        doing = f"read the protected branches of {repo}"
+        answer = checked(self._http.get(self._path(repo, "branch_protections")), doing)
+        rules = list_in(answer.json() or [])  # the forge answers all of them at once
+        return sorted(rules, key=lambda rule: int(rule.get("priority") or 0))
+
+
+def _rule(branch: str, checks: Sequence[str]) -> dict[str, Any]:
+    return {
+        "rule_name": branch,
+        "enable_push": True,
+        "enable_push_whitelist": True,
+        **{key: [] for key in _USERS},
+        "push_whitelist_teams": [_OWNERS],
+        "push_whitelist_deploy_keys": False,
+        "enable_force_push": False,
+        "enable_merge_whitelist": True,
+        "merge_whitelist_teams": [_OWNERS],
+        "enable_status_check": True,
+        "status_check_contexts": list(checks),
+        "block_admin_merge_override": True,
+        "enable_bypass_allowlist": False,
+        "unprotected_file_patterns": "",
+    }
+
+
+def _has(rule: Found, expected: Mapping[str, Any]) -> bool:
+    """Say whether a rule says what is expected; a setting that is absent is off."""
+    settings = {key: value for key, value in expected.items() if key not in _USERS}
+    return all((rule.get(key) or False) == (value or False) for key, value in settings.items())
+
+
+def _may_match(rule: Found, branch: str) -> bool:
+    name = str(rule.get("rule_name"))
+    return name.lower() == branch.lower() or bool(_GLOB.search(name))
+
+
+def _event(event: Found) -> PullEvent:
+    try:
+        push = json.loads(str(event.get("body") or "{}"))
+    except ValueError:
+        push = {}
+    commits = push.get("commit_ids") if isinstance(push, dict) else None
+    return PullEvent(
+        kind="push" if event.get("type") == "pull_push" else "retarget",
+        login=text_in(event.get("user"), "login"),
+        when=str(event.get("created_at") or ""),
+        commits=tuple(CommitSha(str(commit)) for commit in commits or ()),
+    )

@@ -1,0 +1,347 @@
+"""
+Merge a reviewed change: judge its pull request by the kit's rules, then merge it as the platform.
+
+The forge cannot do this. It bars the author of a pull request from approving it, but the author is
+our account, not the person who asked. So on a protected branch nobody else may merge, and we merge
+what somebody approved who neither asked for it nor pushed to it.
+
+The people behind a pull request are: the requester of each of its commits and of its text, who
+opened it, and whoever pushed to it, as the forge authenticated them. Texts can be edited, so they
+only ever add people. Nobody leaves this list without a push, which adds the pusher; a commit whose
+pusher the forge does not show is not merged.
+
+Called by ``orderkit merge`` and by the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import (
+    InProgressError,
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    shorten,
+)
+from orderkit.core.kit.model import How, KitChange
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.order.change import differences, judge_rules
+from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM
+from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import (
+    Commit,
+    CommitStatus,
+    MergeStyle,
+    Operation,
+    PullEvent,
+    PullRequest,
+    Review,
+)
+
+LOGIN_ANNOTATION = "orderkit.dev/forge-login"
+"""On a User of the portal's catalog: its login on the forge, if that is not its name."""
+_WRITES = ("write", "admin", "owner")
+_DESCRIPTION_MAX = 140
+_LOOKS, _PAUSE_S = 10, 0.5
+"""How often, and how far apart, the forge is asked again who pushed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewVerdict:
+    """Whether a pull request may be merged."""
+
+    approvers: tuple[str, ...]
+    refusal: str = ""
+    """Why it may not be merged; empty: it may."""
+
+    @property
+    def summary(self) -> str:
+        """Return it on one line."""
+        if self.refusal:
+            return self.refusal
+        names = " and ".join(self.approvers)
+        return f"approved by {names}" if names else "the kit asks for no review"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedPull:
+    """A pull request and the commit on ``main`` that carries it."""
+
+    order: str
+    number: int
+    commit: CommitSha
+    approvers: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command and service answer with."""
+        return {
+            "order": self.order,
+            "number": self.number,
+            "commit": self.commit,
+            "approvers": list(self.approvers),
+        }
+
+
+def merge_reviewed(
+    platform: Platform, order: str, number: int, *, requester: str, proof: str = ""
+) -> MergedPull:
+    """
+    Merge a pull request of an order if its kit's rules let it, and say so in a status. Idempotent.
+
+    Raises:
+        NotFoundError: No such order or pull request.
+        RefusedError: It lacks an approval by somebody else, or the kit's rules forbid it.
+        ConflictError: Somebody pushed to it meanwhile, or it was closed.
+        InProgressError: The forge does not show yet who pushed a commit.
+    """
+    live = find_living(platform, order)
+    pull = _open_pull(platform, live, number)
+    if pull.merge_commit is not None:
+        return MergedPull(live.entry.order, number, pull.merge_commit, ())
+    verdict = _judge_once_pushers_are_known(platform, live, pull)
+    set_review_status(platform, live.repository, pull, verdict)
+    if verdict.refusal:
+        raise RefusedError(
+            f"{live.repository}#{number} is not merged: {verdict.refusal}",
+            hint="somebody else of the team has to approve its newest commit on the forge",
+        )
+    notes = tuple(("Orderkit-Approved-By", login) for login in verdict.approvers)
+    why = Operation(
+        f"merge-{number}-{pull.head_commit[:12]}", requester, pull.title, proof, notes=notes
+    )
+    commit = platform.forge.merge_pull(
+        live.repository, number, head=pull.head_commit, style=MergeStyle.MERGE, operation=why
+    )
+    with suppress(OrderkitError):  # it is merged; Argo CD finds it by itself too
+        nudge(platform, live.entry.order, commit)
+    return MergedPull(live.entry.order, number, commit, verdict.approvers)
+
+
+def merge_unreviewed(
+    platform: Platform,
+    repo: RepoId,
+    pull: PullRequest,
+    operation: Operation,
+    *,
+    style: MergeStyle = MergeStyle.SQUASH,
+    deadline_s: float = 30.0,
+) -> CommitSha:
+    """
+    Merge what the platform itself proposed, such as its probe, without a second person.
+
+    Raises:
+        What ``ports.pulls.ForgePulls.merge_pull`` raises.
+    """
+    set_review_status(platform, repo, pull, ReviewVerdict(("the platform itself",)))
+    return platform.forge.merge_pull(
+        repo,
+        pull.number,
+        head=pull.head_commit,
+        style=style,
+        operation=operation,
+        deadline_s=deadline_s,
+    )
+
+
+def set_review_status(
+    platform: Platform, repo: RepoId, pull: PullRequest, verdict: ReviewVerdict
+) -> None:
+    """
+    Make sure that the status of a pull request's head says the verdict. Idempotent.
+
+    Raises:
+        NotFoundError, RemoteError: The forge.
+    """
+    text = shorten(verdict.summary, limit=_DESCRIPTION_MAX).strip()
+    state = CommitStatus(CONTEXT, "failure" if verdict.refusal else "success", text, pull.web_url)
+    platform.forge.set_status(repo, pull.head_commit, state)
+
+
+def judge_review(platform: Platform, live: LiveOrder, pull: PullRequest) -> ReviewVerdict:
+    """
+    Decide whether an open pull request into ``main`` may be merged at its present head.
+
+    Raises:
+        InProgressError: The forge does not show yet who pushed a commit.
+        NotFoundError, RemoteError: The forge or the catalog.
+    """
+    return _Judgement(platform, live, pull).verdict()
+
+
+def _judge_once_pushers_are_known(
+    platform: Platform, live: LiveOrder, pull: PullRequest
+) -> ReviewVerdict:
+    for _ in range(_LOOKS):
+        try:
+            return judge_review(platform, live, pull)
+        except InProgressError:
+            platform.clock.sleep(_PAUSE_S)
+    return judge_review(platform, live, pull)
+
+
+def _open_pull(platform: Platform, live: LiveOrder, number: int) -> PullRequest:
+    pull = platform.forge.pull(live.repository, number)
+    if pull is None:
+        raise NotFoundError(f"{live.repository} has no pull request {number}")
+    if pull.base != MAIN or pull.state == "closed":
+        why = "was closed" if pull.state == "closed" else f"goes into '{pull.base}'"
+        raise RefusedError(
+            f"{live.repository}#{number} {why}: merging it delivers nothing",
+            hint=f"only open pull requests into {MAIN} can be merged",
+        )
+    return pull
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    platform: Platform
+    live: LiveOrder
+    pull: PullRequest
+
+    def verdict(self) -> ReviewVerdict:
+        forge, repo, pull = self.platform.forge, self.live.repository, self.pull
+        me = forge.user().lower()
+        commits = forge.compare(repo, MAIN, pull.head_commit)
+        events = forge.pull_events(repo, pull.number)
+        reviews = forge.reviews(repo, pull.number)
+        others = {login.lower() for login in self._on_forge(events)} - {me}
+        try:
+            self._refuse_unknown_pushers(commits, events)
+            changes, is_whole = self._changes(commits)
+            _refuse_who(changes, others)
+            if is_whole and all(change.how is How.DIRECT for change in changes):
+                return ReviewVerdict(())
+            people = {*others, *self._requester_logins(commits), me}
+            return ReviewVerdict(self._approvers(reviews, people))
+        except (RefusedError, InvalidInputError) as error:
+            return ReviewVerdict((), str(error))
+
+    def _on_forge(self, events: Sequence[PullEvent]) -> Iterator[str]:
+        """Yield the logins of who opened it and of who pushed to it."""
+        yield self.pull.author
+        yield from (event.login for event in events if event.kind == "push")
+
+    def _requester_logins(self, commits: Sequence[Commit]) -> Iterator[str]:
+        """Yield the logins of everybody that the request's text or a commit names as requester."""
+        texts = {self.pull.requester, *(commit.requester for commit in commits)} - {""}
+        if not texts and self.pull.author.lower() == self.platform.forge.user().lower():
+            raise RefusedError("nothing says who asked for it")
+        return map(self._login, sorted(texts))
+
+    def _changes(self, commits: Sequence[Commit]) -> tuple[tuple[KitChange, ...], bool]:
+        """Return the kit's changes that it consists of, and whether it changes nothing else."""
+        live, head = self.live, self.pull.head_commit
+        new, after = read_xr(self.platform, live, head), self._files(head)
+        changes: list[KitChange] = []
+        is_whole = True
+        for base in self._merge_bases(commits):
+            old, before = read_xr(self.platform, live, base), self._files(base)
+            changes += judge_rules(live.kit, differences(old.spec, new.spec)).changes
+            paths = {path for path in {*before, *after} if before.get(path) != after.get(path)}
+            is_whole = is_whole and paths <= {new.path} and _rest(old.xr) == _rest(new.xr)
+        return tuple(changes), is_whole
+
+    def _files(self, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
+        return self.platform.forge.tree(self.live.repository, commit)
+
+    def _merge_bases(self, commits: Sequence[Commit]) -> list[CommitSha]:
+        """Return the newest commits that main and the branch share; a crafted merge has several."""
+        forge, repo = self.platform.forge, self.live.repository
+        ids = {commit.id for commit in commits}
+        shared = {parent for commit in commits for parent in commit.parents} - ids
+        bases = [
+            commit
+            for commit in sorted(shared)
+            if all(forge.compare(repo, other, commit) for other in shared - {commit})
+        ]
+        if not bases:
+            raise RefusedError("it shares no commit with main")
+        return bases
+
+    def _refuse_unknown_pushers(
+        self, commits: Sequence[Commit], events: Sequence[PullEvent]
+    ) -> None:
+        """
+        Refuse commits of which the forge does not say who pushed them.
+
+        Gitea notes a push after it was answered. It forgets all pushers when the base changes, and
+        before 1.27 approvals survive that (GO-2026-6080).
+
+        Raises:
+            RefusedError: Somebody changed the base.
+            InProgressError: A push has not been noted yet.
+        """
+        if any(event.kind == "retarget" for event in events):
+            raise RefusedError("somebody changed its base: close it and ask for the change again")
+        pushed = {commit for event in events for commit in event.commits}
+        for commit in commits:
+            if commit.id not in pushed:
+                raise InProgressError(
+                    f"{self.live.repository}#{self.pull.number}: the forge does not show who pushed"
+                    f" {commit.id[:8]}",
+                    hint="repeat the command; if it stays, ask for the change again",
+                )
+
+    def _login(self, requester: str) -> str:
+        """
+        Return the login of a requester, in lower case.
+
+        Raises:
+            RefusedError: Nobody knows it, so an approval could be the requester's own.
+        """
+        entity = self.platform.catalog.entity(requester) if ":" in requester else None
+        annotations = metadata(entity).get("annotations") or {} if entity else {}
+        login = str(annotations.get(LOGIN_ANNOTATION) or requester.rpartition("/")[2])
+        if not self.platform.forge.right_of(self.live.repository, login):
+            raise RefusedError(
+                f"'{requester}' asked for it, who is no user of the forge, so nobody can tell"
+                f" whose approval counts: name the login in the annotation {LOGIN_ANNOTATION} of"
+                " the User in the portal's catalog"
+            )
+        return login.lower()
+
+    def _approvers(self, reviews: Sequence[Review], people: set[str]) -> tuple[str, ...]:
+        """
+        Return who approved this head and is none of the people behind it.
+
+        Raises:
+            RefusedError: Nobody did, or somebody who may write rejected it.
+        """
+        last = {review.reviewer.lower(): review for review in reviews if review.official}
+        approvers: list[str] = []
+        own: list[str] = []
+        for login, review in sorted(last.items()):
+            if self.platform.forge.right_of(self.live.repository, login) not in _WRITES:
+                continue
+            if review.state == "rejected":
+                raise RefusedError(f"{login} asked for changes")
+            if review.commit == self.pull.head_commit:
+                (own if login in people else approvers).append(login)
+        if not approvers:
+            names = f"; {', '.join(own)} is behind the change and does not count" if own else ""
+            raise RefusedError(f"nobody else has approved {self.pull.head_commit[:8]}{names}")
+        return tuple(approvers)
+
+
+def _rest(xr: Manifest) -> Manifest:
+    return {key: value for key, value in xr.items() if key != "spec"}
+
+
+def _refuse_who(changes: Sequence[KitChange], others: set[str]) -> None:
+    """Refuse what not everybody of the team may ask for, if somebody but us wrote a part of it."""
+    for change in changes:
+        if TEAM not in change.who and others:
+            names = ", ".join(sorted(others))
+            raise RefusedError(
+                f"only {' or '.join(change.who)} may ask for '{change.name}', and {names} opened it"
+                " or pushed to it: ask with 'orderkit change'"
+            )

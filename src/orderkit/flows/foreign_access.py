@@ -1,0 +1,92 @@
+"""
+Refuse organisations and repositories of the forge into which somebody else has a way.
+
+Anybody who may create organisations could have made one of a name that a platform will use, and
+would own what is put there. So whatever exists is checked before it is used, and again after it
+was made, because somebody may have been faster.
+
+Called by the flows that set up a platform, a team or an order, and by ``orderkit doctor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import RepoId
+from orderkit.core.platform.webhook_key import PATH
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import AccessGrant
+
+_SHOWN = 5
+
+
+def foreign_access(
+    platform: Platform,
+    target: str | RepoId,
+    *,
+    adopted: Collection[str] = (),
+    writers: Collection[str] | None = (),
+    is_new: bool = False,
+) -> list[AccessGrant]:
+    """
+    Return the ways into an organisation or repository that nobody decided on.
+
+    Args:
+        adopted: Holders that were accepted, besides those of platform.yaml.
+        writers: Logins that may write, but own nothing; None: whoever may write.
+        is_new: It is used for the first time: then webhooks count too. Later, people may add some,
+            and they cannot write.
+
+    Raises:
+        RefusedError: Our account is not even a member of the organisation.
+    """
+    accepted = {holder.lower() for holder in (*adopted, *platform.adopted)}
+    may_write = None if writers is None else {login.lower() for login in writers}
+
+    def is_decided(grant: AccessGrant) -> bool:
+        if grant.holder.lower() in accepted:
+            return True
+        if grant.right == "listen":
+            return not is_new or grant.holder.endswith(PATH)
+        is_login = ":" not in grant.holder
+        allowed = may_write is None or grant.holder.lower() in may_write
+        return grant.right == "write" and is_login and allowed
+
+    grants = platform.forge.foreign_access(target)
+    return [grant for grant in grants if not is_decided(grant)]
+
+
+def refuse_foreign_access(
+    platform: Platform,
+    target: str | RepoId,
+    *,
+    adopted: Collection[str] = (),
+    writers: Collection[str] | None = (),
+    is_new: bool = False,
+    way_out: str = "--adopt {holders}",
+) -> None:
+    """
+    Refuse a target with ways in that nobody decided on; see `foreign_access`.
+
+    Args:
+        way_out: How to accept them; ``{holders}`` stands for their names.
+
+    Raises:
+        RefusedError: Names each holder and right.
+    """
+    grants = foreign_access(platform, target, adopted=adopted, writers=writers, is_new=is_new)
+    if grants:
+        kind = "organisation" if isinstance(target, str) else "repository"
+        names = ",".join(grant.holder for grant in grants)
+        raise RefusedError(
+            f"{kind} {target} is not the platform's alone: {described(grants)}",
+            hint=f"remove them on the forge, or accept them: {way_out.format(holders=names)}",
+        )
+
+
+def described(grants: Collection[AccessGrant]) -> str:
+    """Return the holders with their rights, on one line."""
+    texts = [f"{grant.holder} ({grant.right})" for grant in grants][:_SHOWN]
+    more = len(grants) - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")

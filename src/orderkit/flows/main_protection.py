@@ -1,0 +1,73 @@
+"""
+Protect ``main`` of an order's repository on the forge, if its kit says who may change what, or how.
+
+Without that, a push would pass by ``how: review`` and ``who``. On a protected branch only the
+platform's account pushes and merges; it asks the kit's rules first. What a kit's changes allow
+everybody of the team to do directly needs no protection.
+
+Called where an order enters the ledger, where its team is brought up to date, before a pull request
+is opened, after an upgrade, and by ``orderkit doctor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.kit.model import How, Kit
+from orderkit.core.names import RepoId
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
+from orderkit.ports.forge import Forge
+
+MAIN = "main"
+CONTEXT = "orderkit/review"
+"""The status of a pull request's head: success if its kit lets it be merged."""
+TEAM = "team"
+
+
+def needs_protection(kit: Kit) -> bool:
+    """Say whether a push to ``main`` could bypass what the kit demands of a change."""
+    return any(change.how is How.REVIEW or TEAM not in change.who for change in kit.changes)
+
+
+def protect_main(forge: Forge, repo: RepoId, kit: Kit) -> bool:
+    """
+    Make sure that ``main`` is protected if the kit needs it. Idempotent. True if it was not.
+
+    Raises:
+        AccessError: Our credentials are no admin's of the repository.
+        RefusedError: Another rule of the repository counts before ours.
+    """
+    return needs_protection(kit) and forge.protect_branch(repo, MAIN, checks=(CONTEXT,))
+
+
+def protect_orders(
+    platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
+) -> int:
+    """Protect the living orders that need it, of one team or all; return how many were not."""
+    entries = _in_need(platform, ledger_files, team)
+    return sum(protect_main(platform.forge, entry.repository, kit) for entry, kit in entries)
+
+
+def unprotected_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:
+    """Return the living orders whose main branch is not protected although their kit needs it."""
+    return [
+        entry
+        for entry, _ in _in_need(platform, ledger_files)
+        if not platform.forge.is_protected(entry.repository, MAIN, checks=(CONTEXT,))
+    ]
+
+
+def _in_need(
+    platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
+) -> Iterator[tuple[OrderEntry, Kit]]:
+    kits = {kit.name: kit for kit in published_pack(platform).kits()}
+    for entry in ledger.entries(ledger_files.blobs):
+        names = [name for name in kits if entry.order.startswith(f"{name}-")]
+        kit = kits[max(names, key=len)] if names else None
+        if kit is None or not needs_protection(kit) or team not in (None, entry.team):
+            continue
+        repository = platform.forge.repo(entry.repository)
+        if repository and not (repository.archived or repository.empty):
+            yield entry, kit

@@ -1,0 +1,165 @@
+"""
+Judge who made a commit: only a valid signature proves that Orderkit wrote it for its requester.
+
+The public keys are in the ledger, which only the platform's own people can write. A signature
+counts for one commit: a copy of a commit's message and content, pushed again later, is detected by
+reading the whole history. Called by the flows that show a history or look for an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import API_VERSION
+from orderkit.flows.platform import Platform, read_text
+from orderkit.ports.forge import Commit
+from orderkit.ports.signatures import PublicKey, blob_changes, is_signed_by, signature_of
+
+KEYS_PATH = PurePosixPath("signing-keys.yaml")
+"""In the ledger: the public keys whose signatures count."""
+_WHOLE_HISTORY = 1_000_000
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "keys"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "SigningKeys"},
+        "keys": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["id", "ed25519"],
+                "properties": {
+                    "id": {"type": "string", "pattern": "^[0-9a-f]{12}\\Z"},
+                    "ed25519": {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=\\Z"},
+                },
+            },
+        },
+    },
+}
+
+
+class SignatureVerdict(StrEnum):
+    """What the signature of a commit is worth; only `VALID` proves anything."""
+
+    VALID = "valid"
+    NONE = "none"
+    """The commit names neither operation nor requester: it was made by hand."""
+    MISSING = "missing"
+    """It names them and is not signed: by Orderkit 0.2, or without the key, or by anybody."""
+    UNKNOWN_KEY = "unknown key"
+    INVALID = "invalid"
+    """It was made for another message, other content or another repository."""
+    COPIED = "copied"
+    """Another commit has the same signature, and this one is not the older of the two."""
+
+
+def published_keys(platform: Platform) -> Mapping[str, PublicKey]:
+    """
+    Return the public keys in the ledger by their ids; empty if there are none.
+
+    Raises:
+        InvalidInputError: The file is broken.
+    """
+    text = read_text(platform, platform.ledger, KEYS_PATH, "main")
+    if text is None:
+        return {}
+    name = f"{platform.ledger}/{KEYS_PATH}"
+    document = yaml11.load(text, name=name, schema=_SCHEMA)
+    return {key["id"]: PublicKey(key["id"], key["ed25519"]) for key in document["keys"]}
+
+
+def keys_file(keys: Iterable[PublicKey]) -> str:
+    """Write the file of public keys."""
+    return yaml11.dump(
+        {
+            "apiVersion": API_VERSION,
+            "kind": "SigningKeys",
+            "keys": [{"id": key.id, "ed25519": key.text} for key in keys],
+        }
+    )
+
+
+def branch_of(commit: Commit) -> str:
+    """Return the branch for which a commit was signed; "" without a signature. Not checked."""
+    signature = signature_of(commit.message)
+    return signature.branch if signature else ""
+
+
+@dataclass
+class CommitJudge:
+    """Judges the commits in the history of one commit; reads keys and history once."""
+
+    platform: Platform
+    repo: RepoId
+    head: CommitSha
+    _keys: Mapping[str, PublicKey] | None = field(default=None, init=False)
+
+    def verdict(self, commit: Commit) -> SignatureVerdict:
+        """
+        Judge one commit of the history.
+
+        Raises:
+            InvalidInputError: The ledger's file of public keys is broken.
+        """
+        if not (commit.operation or commit.requester):
+            return SignatureVerdict.NONE
+        signature = signature_of(commit.message)
+        if signature is None:
+            return SignatureVerdict.MISSING
+        if self._keys is None:
+            self._keys = published_keys(self.platform)
+        key = self._keys.get(signature.key_id)
+        if key is None:
+            return SignatureVerdict.UNKNOWN_KEY
+        forge = self.platform.forge
+        before = forge.tree(self.repo, commit.parents[0]) if commit.parents else {}
+        changes = blob_changes(before, forge.tree(self.repo, commit.id))
+        if not is_signed_by(self.platform.signatures, key, self.repo, commit, changes):
+            return SignatureVerdict.INVALID
+        copies = self._commits_by_signature.get(signature.signature, set()) - {commit.id}
+        if all(commit.id in self._ancestors(copy) for copy in copies):
+            return SignatureVerdict.VALID
+        return SignatureVerdict.COPIED
+
+    def is_proved(self, commit: Commit) -> bool:
+        """Say whether a commit's trailers can be trusted."""
+        return self.verdict(commit) is SignatureVerdict.VALID
+
+    def requester(self, commit: Commit) -> str:
+        """Return the requester of a commit if it is proved, else ""."""
+        return commit.requester if self.is_proved(commit) else ""
+
+    @cached_property
+    def _commits_by_signature(self) -> Mapping[bytes, set[CommitSha]]:
+        commits: dict[bytes, set[CommitSha]] = {}
+        for commit in self.history:
+            signature = signature_of(commit.message)
+            if signature is not None:
+                commits.setdefault(signature.signature, set()).add(commit.id)
+        return commits
+
+    @cached_property
+    def history(self) -> tuple[Commit, ...]:
+        """Every commit that the head contains, in the forge's order: newest first."""
+        return tuple(self.platform.forge.commits(self.repo, ref=self.head, limit=_WHOLE_HISTORY))
+
+    def _ancestors(self, commit: CommitSha) -> set[CommitSha]:
+        parents = {older.id: older.parents for older in self.history}
+        ancestors: set[CommitSha] = set()
+        waiting = list(parents.get(commit, ()))
+        while waiting:
+            ancestor = waiting.pop()
+            if ancestor not in ancestors:
+                ancestors.add(ancestor)
+                waiting += parents.get(ancestor, ())
+        return ancestors

@@ -1,0 +1,145 @@
+"""
+Signatures of commits: they prove that Orderkit wrote a commit, for whom, and what it changed.
+
+Whoever can push can write any trailer. So a writer that has the platform's signing key adds one
+more, ``Orderkit-Signature: <key> <branch> <time> <signature>``. It covers the repository, the
+branch, the time, the whole message, and the old and new blob id of every path that the commit
+changes. It does not cover the parents: the forge chooses them. `statement` is what is signed.
+
+Called by the forge adapter, which signs, and by ``flows.order.commit_judging``, which checks.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from orderkit.core.names import BlobSha, RepoId
+from orderkit.ports.revisions import Commit, Operation, trailers
+
+SIGNATURE_TRAILER = "Orderkit-Signature"
+_VALUE = re.compile(r"([0-9a-f]{12}) (\S+) ([0-9]{1,12}) ([A-Za-z0-9_-]{86})")
+_SIGNATURE_LINE = re.compile(rf"^{SIGNATURE_TRAILER}:.*\n?", re.MULTILINE)
+
+Files = Mapping[PurePosixPath, BlobSha]
+BlobChanges = Mapping[PurePosixPath, tuple[BlobSha | None, BlobSha | None]]
+"""Old and new blob id of each changed path; None: there is no such file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """An Ed25519 public key: base64 of its 32 bytes, and an id derived from it."""
+
+    id: str
+    text: str
+
+
+class Signatures(Protocol):
+    """Signs with the key of this machine, if it has one, and checks with any public key."""
+
+    @property
+    def public_key(self) -> PublicKey | None:
+        """
+        The public half of this machine's key; None if it has none.
+
+        Raises:
+            NotFoundError, InvalidInputError: The file cannot be read, or is no such key.
+        """
+        ...
+
+    @property
+    def can_sign(self) -> bool:
+        """Whether this machine has the private half."""
+        ...
+
+    def sign(self, statement: bytes) -> bytes: ...
+
+    def is_valid(self, key: PublicKey, statement: bytes, signature: bytes) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The signature trailer of a commit, not checked."""
+
+    key_id: str
+    branch: str
+    """The branch that Orderkit wrote the commit to."""
+    at: int
+    """Seconds since 1970, UTC."""
+    signature: bytes
+
+    def __str__(self) -> str:
+        text = base64.urlsafe_b64encode(self.signature).decode().rstrip("=")
+        return f"{self.key_id} {self.branch} {self.at} {text}"
+
+
+def signature_of(message: str) -> Signature | None:
+    """Read the signature trailer of a commit message; None if there is none."""
+    match = _VALUE.fullmatch(trailers(message).get(SIGNATURE_TRAILER, ""))
+    if match is None:
+        return None
+    try:
+        signature = base64.urlsafe_b64decode(match[4] + "==")
+    except binascii.Error:
+        return None
+    return Signature(match[1], match[2], int(match[3]), signature)
+
+
+def signed_message(
+    signatures: Signatures,
+    repo: RepoId,
+    branch: str,
+    operation: Operation,
+    changes: BlobChanges,
+    *,
+    at: int,
+) -> str:
+    """Return the operation's commit message, signed if this machine can sign."""
+    key = signatures.public_key if signatures.can_sign else None
+    if key is None:
+        return operation.message
+    signature = signatures.sign(statement(repo, branch, at, operation.message, changes))
+    value = Signature(key.id, branch, at, signature)
+    return f"{operation.message}{SIGNATURE_TRAILER}: {value}\n"
+
+
+def is_signed_by(
+    signatures: Signatures, key: PublicKey, repo: RepoId, commit: Commit, changes: BlobChanges
+) -> bool:
+    """Say whether the key signed this message for these changes in this repository."""
+    signature = signature_of(commit.message)
+    if signature is None or signature.key_id != key.id or len(commit.parents) > 1:
+        return False
+    text = statement(repo, signature.branch, signature.at, commit.message, changes)
+    return signatures.is_valid(key, text, signature.signature)
+
+
+def statement(repo: RepoId, branch: str, at: int, message: str, changes: BlobChanges) -> bytes:
+    """Return what a signature covers. Spaces at line ends and repeated blank lines do not count."""
+    unsigned = _SIGNATURE_LINE.sub("", message).strip()
+    lines = "\n".join(line.rstrip(" \t\r") for line in unsigned.split("\n"))
+    files = sorted([str(path), *blobs] for path, blobs in changes.items())
+    document = {
+        "schema": "orderkit.commit/v1",
+        "repository": str(repo),
+        "branch": branch,
+        "at": at,
+        "message": re.sub(r"\n{3,}", "\n\n", lines),
+        "files": files,
+    }
+    return json.dumps(document, sort_keys=True).encode()
+
+
+def blob_changes(before: Files, after: Files) -> BlobChanges:
+    """Return the paths that differ between the files of two commits."""
+    return {
+        path: (before.get(path), after.get(path))
+        for path in {*before, *after}
+        if before.get(path) != after.get(path)
+    }

@@ -1,0 +1,239 @@
+"""The port's methods about who has access, reviews and protected branches, through the client."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.errors import AccessError, RefusedError
+from orderkit.core.names import RepoId
+from orderkit.ports.forge import CommitStatus, MergeStyle, PullDraft, PullRequest
+
+if TYPE_CHECKING:
+    from tests.conformance.forge.conftest import Workshop
+
+CHECK = "orderkit/review"
+
+
+def opened(shop: Workshop, repo: RepoId) -> PullRequest:
+    """Open a pull request with one commit, of the suite's own user."""
+    head = shop.forge.head(repo)
+    assert head is not None
+    shop.forge.ensure_branch(repo, "change", head)
+    shop.forge.write(repo, [shop.new("n", "1\n")], shop.op(), branch="change")
+    return shop.forge.open_pull(repo, PullDraft("Change", "", "change"), shop.op())
+
+
+def collaborate(shop: Workshop, repo: RepoId, permission: str) -> None:
+    path = f"/repos/{repo}/collaborators/{shop.outsider[0]}"
+    assert shop.api("PUT", path, {"permission": permission}).status_code == 204
+
+
+def merge(forge: GiteaForge, shop: Workshop, repo: RepoId, pull: PullRequest) -> None:
+    head, style = pull.head_commit, MergeStyle.MERGE
+    forge.merge_pull(
+        repo, pull.number, head=head, style=style, operation=shop.op(), deadline_s=90.0
+    )
+
+
+def review(shop: Workshop, repo: RepoId, pull: PullRequest, **body: Any) -> Any:
+    path = f"/repos/{repo}/pulls/{pull.number}/reviews"
+    answer = shop.api("POST", path, {"event": "APPROVED", **body}, auth=shop.outsider)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_f201_an_organisation_of_ours_has_no_other_owner(shop: Workshop) -> None:
+    org = shop.org()
+
+    assert shop.forge.foreign_access(org) == ()
+    assert shop.forge.foreign_access("no-such-team") == ()
+
+
+@pytest.mark.parametrize(("permission", "right"), [("admin", "admin"), ("write", "write")])
+def test_f202_members_of_teams_that_write_have_access(
+    shop: Workshop, permission: str, right: str
+) -> None:
+    org, guest = shop.org(), shop.outsider[0]
+    units = {"repo.code": permission} if permission != "admin" else {}
+    body = {"name": "helpers", "permission": permission, "units_map": units}
+    team = shop.api("POST", f"/orgs/{org}/teams", body).json()["id"]
+    assert shop.api("PUT", f"/teams/{team}/members/{guest}").status_code == 204
+
+    assert [(g.holder, g.right) for g in shop.forge.foreign_access(org)] == [(guest, right)]
+
+
+def test_f203_members_of_teams_that_only_read_have_none(shop: Workshop) -> None:
+    org, guest = shop.org(), shop.outsider[0]
+    units = {"repo.code": "read"}
+    body = {"name": "readers", "permission": "read", "units_map": units}
+    team = shop.api("POST", f"/orgs/{org}/teams", body).json()["id"]
+    shop.api("PUT", f"/teams/{team}/members/{guest}")
+
+    assert shop.forge.foreign_access(org) == ()
+
+
+def test_f204_collaborators_who_write_and_webhooks_have_access(shop: Workshop) -> None:
+    repo, guest = shop.seeded_repo(), shop.outsider[0]
+    collaborate(shop, repo, "read")
+    assert shop.forge.foreign_access(repo) == ()
+    collaborate(shop, repo, "write")
+    config = {"url": "http://127.0.0.1:9/x", "content_type": "json"}
+    hook = {"type": "gitea", "config": config, "events": ["push"], "active": True}
+    assert shop.api("POST", f"/repos/{repo}/hooks", hook).status_code == 201
+
+    assert [(g.holder, g.right) for g in shop.forge.foreign_access(repo)] == [
+        (guest, "write"), ("webhook:http://127.0.0.1:9/x", "listen"),
+    ]  # fmt: skip
+
+
+def test_f205_strangers_see_that_an_organisation_is_not_theirs(shop: Workshop) -> None:
+    org, (user, password) = shop.org(), shop.outsider
+    with (
+        GiteaForge(shop.target.url, user=user, password=password, allow_http=True) as guest,
+        pytest.raises(RefusedError, match=f"organisation {org} belongs to somebody else"),
+    ):
+        guest.foreign_access(org)
+
+
+def test_f206_reviews_are_official_only_of_those_who_write(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    pull = opened(shop, repo)
+    review(shop, repo, pull)
+    collaborate(shop, repo, "write")
+    review(shop, repo, pull)
+    review(shop, repo, pull, event="REQUEST_CHANGES", body="no")
+
+    reviews = shop.forge.reviews(repo, pull.number)
+
+    assert [(r.state, r.official) for r in reviews] == [
+        ("approved", False), ("approved", False), ("rejected", True),
+    ]  # fmt: skip
+    assert {r.commit for r in reviews} == {pull.head_commit}
+    assert {r.reviewer for r in reviews} == {shop.outsider[0]}
+
+
+def test_f207_the_author_approves_nothing(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    pull = opened(shop, repo)
+
+    path = f"/repos/{repo}/pulls/{pull.number}/reviews"
+    answer = shop.api("POST", path, {"event": "APPROVED"})
+
+    assert (answer.status_code, shop.forge.reviews(repo, pull.number)) == (422, ())
+
+
+def test_f208_a_dismissed_review_is_not_official(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    pull = opened(shop, repo)
+    collaborate(shop, repo, "write")
+    number = review(shop, repo, pull)["id"]
+    path = f"/repos/{repo}/pulls/{pull.number}/reviews/{number}/dismissals"
+
+    assert shop.api("POST", path, {"message": "x"}, auth=shop.outsider).status_code == 403
+    assert shop.api("POST", path, {"message": "x"}).status_code == 200
+    assert [r.official for r in shop.forge.reviews(repo, pull.number)] == [False]
+
+
+def test_f209_who_pushed_is_noted_and_a_new_base_forgets_it(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    pull = opened(shop, repo)
+    collaborate(shop, repo, "write")
+    body = {"content": "eA==", "message": "m", "branch": "change"}
+    path = f"/repos/{repo}/contents/pushed"
+    pushed = shop.api("POST", path, body, auth=shop.outsider).json()["commit"]["sha"]
+
+    def pushes() -> set[tuple[str, str]]:
+        """Return who pushed what; a busy Gitea may note the first push twice."""
+        events = shop.forge.pull_events(repo, pull.number)
+        return {(e.login, commit) for e in events if e.kind == "push" for commit in e.commits}
+
+    expected = {(shop.forge.user(), pull.head_commit), (shop.outsider[0], pushed)}
+    shop.eventually(lambda: pushes() == expected)
+    path = f"/repos/{repo}/pulls/{pull.number}"
+    assert shop.api("PATCH", path, {"base": "other"}, auth=shop.outsider).status_code == 201
+
+    kinds = {(e.kind, e.login) for e in shop.forge.pull_events(repo, pull.number)}
+    assert ("retarget", shop.outsider[0]) in kinds
+    assert ("push", shop.forge.user()) not in kinds
+
+
+def test_f210_rights_are_told_by_login(shop: Workshop) -> None:
+    repo, guest = shop.seeded_repo(private=True), shop.outsider[0]
+
+    before = shop.forge.right_of(repo, guest)
+    collaborate(shop, repo, "write")
+
+    assert (before, shop.forge.right_of(repo, guest)) == ("none", "write")
+    assert shop.forge.right_of(repo, "no-such-user") == ""
+
+
+def test_f211_only_owners_push_to_and_merge_into_a_protected_branch(shop: Workshop) -> None:
+    repo, (user, password) = shop.seeded_repo(), shop.outsider
+    collaborate(shop, repo, "admin")
+    pull = opened(shop, repo)
+    forge = shop.forge
+
+    assert not forge.is_protected(repo, "main", checks=[CHECK])
+    assert forge.protect_branch(repo, "main", checks=[CHECK])
+    assert not forge.protect_branch(repo, "main", checks=[CHECK])
+    assert forge.is_protected(repo, "main", checks=[CHECK])
+
+    forge.write(repo, [shop.new("ours", "1")], shop.op())
+    with GiteaForge(shop.target.url, user=user, password=password, allow_http=True) as guest:
+        with pytest.raises(AccessError):
+            guest.write(repo, [shop.new("theirs", "1")], shop.op())
+        forge.set_status(repo, pull.head_commit, CommitStatus(CHECK, "success"))
+        with pytest.raises(AccessError):
+            merge(guest, shop, repo, pull)
+    merge(forge, shop, repo, pull)
+    assert forge.read(repo, PurePosixPath("n"), "main") is not None
+
+
+def test_f212_a_required_status_holds_the_owners_too(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    pull = opened(shop, repo)
+    shop.forge.protect_branch(repo, "main", checks=[CHECK])
+
+    forced = {"Do": "merge", "force_merge": True, "head_commit_id": pull.head_commit}
+    path = f"/repos/{repo}/pulls/{pull.number}/merge"
+
+    assert shop.api("POST", path, forced).status_code == 405
+
+
+@pytest.mark.parametrize(
+    "widened",
+    [
+        {"push_whitelist_usernames": ["{guest}"]},
+        {"enable_merge_whitelist": False},
+        {"enable_push": True, "enable_push_whitelist": False},
+        {"block_admin_merge_override": False},
+        {"status_check_contexts": []},
+    ],
+    ids=str,
+)
+def test_f213_a_widened_rule_is_noticed_and_repaired(
+    shop: Workshop, widened: dict[str, Any]
+) -> None:
+    repo = shop.seeded_repo()
+    collaborate(shop, repo, "write")
+    shop.forge.protect_branch(repo, "main", checks=[CHECK])
+    body = {k: [shop.outsider[0]] if v == ["{guest}"] else v for k, v in widened.items()}
+    path = f"/repos/{repo}/branch_protections/main"
+    assert shop.api("PATCH", path, body).status_code == 200
+
+    assert not shop.forge.is_protected(repo, "main", checks=[CHECK])
+    assert shop.forge.protect_branch(repo, "main", checks=[CHECK])
+    assert shop.forge.is_protected(repo, "main", checks=[CHECK])
+
+
+def test_f214_a_pattern_that_counts_first_is_named(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    rule = {"rule_name": "m*", "enable_push": True}
+    assert shop.api("POST", f"/repos/{repo}/branch_protections", rule).status_code == 201
+
+    with pytest.raises(RefusedError, match=r"the rule 'm\*' counts first"):
+        shop.forge.protect_branch(repo, "main", checks=[CHECK])

@@ -1,0 +1,90 @@
+"""
+The attacks of ``tests/security`` on the forge again, with a real Gitea as the forge.
+
+The platform's account is an ordinary user there, and its site admin somebody else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator
+
+import mixedplatform
+import pytest
+from commands import Command, in_process
+from forgeusers import ForgeUser, new_user
+from lab.realgitea import Gitea, add_token, add_user, serving
+from published import Up
+from tests.security import test_forge_ownership as ownership
+from tests.security import test_four_eyes as four_eyes
+
+from orderkit.adapters.embedded.platform import BOT_SCOPES
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
+from orderkit.core.platform.settings import LOCAL_REGISTRY
+from orderkit.flows.foreign_access import foreign_access
+from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.pack_rendering import PlatformValues
+
+SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEJ0SVzK8wU2tOUkk7XgT9qZ0P6zqQkM7h1mE1aBcDeF stranger"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    with serving(tmp_path_factory.mktemp("gitea")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def platform(gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A bootstrapped platform on the real Gitea, with the reference pack."""
+    state = tmp_path_factory.mktemp("mixed") / "state"
+    state.mkdir()
+    bot = add_user(gitea, f"orderkit-{secrets.token_hex(3)}")
+    pack = reference_pack()
+    wanted = mixedplatform.Wanted(state, pack, gitea.url, bot[0], add_token(gitea.url, bot, SCOPES))
+    files = read_folder(pack)
+    values = PlatformValues(gitea.url, pack_commit(pack, files), LOCAL_REGISTRY)
+    with mixedplatform.running(wanted) as started:
+        request = BootstrapRequest(files, values, "user:default/guest")
+        bootstrap(started.platform, request, on_step=lambda *_: None)
+        yield started
+
+
+@pytest.fixture
+def orderkit(platform: Up, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(platform.state / "platform.yaml", capsys)
+
+
+@pytest.fixture(scope="module")
+def forge_admin(gitea: Gitea) -> ForgeUser:
+    return ForgeUser(gitea.url, gitea.user, gitea.password)
+
+
+@pytest.fixture
+def stranger(forge_admin: ForgeUser) -> ForgeUser:
+    return new_user(forge_admin)
+
+
+@pytest.fixture
+def new_name() -> Callable[[], str]:
+    return lambda: f"rival-{next(_numbers):03d}"
+
+
+people, review = four_eyes.people, four_eyes.review
+for _tests in (ownership, four_eyes):
+    globals().update(
+        {name: test for name, test in vars(_tests).items() if name.startswith("test_")}
+    )
+
+
+def test_a_deploy_key_that_may_write_is_seen(platform: Up, forge_admin: ForgeUser) -> None:
+    """The embedded forge has no deploy keys."""
+    path = f"/repos/{platform.platform.ledger}/keys"
+    key = forge_admin.api("POST", path, {"title": "mine", "key": KEY, "read_only": False})
+    grants = foreign_access(platform.platform, platform.platform.ledger)
+    forge_admin.api("DELETE", f"{path}/{key['id']}")
+
+    assert [(grant.holder, grant.right) for grant in grants] == [("deploy-key:mine", "write")]

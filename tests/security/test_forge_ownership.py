@@ -1,0 +1,180 @@
+"""A stranger who was on the forge first: whoever owns an organisation owns what is put there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from commands import Command
+from forgeusers import ForgeUser
+
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import RepoId
+from orderkit.core.order import ledger
+from orderkit.flows.foreign_access import foreign_access
+from orderkit.flows.install.bootstrapping.platform_repositories import LedgerStep, PackStep
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
+from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.platform import ledger_snapshot
+
+Name = Callable[[], str]
+
+
+def teams_of(platform: Running) -> list[str]:
+    return list(ledger.teams(ledger_snapshot(platform.platform).blobs))
+
+
+def invite(platform: Running, owner: ForgeUser, org: str) -> int:
+    """Make the platform's account an owner too; it is not asked. Return the team of owners."""
+    teams = owner.api("GET", f"/orgs/{org}/teams")
+    (owners,) = [team["id"] for team in teams if team["name"] == "Owners"]
+    owner.api("PUT", f"/teams/{owners}/members/{platform.platform.forge.user()}")
+    return int(owners)
+
+
+def test_a_strangers_organisation_does_not_become_a_team(
+    orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name
+) -> None:
+    org = new_name()
+    stranger.api("POST", "/orgs", {"username": org})
+
+    outside = orderkit("team", "add", org)
+    invite(platform, stranger, org)
+    done = orderkit("team", "add", org)
+
+    assert outside.code == 4
+    assert f"organisation {org}" in outside.err
+    assert done.code == 4, done.out
+    assert f"organisation {org}" in done.err
+    assert f"{stranger.login} (owner)" in done.err
+    assert f"--adopt {stranger.login}" in done.err
+    assert org not in teams_of(platform)
+
+
+def test_adopting_an_owner_is_remembered(
+    orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name
+) -> None:
+    org = new_name()
+    stranger.api("POST", "/orgs", {"username": org})
+    invite(platform, stranger, org)
+
+    adopted = orderkit("team", "add", org, "--adopt", f"{stranger.login},nobody-else")
+
+    assert adopted.code == 0, adopted.err
+    assert orderkit("team", "add", org).code == 0
+    assert orderkit("team", "change", org, "--limit", "orders=3").code == 0
+    assert org in teams_of(platform)
+
+
+@pytest.mark.parametrize("level", ["admin", "write"])
+def test_a_team_left_behind_in_an_organisation_is_seen(
+    orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name, level: str
+) -> None:
+    """The stranger made the platform's account an owner and left the team of owners."""
+    org = new_name()
+    stranger.api("POST", "/orgs", {"username": org})
+    units = {"repo.code": "write", "repo.pulls": "write"}
+    team = {"name": "helpers", "permission": level, "units_map": units}
+    helpers = stranger.api("POST", f"/orgs/{org}/teams", team)["id"]
+    stranger.api("PUT", f"/teams/{helpers}/members/{stranger.login}")
+    owners = invite(platform, stranger, org)
+    stranger.api("DELETE", f"/teams/{owners}/members/{stranger.login}")
+
+    done = orderkit("team", "add", org)
+
+    assert done.code == 4, done.out
+    assert f"{stranger.login} ({level})" in done.err
+
+
+def test_a_webhook_left_behind_is_seen(
+    orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name
+) -> None:
+    org = new_name()
+    stranger.api("POST", "/orgs", {"username": org})
+    config = {"url": "http://127.0.0.1:9/steal", "content_type": "json"}
+    hook = {"type": "gitea", "config": config, "events": ["push"], "active": True}
+    stranger.api("POST", f"/orgs/{org}/hooks", hook)
+    owners = invite(platform, stranger, org)
+    stranger.api("DELETE", f"/teams/{owners}/members/{stranger.login}")
+
+    done = orderkit("team", "add", org)
+
+    assert done.code == 4, done.out
+    assert "webhook:http://127.0.0.1:9/steal (listen)" in done.err
+
+
+@pytest.mark.parametrize("step", [PackStep, LedgerStep])
+def test_a_strangers_organisation_holds_no_part_of_a_platform(
+    platform: Running, stranger: ForgeUser, new_name: Name, step: Any
+) -> None:
+    """Who owns the pack's or ledger's organisation could write ``stations/`` and ``teams/``."""
+    org = new_name()
+    stranger.api("POST", "/orgs", {"username": org})
+    repo = RepoId(org, "mine")
+    present = platform.platform
+    is_pack = step is PackStep
+    attacked = replace(present, pack_repo=repo) if is_pack else replace(present, ledger=repo)
+    values = PlatformValues(platform.settings.forge.url, "0" * 40, "registry.local")
+    wanted = BootstrapRequest(read_folder(reference_pack()), values, "user:default/test")
+
+    with pytest.raises(RefusedError, match=f"organisation {org} "):
+        step(BootstrapContext(attacked, wanted)).ensure(lambda _: None)
+
+    assert attacked.forge.repo(repo) is None
+
+
+def test_a_collaborator_of_the_ledger_is_refused_and_doctor_says_so(
+    orderkit: Command, platform: Running, forge_admin: ForgeUser, stranger: ForgeUser
+) -> None:
+    repo, person = platform.platform.ledger, f"collaborators/{stranger.login}"
+    forge_admin.api("PUT", f"/repos/{repo}/{person}", {"permission": "write"})
+    try:
+        told = orderkit("doctor")
+        grants = foreign_access(platform.platform, repo)
+    finally:
+        forge_admin.api("DELETE", f"/repos/{repo}/{person}")
+
+    assert told.code == 1
+    assert f"{repo}: {stranger.login} (write)" in told.out
+    assert [grant.holder for grant in grants] == [stranger.login]
+    assert orderkit("doctor").code == 0
+
+
+def test_doctor_finds_an_owner_who_came_later(
+    orderkit: Command, forge_admin: ForgeUser, stranger: ForgeUser, new_name: Name
+) -> None:
+    org = new_name()
+    assert orderkit("team", "add", org).code == 0
+    owners = forge_admin.api("GET", f"/orgs/{org}/teams")[0]["id"]
+    forge_admin.api("PUT", f"/teams/{owners}/members/{stranger.login}")
+
+    told = orderkit("doctor")
+
+    forge_admin.api("DELETE", f"/teams/{owners}/members/{stranger.login}")
+    assert told.code == 1
+    assert f"{org}: {stranger.login} (owner)" in told.out
+
+
+def test_an_order_is_not_registered_from_a_repository_that_a_stranger_administers(
+    orderkit: Command, platform: Running, forge_admin: ForgeUser, stranger: ForgeUser,
+    new_name: Name,
+) -> None:  # fmt: skip
+    """The repository was there before the order and kept its collaborator."""
+    team = new_name()
+    assert orderkit("team", "add", team).code == 0
+    repo = RepoId(team, f"garage-{team}")
+    platform.platform.forge.ensure_repo(repo, description="")
+    person = f"/repos/{repo}/collaborators/{stranger.login}"
+    forge_admin.api("PUT", person, {"permission": "admin"})
+
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
+
+    assert done.code == 5, done.out
+    assert f"{stranger.login} (admin)" in done.err
+    assert f"garage-{team}" not in orderkit("list").out
+    forge_admin.api("DELETE", person)
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from crossplaneaccount import as_crossplane
 from lab import realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
@@ -86,8 +87,10 @@ def serving(
         cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
         for crd in crossplane_crds():
             cluster.apply(crd, owner="lab")
+        account = as_crossplane(cluster, kube.kubeconfig, folder / "platform")
+        crossplane = undo.enter_context(KubeCluster.from_kubeconfig(account))
         assembly = EmbeddedCrossplane(
-            cluster, python_functions(load_stations(pack or reference_pack()))
+            crossplane, python_functions(load_stations(pack or reference_pack()))
         )
         assembly.start()
         undo.callback(assembly.stop)

@@ -18,6 +18,8 @@ from typing import Any, Literal
 from orderkit.core.platform.baking import SAFE
 from orderkit.core.yaml.documents import NAME
 
+CROSSPLANE_ACCOUNT = "system:serviceaccount:crossplane-system:crossplane"
+"""The user as which Crossplane writes, if its chart is installed as usual."""
 _VERSION = r"[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*"
 
 
@@ -37,6 +39,10 @@ SCHEMAS: dict[str, Any] = {
                 r"https?://[A-Za-z0-9._:/-]+", "give the address of a Helm repository"
             ),
             "version": _text(_VERSION, "write a chart's version in quotes, as '2.3.4'"),
+            "account": _text(
+                "system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+",
+                f"name Crossplane's service account, as {CROSSPLANE_ACCOUNT}",
+            ),
         },
         "if": {"properties": {"install": {"const": "chart"}}, "required": ["install"]},
         "then": {
@@ -96,6 +102,8 @@ class CrossplaneSettings:
     install: Literal["chart", "none"] = "none"
     chart_repository: str = ""
     version: str | None = None
+    account: str = CROSSPLANE_ACCOUNT
+    """The user that admission policies let write what only Crossplane writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,8 @@ class Installation:
             "chartRepository": self.crossplane.chart_repository,
             "version": self.crossplane.version,
         }
+        if self.crossplane.account != CROSSPLANE_ACCOUNT:
+            crossplane["account"] = self.crossplane.account
         mirrors = [
             {"prefix": mirror.prefix, "rewrite": mirror.rewrite, "pullSecret": mirror.pull_secret}
             for mirror in self.mirrors
@@ -161,6 +171,7 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
             crossplane.get("install", "none"),
             crossplane.get("chartRepository", ""),
             crossplane.get("version"),
+            crossplane.get("account", CROSSPLANE_ACCOUNT),
         ),
         argocd_version=spec.get("argocd", {}).get("version"),
         argocd_tools=tuple(spec.get("argocd", {}).get("tools", ())),

@@ -25,7 +25,8 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger
-from orderkit.core.order.ledger import ORDER_LABEL
+from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
+from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.application_sources import unpinned_applications
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
@@ -73,6 +74,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "orders": _orders,
         "sources": _sources,
         "credentials": _credentials,
+        "policies": _policies,
     }
     for name, run in checks.items():
         try:
@@ -216,6 +218,38 @@ def _cluster(platform: Platform) -> DoctorFinding:
             "cluster", "fail", f"serves no {names}", "install Argo CD and Crossplane"
         )
     return DoctorFinding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
+
+
+def _policies(platform: Platform) -> DoctorFinding:
+    """Report what older releases left open: policies that a pushed kit switches off."""
+    bindings = platform.cluster.list(BINDING).items
+    selected = sorted(
+        str(metadata(binding)["name"])
+        for binding in bindings
+        if KIT_LABEL in dig(binding, "spec", "paramRef", "selector", "matchLabels", default={})
+    )
+    if selected:
+        return DoctorFinding(
+            "policies",
+            "fail",
+            f"{', '.join(selected)}: a push can switch it off with another kit in its record",
+            "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
+        )
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    misnamed = sorted(
+        f"{order} (kit '{kit_of(application)}')"
+        for application in applications
+        if (order := labels_of(application).get(ORDER_LABEL))
+        and not order.startswith(f"{kit_of(application)}-")
+    )
+    if misnamed:
+        return DoctorFinding(
+            "policies",
+            "fail",
+            f"registered under a kit that the id does not name: {', '.join(misnamed)}",
+            "look at the history of its record, correct its Application in the ledger",
+        )
+    return DoctorFinding("policies", "ok", f"{len(bindings)} bindings")
 
 
 def _layers(platform: Platform) -> DoctorFinding:

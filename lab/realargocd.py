@@ -2,9 +2,9 @@
 A real Argo CD as plain processes beside an API server: redis, repo-server, application-controller.
 
 There is no argocd-server (its AppProject ``default`` is made here), no ApplicationSets, no SSO, no
-Helm or Kustomize; hooks that are Jobs never end, for there is no kubelet. Defaults are Argo CD's
-own, also for polling and self-heal, unless `Wishes` say otherwise. It follows changes of its
-ConfigMap ``argocd-cm`` while it runs.
+Helm or Kustomize unless `Wishes` bring them; hooks that are Jobs never end, for there is no
+kubelet. Defaults are Argo CD's own, also for polling and self-heal, unless `Wishes` say otherwise.
+It follows changes of its ConfigMap ``argocd-cm`` while it runs.
 
 Argo CD has no setting for the address of its controller's metrics: they alone listen everywhere, on
 a port the system chose. The rest is on the loopback. Files lie in a folder of the caller, logs are
@@ -67,6 +67,8 @@ class Wishes:
     By default the controller looks every 120 s and up to 60 more, and the repo-server answers with
     what it saw up to 180 s ago.
     """
+    tools: Path | None = None
+    """A folder with a ``kustomize`` and a ``helm`` for the repo-server; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,11 @@ class ArgoCD:
         self._site = site
         self._running: dict[Part, Daemon] = {}
         self._starts = 0
+
+    @property
+    def plugin_sockets(self) -> Path:
+        """The folder in which the repo-server looks for plugins."""
+        return self._site.folder / "plugins"
 
     def start(self, part: Part) -> None:
         """
@@ -260,9 +267,11 @@ def _environment(site: _Site, part: Part) -> dict[str, str]:
         "ARGOCD_RECONCILIATION_TIMEOUT": f"{site.wishes.resync_s}s",
         "ARGOCD_RECONCILIATION_JITTER": "0s",
     }
+    tools = [site.wishes.tools] if site.wishes.tools else []
     return {
         **(polling if site.wishes.resync_s is not None else {}),
-        "PATH": f"{built('argocd')}:{os.environ['PATH']}",  # git asks the program for passwords
+        # git asks the program for passwords
+        "PATH": ":".join(map(str, (*tools, built("argocd"), os.environ["PATH"]))),
         "HOME": str(site.folder / "home"),
         "TMPDIR": str(site.folder / "tmp"),
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -192,6 +192,14 @@ def add_user(gitea: Gitea, name: str) -> tuple[str, str]:
     return name, password
 
 
+def make_admin(gitea: Gitea, name: str) -> None:
+    """Let a user administer the site."""
+    body = {"admin": True, "login_name": name, "source_id": 0}
+    with _session() as session:
+        url, auth = f"{gitea.url}/api/v1/admin/users/{name}", (gitea.user, gitea.password)
+        session.patch(url, json=body, auth=auth, timeout=_COMMAND_S).raise_for_status()
+
+
 def add_token(url: str, user: tuple[str, str], scopes: Sequence[str]) -> str:
     """Add a token of a user, given by login and password."""
     body = {"name": secrets.token_hex(6), "scopes": list(scopes)}

@@ -77,7 +77,7 @@ def test_a_finding_names_file_line_rule_and_advice(
 
 
 def test_warnings_fail_only_if_asked(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    swap(pack / "gitops/functions/functions.yaml", ":v0.7.0", ":latest")
+    swap(pack / "gitops/functions/functions.yaml", f":v0.7.0@sha256:{labkit.DIGEST}", ":latest")
 
     assert check(pack) == 0
     assert check(pack, "--strict") == 1
@@ -102,7 +102,7 @@ def test_json_is_one_object_with_counts_and_findings(
 def test_sarif_lists_every_rule_and_places_findings(
     pack: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    swap(pack / "gitops/functions/functions.yaml", ":v0.7.0", ":latest")
+    swap(pack / "gitops/functions/functions.yaml", f":v0.7.0@sha256:{labkit.DIGEST}", ":latest")
 
     assert check(pack, "--sarif") == 0
 

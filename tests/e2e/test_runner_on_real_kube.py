@@ -11,6 +11,7 @@ import yaml
 from accessreviews import may
 from lab.realkube import Kube
 
+from orderkit import __version__
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.objects.kube_objects import NAMESPACE as NAMESPACE_KIND
 from orderkit.core.objects.kube_objects import Kind
@@ -30,14 +31,15 @@ def cluster(real_kube: Kube) -> Iterator[Cluster]:
         argocd = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
         found.apply(argocd, owner="test")
         for file in sorted(ROOM.glob("*.yaml")):
-            text = SENTINEL.sub(b"http://127.0.0.1", file.read_bytes())
+            text = file.read_bytes().replace(b"__ORDERKIT_REGISTRY__", b"registry.local")
+            text = SENTINEL.sub(b"http://127.0.0.1", text)
             for each in yaml.safe_load_all(text):
                 found.apply(each, owner="test")
         yield found
 
 
 def job(name: str) -> dict[str, Any]:
-    return manifest(RunnerJob(name, "registry.local/orderkit/orderkit:v0.1.0", ["list"]))
+    return manifest(RunnerJob(name, f"registry.local/orderkit/orderkit:v{__version__}", ["change"]))
 
 
 def pod(name: str, **security: Any) -> dict[str, Any]:
@@ -70,6 +72,8 @@ def test_a_pod_that_is_more_open_is_refused_there(cluster: Cluster) -> None:
     [
         ("get", "argoproj.io/applications", "argocd", True, "to see whether it is delivered"),
         ("patch", "argoproj.io/applications", "argocd", True, "to refresh it"),
+        ("list", "argoproj.io/applications", "argocd", False, "it knows the name"),
+        ("update", "argoproj.io/applications", "argocd", False, "a patch is enough"),
         ("delete", "argoproj.io/applications", "argocd", False, "the ledger removes it"),
         ("create", "argoproj.io/applications", "argocd", False, "the ledger makes it"),
         ("get", "argoproj.io/applications", "default", False, "only where orders are"),

@@ -37,6 +37,7 @@ def furnish(platform: Running) -> None:
         b"FORGE_URL": settings.forge.url,
         b"PORTAL_URL": settings.portal.url,
         b"SERVICE_URL": settings.service.url,
+        b"REGISTRY": "registry.local",
     }
     for file in sorted(_MANIFESTS.glob("*.yaml")):
         text = SENTINEL.sub(lambda found: values[found[1]].encode(), file.read_bytes()).decode()

@@ -49,7 +49,7 @@ spec:
   names:
     kind: XLab
     plural: xlabs
-  defaultCompositionRef:
+  enforcedCompositionRef:
     name: lab-default
   versions:
     - name: v1alpha1
@@ -114,20 +114,21 @@ rules:
     resources: [namespaces]
     verbs: [get, list, watch, create, update, patch, delete]
 """
-FUNCTIONS = """\
+DIGEST = "0" * 64
+FUNCTIONS = f"""\
 apiVersion: pkg.crossplane.io/v1
 kind: Function
 metadata:
   name: function-orderkit
 spec:
-  package: registry.example.org/orderkit/function-orderkit:v0.1.0
+  package: registry.example.org/orderkit/function-orderkit:v0.1.0@sha256:{DIGEST}
 ---
 apiVersion: pkg.crossplane.io/v1
 kind: Function
 metadata:
   name: function-auto-ready
 spec:
-  package: registry.example.org/crossplane-contrib/function-auto-ready:v0.7.0
+  package: registry.example.org/crossplane-contrib/function-auto-ready:v0.7.0@sha256:{DIGEST}
 """
 STATION = """\
 from orderkit.stations import StationRequest, StationResponse

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from crossplaneaccount import as_crossplane
 from lab import realargocd, realgitea, realkube
-from lab.realargocd import ArgoCD
+from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
@@ -31,7 +32,8 @@ from orderkit.core.platform.settings import Endpoint, PlatformSettings
 
 NOBODY = "http://127.0.0.1:9"
 """Where neither a portal nor a service listens."""
-SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
+SCOPES = (*(scope for scope in BOT_SCOPES if "admin" not in scope), "write:admin")
+"""With the right to make an account for each team that reads its organisation."""
 ARGOCD_VERSION = "3.2.11"
 
 
@@ -59,13 +61,18 @@ class LabPlatform:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, *, teams: tuple[str, ...] = ("ae86",), pack: Path | None = None
+    folder: Path,
+    *,
+    teams: tuple[str, ...] = ("ae86",),
+    pack: Path | None = None,
+    wishes: Wishes | None = None,
 ) -> Iterator[LabPlatform]:
     """
     Start the lab with its state in `folder`; its repositories will be private.
 
     Args:
         pack: Whose stations run; None: the reference pack's.
+        wishes: What Argo CD does otherwise than by default.
 
     Raises:
         NotBuiltError: ``make lab`` was not run.
@@ -76,16 +83,19 @@ def serving(
     with contextlib.ExitStack() as undo:
         gitea = undo.enter_context(realgitea.serving(folder / "gitea"))
         kube = undo.enter_context(realkube.serving(folder / "kube"))
-        argocd = undo.enter_context(realargocd.serving(folder / "argocd", kube))
+        argocd = undo.enter_context(realargocd.serving(folder / "argocd", kube, wishes))
         cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
         for crd in crossplane_crds():
             cluster.apply(crd, owner="lab")
+        account = as_crossplane(cluster, kube.kubeconfig, folder / "platform")
+        crossplane = undo.enter_context(KubeCluster.from_kubeconfig(account))
         assembly = EmbeddedCrossplane(
-            cluster, python_functions(load_stations(pack or reference_pack()))
+            crossplane, python_functions(load_stations(pack or reference_pack()))
         )
         assembly.start()
         undo.callback(assembly.stop)
         bot = realgitea.add_user(gitea, "orderkit")
+        realgitea.make_admin(gitea, "orderkit")
         token = _kept(folder / "platform" / "token", realgitea.add_token(gitea.url, bot, SCOPES))
         settings = PlatformSettings(
             name="lab",

@@ -35,6 +35,7 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.web.service import service_app
 
@@ -68,7 +69,7 @@ def running(wanted: Wanted) -> Iterator[Up]:
         portal = site.serve("portal", catalog_app(catalog, token=site.secret("portal")))
         stations = python_functions(load_stations(wanted.pack))
         for part in (
-            EmbeddedCrossplane(cluster, stations),
+            EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations),
             EmbeddedArgoCD(cluster, _sources(wanted)),
         ):
             part.start()

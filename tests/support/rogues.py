@@ -110,6 +110,10 @@ def _their_order_with_a_forged_mark(
     return {SECOND: {**xr, "metadata": {"name": name, "annotations": marks}, "spec": spec}}
 
 
+def _machinery(**fields: object) -> Edit:
+    return lambda xr, _pair: {None: {**xr, "spec": {**xr["spec"], "crossplane": fields}}}
+
+
 def _object(api: str, kind: str, name: str, namespace: str = "", **rest: object) -> Edit:
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
     made = {"apiVersion": api, "kind": kind, "metadata": meta, **rest}
@@ -180,6 +184,27 @@ ROGUES: tuple[Rogue, ...] = (
         _their_order_with_a_forged_mark,
         'Application "{order}" delivers XGarage "garage-{them}"',
         ("{order}", "garage-{them}"),
+    ),
+    Rogue(
+        "another Composition",
+        "locker",
+        _machinery(compositionRef={"name": "other"}),
+        "spec.crossplane.compositionRef: only Crossplane sets it",
+        ("spec.crossplane.compositionRef", "only Crossplane"),
+    ),
+    Rogue(
+        "a revision of another Composition",
+        "locker",
+        _machinery(compositionUpdatePolicy="Manual", compositionRevisionRef={"name": "other-1"}),
+        "spec.crossplane.compositionRevisionRef: only Crossplane sets it",
+        ("spec.crossplane.compositionRevisionRef", "only Crossplane"),
+    ),
+    Rogue(
+        "composed resources that are not its own",
+        "locker",
+        _machinery(resourceRefs=[{"apiVersion": "v1", "kind": "Namespace", "name": "argocd"}]),
+        "spec.crossplane.resourceRefs: only Crossplane sets it",
+        ("spec.crossplane.resourceRefs", "only Crossplane"),
     ),
     Rogue(
         "a field that is for ever, changed by hand",

@@ -210,9 +210,23 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
+        private=settings.forge.private,
+        team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,
         adopted=frozenset(settings.forge.adopted),
     )
+
+
+def _team_token(forge: Endpoint, team: str) -> str:
+    """
+    Return the token with which Argo CD reads a team's repositories; empty if none is named.
+
+    Raises:
+        NotFoundError: A folder is named and has no file for the team.
+    """
+    if forge.team_token_folder is None:
+        return ""
+    return token(replace(forge, token_file=forge.team_token_folder / team))
 
 
 def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:

@@ -59,6 +59,10 @@ class Platform:
     """Composition functions that plans call in processes of their own."""
     service_registers: bool = False
     """Orders enter the ledger through the platform's service only."""
+    private: bool = False
+    """Repositories are private: Argo CD needs a credential for each organisation."""
+    team_token: Callable[[str], str] = lambda _: ""
+    """A team's token for Argo CD from outside; empty: an account is made on the forge."""
     adopted: frozenset[str] = frozenset()
     """Who besides our account may own organisations and repositories of the platform."""
 

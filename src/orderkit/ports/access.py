@@ -1,5 +1,5 @@
 """
-The part of the forge port about access and notification: who may write, teams and webhooks.
+The part of the forge port about access and notification: who may write, who reads, teams, webhooks.
 
 Defines the values and the Protocol `ForgeAccess`, one of the parts of ``ports.forge.Forge``.
 
@@ -34,6 +34,14 @@ class Webhook:
     """Signs each delivery; it cannot be read back."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderAccount:
+    """An account that may read one organisation, and its token, which cannot be read back."""
+
+    name: str
+    token: str = field(repr=False)
+
+
 AccessRight = Literal["owner", "admin", "write", "listen"]
 """``listen``: learns what is pushed, and can write nothing."""
 
@@ -50,7 +58,7 @@ class AccessGrant:
 
 class ForgeAccess(Protocol):
     """
-    Who has access, teams and webhooks.
+    Who has access, teams, accounts that read, and webhooks.
 
     `ports.forge.Forge` lists the errors that every method may raise.
     """
@@ -92,6 +100,28 @@ class ForgeAccess(Protocol):
             NotFoundError: No such organisation, user or repository.
             InvalidInputError: The forge refuses the team's name.
             RefusedError: `team` is the owners team, which is never changed.
+        """
+        ...
+
+    def add_reader(self, org: str) -> ReaderAccount:
+        """
+        Make a new account that may read the organisation's repositories and nothing else.
+
+        The account of an earlier call loses that right. Not idempotent: an account that was made
+        before a lost answer stays, without any right.
+
+        Raises:
+            NotFoundError: No such organisation.
+            AccessError: Our credentials may not make accounts.
+        """
+        ...
+
+    def remove_reader(self, org: str, name: str) -> None:
+        """
+        Remove an account of `add_reader` with its token. Idempotent.
+
+        Raises:
+            AccessError: Our credentials may not remove accounts.
         """
         ...
 

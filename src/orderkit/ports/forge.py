@@ -17,7 +17,13 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.access import AccessGrant, ForgeAccess, TeamRight, Webhook
+from orderkit.ports.access import (
+    AccessGrant,
+    ForgeAccess,
+    ReaderAccount,
+    TeamRight,
+    Webhook,
+)
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
@@ -66,6 +72,7 @@ __all__ = [
     "PullEvent",
     "PullRequest",
     "PullState",
+    "ReaderAccount",
     "Repository",
     "Review",
     "StatusState",

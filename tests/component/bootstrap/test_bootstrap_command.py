@@ -12,8 +12,9 @@ from orderkit.core.objects.kube_objects import APPLICATION, XRD, ObjectKey
 from orderkit.core.platform.installation import Installation
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
-from orderkit.flows.install.bootstrapping.repository_access import SECRET, SECRET_NAME
+from orderkit.flows.install.bootstrapping.repository_access import SECRET_NAME
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.team.read_credential import SECRET
 from orderkit.ports.forge import FileChange, Operation
 
 from .conftest import Bare
@@ -198,8 +199,11 @@ def test_private_repositories_get_argo_cd_a_credential(
     """And a forge with an authority of its own is trusted under its host's name."""
     token, authority = tmp_path / "read", tmp_path / "ca.pem"
     token.write_text("read-only-token\n")
+    (tmp_path / "ae86").write_text("token-of-the-team\n")
     authority.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    forge = replace(site.settings.forge, private=True, read_token_file=token)
+    forge = replace(
+        site.settings.forge, private=True, read_token_file=token, team_token_folder=tmp_path
+    )
     file = site.written("private", forge=forge)
 
     assert orderkit("bootstrap", "--no-probe", platform_file=file).code == 0

@@ -14,6 +14,7 @@ from commands import Command
 from jobroom import Portal, furnish, only, runner_of
 from jobrunner import JOB, Attempt, JobRunner
 
+from orderkit import __version__
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
@@ -52,7 +53,7 @@ def runner(room: Running, tmp_path: Path) -> Callable[..., JobRunner]:
 
 
 def start(room: Running, name: str, *arguments: str) -> None:
-    job = manifest(RunnerJob(name, "registry.local/orderkit/orderkit:v0.1.0", arguments))
+    job = manifest(RunnerJob(name, f"registry.local/orderkit/orderkit:v{__version__}", arguments))
     room.platform.cluster.apply(job, owner="portal")
 
 

@@ -22,7 +22,7 @@ from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble
 from orderkit.core.schema.validate import Validator
-from orderkit.core.schema.xrd import xr_kind
+from orderkit.core.schema.xrd import default_composition, xr_kind
 
 ChangePlan = dict[str, Any]
 
@@ -111,7 +111,7 @@ def workshop() -> AssemblyContext:
     blueprints, scopes = {}, {}
     for xrd in definitions():
         kind = xr_kind(xrd)
-        name = dig(xrd, "spec", "defaultCompositionRef", "name")
+        name = default_composition(xrd)
         (found,) = (one for one in compositions() if metadata(one)["name"] == name)
         blueprints[kind.group, kind.kind] = Blueprint(Validator(xrd), steps_of(found["spec"]))
         scopes[kind] = dig(xrd, "spec", "scope") == "Namespaced"

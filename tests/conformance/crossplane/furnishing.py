@@ -11,6 +11,7 @@ Not here: the core itself, its functions, admission policies (they have a suite 
 from __future__ import annotations
 
 import contextlib
+import copy
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -60,8 +61,12 @@ def files(path: Path) -> tuple[Manifest, ...]:
 
 
 def definitions() -> list[Manifest]:
-    """Return the XRDs of all kits."""
-    return [xrd for kit in _KITS for xrd in files(kit / "definition.yaml")]
+    """Return the XRDs of all kits, as the real core had them that was recorded."""
+    xrds = [copy.deepcopy(xrd) for kit in _KITS for xrd in files(kit / "definition.yaml")]
+    for xrd in xrds:
+        # Only the text of an event depends on it: "Default composition has been selected".
+        xrd["spec"]["defaultCompositionRef"] = xrd["spec"].pop("enforcedCompositionRef")
+    return xrds
 
 
 def compositions() -> list[Manifest]:

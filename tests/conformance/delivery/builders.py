@@ -122,8 +122,8 @@ def application(name: str, url: str, destination: str, **changes: Any) -> Manife
     """
     Return an Application with automated prune and self-heal.
 
-    `changes` replace parts: path, revision, recurse, automated (None: by hand), options, retry,
-    cascade, wave, project, server, ignore, annotations.
+    `changes` replace parts: path, revision, recurse, directory, automated (None: by hand), options,
+    retry, cascade, wave, project, server, ignore, annotations.
     """
     automated = changes.get("automated", {"prune": True, "selfHeal": True})
     policy: dict[str, Any] = {"automated": automated} if automated is not None else {}
@@ -135,9 +135,10 @@ def application(name: str, url: str, destination: str, **changes: Any) -> Manife
         annotations[SYNC_WAVE] = str(changes["wave"])
     source = {"repoURL": url, "targetRevision": changes.get("revision", "main")}
     source["path"] = changes.get("path", "manifests")
+    directory = changes.get("directory", {"recurse": True} if changes.get("recurse") else {})
     spec: dict[str, Any] = {
         "project": changes.get("project", "default"),
-        "source": source | ({"directory": {"recurse": True}} if changes.get("recurse") else {}),
+        "source": source | ({"directory": directory} if directory else {}),
         "destination": {"server": changes.get("server", SERVER), "namespace": destination},
     }
     if policy:

@@ -14,6 +14,7 @@ from tests.conformance.delivery import (
     scenarios_ordering,
     scenarios_pruning,
     scenarios_refusing,
+    scenarios_sources,
 )
 from tests.conformance.delivery.account import Facts
 from tests.conformance.delivery.differences import DIFFERENCES
@@ -39,6 +40,7 @@ PLAYS = (
     scenarios_ordering,
     scenarios_pruning,
     scenarios_refusing,
+    scenarios_sources,
 )
 """Importing them registers what they hold."""
 

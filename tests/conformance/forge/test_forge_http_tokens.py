@@ -97,6 +97,26 @@ def test_k04_tokens_are_managed_with_a_password_by_their_user_or_a_site_admin(
     assert shop.api("GET", "/users/nobody-1/tokens", auth=shop.admin).status_code == 404
 
 
+def test_k06_a_site_admin_removes_users_who_are_in_no_organisation(shop: Workshop) -> None:
+    name = f"u-{secrets.token_hex(3)}"
+    body = {"username": name, "password": "Pw-12345678", "email": f"{name}@example.org"}
+    assert shop.api("POST", "/admin/users", body).status_code == 201
+    team = {"name": "devs", "permission": "read", "units": ["repo.code"]}
+    devs = shop.api("POST", f"/orgs/{shop.org()}/teams", team).json()["id"]
+    assert shop.api("PUT", f"/teams/{devs}/members/{name}").status_code == 204
+    path = f"/admin/users/{name}"
+
+    answers = [
+        shop.api("DELETE", path, auth=shop.outsider).status_code,
+        shop.api("DELETE", path).status_code,
+        shop.api("DELETE", f"/teams/{devs}/members/{name}").status_code,
+        shop.api("DELETE", path).status_code,
+        shop.api("DELETE", path).status_code,
+    ]
+
+    assert answers == [403, 422, 204, 204, 404]
+
+
 @dataclass(frozen=True)
 class Route:
     """What a token with some scopes is answered at a route."""

@@ -21,7 +21,7 @@ from orderkit.core.errors import (
     RemoteError,
 )
 from orderkit.core.names import RepoId
-from orderkit.ports.forge import FileChange, TeamRight
+from orderkit.ports.forge import FileChange, ReaderAccount, TeamRight
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
@@ -123,6 +123,65 @@ def test_f76_who_is_no_owner_sets_up_no_team(shop: Workshop, guest: GiteaForge) 
 
     with pytest.raises(AccessError):
         guest.ensure_access(org, "devs", right=TeamRight.ADMIN, members=[shop.outsider[0]])
+
+
+def test_f77_a_reader_clones_its_organisation_and_nothing_else(shop: Workshop) -> None:
+    own, foreign = shop.seeded_repo(private=True), shop.seeded_repo(private=True)
+
+    reader = shop.forge.add_reader(own.owner)
+
+    assert reads(shop, reader, own)
+    assert not reads(shop, reader, foreign)
+    assert not writes(shop, reader, own)
+
+
+def test_f78_the_next_reader_takes_the_right_of_the_one_before(shop: Workshop) -> None:
+    repo = shop.seeded_repo(private=True)
+    first = shop.forge.add_reader(repo.owner)
+
+    second = shop.forge.add_reader(repo.owner)
+
+    assert (reads(shop, first, repo), reads(shop, second, repo)) == (False, True)
+
+
+def test_f79_a_removed_reader_is_nobody(shop: Workshop) -> None:
+    repo = shop.seeded_repo(private=True)
+    reader = shop.forge.add_reader(repo.owner)
+
+    for _ in range(2):
+        shop.forge.remove_reader(repo.owner, reader.name)
+
+    assert not reads(shop, reader, repo)
+    assert shop.api("GET", "/user", auth=f"token {reader.token}").status_code == 401
+    assert members_of(shop, repo.owner, "argocd") == set()
+
+
+def test_f80_only_an_admin_of_the_forge_adds_and_removes_readers(
+    shop: Workshop, guest: GiteaForge
+) -> None:
+    org = shop.org()
+    reader = shop.forge.add_reader(org)
+    shop.forge.ensure_access(org, "Admins", right=TeamRight.ADMIN, members=[shop.outsider[0]])
+
+    with pytest.raises(AccessError) as refused:
+        guest.add_reader(org)
+    with pytest.raises(AccessError):
+        guest.remove_reader(org, reader.name)
+
+    assert "forge.teamTokenFolder" in refused.value.hint
+    assert members_of(shop, org, "argocd") == {reader.name}
+
+
+def reads(shop: Workshop, reader: ReaderAccount, repo: RepoId) -> bool:
+    """Say whether git reads a repository with the reader's token, as Argo CD does."""
+    url = shop.remote(repo, auth=(reader.name, reader.token))
+    return shop.git("ls-remote", url, "HEAD").returncode == 0
+
+
+def writes(shop: Workshop, reader: ReaderAccount, repo: RepoId) -> bool:
+    folder = shop.clone(repo)
+    url = shop.remote(repo, auth=(reader.name, reader.token))
+    return shop.git("push", "-q", url, "HEAD:refs/heads/mine", cwd=folder).returncode == 0
 
 
 @dataclass

@@ -50,22 +50,41 @@ class ApiServer:
         return f"{root}{where}/{self.plurals[kind.kind]}" + (f"/{name}" if name else "")
 
     def call(
-        self, method: str, path: str, body: Any = None, *, dry_run: bool = False
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        dry_run: bool = False,
+        account: str = "",
     ) -> requests.Response:
+        """Send a request, in the name of an account that may do everything if one is named."""
         query = "?dryRun=All" if dry_run else ""
+        headers = {"Impersonate-User": account, "Impersonate-Group": "system:masters"}
         return self._session.request(
-            method, self._url + path + query, json=body, timeout=_TIMEOUT_S
+            method,
+            self._url + path + query,
+            json=body,
+            headers=headers if account else {},
+            timeout=_TIMEOUT_S,
         )
 
-    def create(self, manifest: Object, *, dry_run: bool = False) -> requests.Response:
-        return self.call("POST", self.path(manifest), manifest, dry_run=dry_run)
+    def create(
+        self, manifest: Object, *, dry_run: bool = False, account: str = ""
+    ) -> requests.Response:
+        return self.call("POST", self.path(manifest), manifest, dry_run=dry_run, account=account)
 
     def put(
-        self, manifest: Object, *, subresource: str = "", dry_run: bool = False
+        self,
+        manifest: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        account: str = "",
     ) -> requests.Response:
         path = self.path(manifest, manifest["metadata"]["name"])
         path += f"/{subresource}" if subresource else ""
-        return self.call("PUT", path, manifest, dry_run=dry_run)
+        return self.call("PUT", path, manifest, dry_run=dry_run, account=account)
 
     def delete(self, manifest: Object, *, dry_run: bool = False) -> requests.Response:
         path = self.path(manifest, manifest["metadata"]["name"])

@@ -38,10 +38,17 @@ class Case:
     project: str = ""
     """The AppProject of the order's Application, where it is not the team of the spec."""
     via: Literal["object", "status", "delete", "dying"] = "object"
+    writer: str = ""
+    """The account that writes; empty: an administrator."""
+    registered_as: str = ""
+    """The kit in the label of the order's Application, where it is another one."""
     predates: bool = False
     """The old object was there before the policies."""
 
 
+CROSSPLANE = "system:serviceaccount:crossplane-system:crossplane"
+ARGOCD = "system:serviceaccount:argocd:argocd-application-controller"
+NEIGHBOUR = "system:serviceaccount:crossplane-system:provider-kubernetes-1"
 TRACKED = "argocd.argoproj.io/tracking-id"
 INSTANCE = "app.kubernetes.io/instance"
 BAY = {"teamName": "{n}", "stage": "stage1"}
@@ -53,14 +60,28 @@ MACHINERY = {
 }
 
 
-def owner(*, controller: bool) -> dict[str, Any]:
+def owner(*, controller: bool, api: str = "policies.orderkit.dev/v1") -> dict[str, Any]:
     return {
-        "apiVersion": "policies.orderkit.dev/v1",
+        "apiVersion": api,
         "kind": "XBare",
         "name": "outer",
         "uid": "6d6f5d0e-0000-4000-8000-000000000000",
         "controller": controller,
     }
+
+
+CHOICES: Mapping[str, Any] = {
+    "compositionRef": {"name": "other"},
+    "compositionSelector": {"matchLabels": {"channel": "other"}},
+    "compositionRevisionRef": {"name": "other-1"},
+    "compositionRevisionSelector": {"matchLabels": {"channel": "old"}},
+    "compositionUpdatePolicy": "Manual",
+    "resourceRefs": [{"apiVersion": "v1", "kind": "Namespace", "name": "x"}],
+}
+
+
+def taken_over(field_: str) -> str:
+    return f"{field_}: only Crossplane sets it, so orders get the kit's Composition; take it out"
 
 
 def nobody(kind: str, kit: str, name: str) -> str:
@@ -197,7 +218,62 @@ GARAGE = [
         old=BAY,
         finalizers=("composite.apiextensions.crossplane.io",),
     ),
-    Case("Crossplane chooses the composition", "garage", {**BAY, **MACHINERY}, old=BAY),
+    Case(
+        "Crossplane chooses the composition",
+        "garage",
+        {**BAY, **MACHINERY},
+        old=BAY,
+        writer=CROSSPLANE,
+    ),
+    *(
+        Case(
+            f"a repository sets {field_} of {'a new' if was is None else 'an'} order",
+            "garage",
+            {**BAY, "crossplane": {field_: value}},
+            taken_over(f"spec.crossplane.{field_}"),
+            old=was,
+            writer=ARGOCD,
+        )
+        for was in (None, BAY)
+        for field_, value in CHOICES.items()
+    ),
+    Case(
+        "a repository names another composition than Crossplane chose",
+        "garage",
+        {**BAY, "crossplane": {"compositionRef": {"name": "other"}}},
+        taken_over("spec.crossplane.compositionRef"),
+        old={**BAY, "crossplane": {"compositionRef": {"name": "chosen"}}},
+        predates=True,
+    ),
+    Case(
+        "a repository drops what Crossplane composed",
+        "garage",
+        {**BAY, "crossplane": {**MACHINERY["crossplane"], "resourceRefs": []}},
+        taken_over("spec.crossplane.resourceRefs"),
+        old={**BAY, **MACHINERY},
+        predates=True,
+        writer=ARGOCD,
+    ),
+    Case(
+        "a repository leaves Crossplane's fields as they are",
+        "garage",
+        {**BAY, **MACHINERY, "stage": "stage3"},
+        old={**BAY, **MACHINERY},
+        predates=True,
+        writer=ARGOCD,
+    ),
+    Case(
+        "a repository names the kit's own composition, and updates as usual",
+        "garage",
+        {
+            **BAY,
+            "crossplane": {
+                "compositionRef": {"name": "xgarage-default"},
+                "compositionUpdatePolicy": "Automatic",
+            },
+        },
+        writer=ARGOCD,
+    ),
     Case(
         "an XR that is being deleted loses whatever it must",
         "garage",
@@ -211,6 +287,37 @@ GARAGE = [
         "garage",
         {**BAY, "teamName": "anybody"},
         name="outer-{n}",
+        tracker=NOBODY,
+        owners=(owner(controller=True),),
+        writer=CROSSPLANE,
+    ),
+    *(
+        Case(
+            f"{account or 'an administrator'} makes up a controller",
+            "garage",
+            BAY,
+            nobody("XGarage", "garage", "garage-{n}"),
+            tracker=NOBODY,
+            owners=(owner(controller=True),),
+            writer=account,
+        )
+        for account in ("", ARGOCD, NEIGHBOUR, "system:serviceaccount:team-rx7:crossplane")
+    ),
+    Case(
+        "Crossplane's account and a controller that composes nothing",
+        "garage",
+        BAY,
+        nobody("XGarage", "garage", "garage-{n}"),
+        tracker=NOBODY,
+        owners=(owner(controller=True, api="v1"),),
+        writer=CROSSPLANE,
+    ),
+    Case(
+        "an order's XR loses its Application for a made-up controller",
+        "garage",
+        {**BAY, "stage": "stage3"},
+        nobody("XGarage", "garage", "garage-{n}"),
+        old=BAY,
         tracker=NOBODY,
         owners=(owner(controller=True),),
     ),
@@ -238,6 +345,7 @@ GARAGE = [
         tracker=NOBODY,
         old_tracker=NOBODY,
         predates=True,
+        writer=CROSSPLANE,
     ),
     Case(
         "a misnamed XR of before is left to Crossplane",
@@ -246,6 +354,7 @@ GARAGE = [
         old=BAY,
         name="old-{n}",
         predates=True,
+        writer=CROSSPLANE,
     ),
     Case(
         "an untracked XR of before is adopted by its order",
@@ -321,6 +430,15 @@ AGENTS = [
         'spec.teamName: is "fd3s", but order agent-{n} belongs to team "rx7"; put that team there, '
         "or order again as the other one",
         project="rx7",
+    ),
+    Case(
+        "the order's Application belongs to another team, and calls itself one of another kit",
+        "agent",
+        AGENT,
+        'spec.teamName: is "fd3s", but order agent-{n} belongs to team "rx7"; put that team there, '
+        "or order again as the other one",
+        project="rx7",
+        registered_as="vault",
     ),
     Case(
         "the team is written as the catalog refers to it",
@@ -472,10 +590,12 @@ AGENTS = [
         f'changes from nothing to "eu", {NEVER}',
     ),
     agent("a free field changes", {"note": "a"}, {"note": "b"}),
-    agent(
+    Case(
         "Crossplane writes its fields",
-        {"budget": 2, "region": "eu"},
-        {"budget": 2, "region": "eu", **MACHINERY},
+        "agent",
+        {**AGENT, "budget": 2, "region": "eu", **MACHINERY},
+        old={**AGENT, "budget": 2, "region": "eu"},
+        writer=CROSSPLANE,
     ),
 ]
 
@@ -565,6 +685,21 @@ OTHERS = [
         "legacy",
         {"title": "{n}", "size": 2, "compositionRef": {"name": "c"}, "resourceRefs": []},
         old={"title": "{n}", "size": 2},
+        writer=CROSSPLANE,
+    ),
+    *(
+        Case(
+            f"a repository sets {field_} of a legacy XR",
+            "legacy",
+            {"title": "{n}", "size": 2, field_: value},
+            taken_over(f"spec.{field_}"),
+            writer=ARGOCD,
+        )
+        for field_, value in {
+            **CHOICES,
+            "claimRef": {"apiVersion": "a/v1", "kind": "C", "namespace": "x", "name": "y"},
+            "writeConnectionSecretToRef": {"namespace": "argocd", "name": "argocd-secret"},
+        }.items()
     ),
     Case(
         "a legacy XR shrinks",

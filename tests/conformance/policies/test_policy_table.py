@@ -16,7 +16,7 @@ from tests.conformance.policies.policykits import KITS, VALUES
 
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.core.generate.admission_policy import policy
-from orderkit.core.order.ledger import KIT_LABEL
+from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL
 from orderkit.core.platform.baking import bake
 from orderkit.core.schema.xrd import crd_for
 
@@ -131,7 +131,7 @@ def write(server: ApiServer, case: Case) -> requests.Response:
     """Try the case's write."""
     new = xr(case)
     if case.old is None:
-        return server.create(new, dry_run=True)
+        return server.create(new, dry_run=True, account=case.writer)
     if case.via == "delete":
         return server.delete(new, dry_run=True)
     live = server.call("GET", server.path(new, new["metadata"]["name"])).json()
@@ -142,8 +142,8 @@ def write(server: ApiServer, case: Case) -> requests.Response:
     new["metadata"] |= {"resourceVersion": live["metadata"]["resourceVersion"]}
     if case.via == "status":
         new["status"] = {"conditions": []}
-        return server.put(new, subresource="status", dry_run=True)
-    return server.put(new, dry_run=True)
+        return server.put(new, subresource="status", dry_run=True, account=case.writer)
+    return server.put(new, dry_run=True, account=case.writer)
 
 
 # -- the server with everything in place
@@ -178,10 +178,11 @@ def application(case: Case) -> Object:
     order, _ = identity(case)
     spec = filled(case.old or case.new, number(case))
     project = case.project or KITS[case.kit].team(spec)
+    labels = {ORDER_LABEL: order, KIT_LABEL: case.registered_as or case.kit}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
-        "metadata": {"name": order, "namespace": ARGOCD, "labels": {KIT_LABEL: case.kit}},
+        "metadata": {"name": order, "namespace": ARGOCD, "labels": labels},
         "spec": {
             "project": project,
             "source": {"repoURL": "http://forge.example.org/a/b.git", "path": "manifests"},

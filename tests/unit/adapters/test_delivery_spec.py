@@ -41,9 +41,9 @@ def test_automation_can_be_written_and_switched_off() -> None:
         ("no path", {"source": {"repoURL": URL}}, "spec.source.path"),
         ("Helm", {"source": {"repoURL": URL, "chart": "x"}}, "spec.source.chart is not supported"),
         (
-            "exclude",
-            {"source": {"repoURL": URL, "path": "a", "directory": {"exclude": "*"}}},
-            "directory.exclude is not supported",
+            "Jsonnet",
+            {"source": {"repoURL": URL, "path": "a", "directory": {"jsonnet": {"libs": ["b"]}}}},
+            "directory.jsonnet is not supported",
         ),
         ("several sources", {"sources": [{}]}, "several sources"),
         ("no cluster", {"destination": {"namespace": "a"}}, "Destination server missing"),

@@ -401,6 +401,11 @@ CASES = [
         place="composition.yaml:9",
     ),
     Case(
+        KitRule.COMPOSITION_OPEN,
+        "only a default",
+        swap(XRD, ("enforcedCompositionRef", "defaultCompositionRef")),
+    ),
+    Case(
         KitRule.COMPOSITION_CHOICE, "misspelt", swap(XRD, ("name: lab-default", "name: lab-defalt"))
     ),
     Case(
@@ -418,7 +423,16 @@ CASES = [
     Case(
         KitRule.FUNCTION_PACKAGE, "no host", swap(FUNCTIONS, ("registry.example.org/orderkit", "o"))
     ),
-    Case(KitRule.FUNCTION_MOVING, "latest", swap(FUNCTIONS, (":v0.7.0", ":latest"))),
+    Case(
+        KitRule.FUNCTION_TAG,
+        "no digest",
+        swap(FUNCTIONS, (f"v0.7.0@sha256:{labkit.DIGEST}", "v0.7.0")),
+    ),
+    Case(
+        KitRule.FUNCTION_MOVING,
+        "latest",
+        swap(FUNCTIONS, (f":v0.7.0@sha256:{labkit.DIGEST}", ":latest")),
+    ),
     Case(
         KitRule.FOREIGN_STEP,
         "a template",
@@ -483,10 +497,20 @@ CASES = [
         also(("policy", POLICY), ready=Ready.TRUE),
     ),
     Case(
-        KitRule.RIGHTS_ESCALATION,
+        KitRule.RIGHTS_ANY_ROLE,
         "bindings",
         {
             **composing((f"{RBAC}/v1", "RoleBinding")),
+            **granting(RBAC, '"*"'),
+            "gitops/apis/lab/rbac.yaml": labkit.ROLE,
+        },
+        also(("binding", BINDING), ready=Ready.TRUE),
+    ),
+    Case(
+        KitRule.RIGHTS_ESCALATION,
+        "bindings",
+        {
+            **composing((f"{RBAC}/v1", "RoleBinding, binds: [view]")),
             **granting(RBAC, "rolebindings", "[get, list, watch, create, update, patch, delete]"),
             "gitops/apis/lab/rbac.yaml": labkit.ROLE,
         },

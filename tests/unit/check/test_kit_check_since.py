@@ -91,7 +91,7 @@ CASES = [
     Case(
         SinceRule.NAMES,
         "a short name",
-        swap(XRD, ("xlabs\n  d", "xlabs\n    shortNames: [l]\n  d")),
+        swap(XRD, ("xlabs\n  e", "xlabs\n    shortNames: [l]\n  e")),
     ),
     Case(SinceRule.SCOPE, "namespaced", swap(XRD, ("scope: Cluster", "scope: Namespaced"))),
     Case(

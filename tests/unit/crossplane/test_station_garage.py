@@ -115,7 +115,7 @@ def test_definition_and_composition_speak_of_the_same_kind() -> None:
         "apiVersion": kind.api_version,
         "kind": kind.kind,
     }
-    assert DEFINITION["spec"]["defaultCompositionRef"] == {"name": COMPOSITION["metadata"]["name"]}
+    assert DEFINITION["spec"]["enforcedCompositionRef"] == {"name": COMPOSITION["metadata"]["name"]}
     assert machinery_path(DEFINITION) == ("spec", "crossplane")
 
 

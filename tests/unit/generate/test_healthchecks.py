@@ -75,4 +75,4 @@ def test_own_keys_stand_in_a_folder_that_argo_cd_does_not_deliver() -> None:
     app = yaml.safe_load(OURS[PurePosixPath("gitops/apps/argocd-settings.yaml")])
 
     assert app["spec"]["source"]["path"] == str(SETTINGS.parent)
-    assert "directory" not in app["spec"]["source"]
+    assert "recurse" not in app["spec"]["source"]["directory"]

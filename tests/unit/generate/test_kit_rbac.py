@@ -105,6 +105,18 @@ def test_composing_a_binding_asks_for_bind_on_what_it_binds() -> None:
     ]
 
 
+def test_named_roles_are_the_only_ones_that_may_be_bound() -> None:
+    binding = KindRef(f"{RBAC}/v1", "RoleBinding", binds=("viewer", "reader"))
+
+    found = [rule for rule in rules(kit(composes=(binding,))) if rule["verbs"] == ["bind"]]
+
+    names = ["reader", "viewer"]
+    assert found == [
+        {"apiGroups": [RBAC], "resources": [plural], "resourceNames": names, "verbs": ["bind"]}
+        for plural in ("clusterroles", "roles")
+    ]
+
+
 def test_the_role_is_there_without_rules_too_so_that_rights_go_away() -> None:
     ((path, data),) = rbac(kit()).items()
 

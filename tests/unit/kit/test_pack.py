@@ -86,6 +86,7 @@ VALUES = {
     "PACK_REPOSITORY": "platform/pack",
     "LEDGER_REPOSITORY": "platform/ledger",
     "CROSSPLANE_CHARTS": "https://charts.example.org/stable",
+    "CROSSPLANE_ACCOUNT": "system:serviceaccount:crossplane-system:crossplane",
     **{f"VERSION_{n.upper().replace('-', '_')}": v for n, v in read_pack(PACK).versions.items()},
 }
 

@@ -37,7 +37,7 @@ from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
-from orderkit.core.platform.installation import Installation, PlatformTarget
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.portal.profile import Profile
@@ -54,6 +54,7 @@ VIEWER = "viewer"
 """A forge user who may change nothing, for browsing (password: viewer)."""
 
 _CROSSPLANE_NAMESPACE = "crossplane-system"
+_ARGOCD_ACCOUNT = "system:serviceaccount:argocd:argocd-application-controller"
 
 logger = logging.getLogger(__name__)
 
@@ -165,9 +166,11 @@ class EmbeddedPlatform:
         cluster = self._start_cluster()
         catalog = self._start_catalog()
         delivery = EmbeddedArgoCD(
-            cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
+            cluster.acting_as(_ARGOCD_ACCOUNT),
+            BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),
         )
-        assembly = EmbeddedCrossplane(cluster, python_functions(load_stations(self._pack)))
+        stations = python_functions(load_stations(self._pack))
+        assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)
         for component in (assembly, delivery, Providers(cluster), Workloads(cluster)):

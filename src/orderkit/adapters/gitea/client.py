@@ -14,8 +14,8 @@ from typing import Self
 from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
+from orderkit.adapters.gitea.readers import GiteaReaders
 from orderkit.adapters.gitea.reviews import GiteaReviews
-from orderkit.adapters.gitea.teams import GiteaAccess
 from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing
@@ -24,7 +24,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.ports.signatures import Signatures
 
 
-class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaAccess, GiteaHooks):
+class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(

@@ -130,18 +130,22 @@ class GiteaTransport:
         *,
         body: object = None,
         query: Query | None = None,
+        as_: Credentials | None = None,
     ) -> GiteaResponse:
         """
         Send one request, once.
+
+        Args:
+            as_: Somebody else's credentials; None: ours.
 
         Raises:
             LostAnswerError: It was sent and may have been carried out.
             UnreachableError: It was never sent.
             RemoteError: The address has moved, or the answer is too large.
         """
-        credentials = self._credentials
+        credentials = as_ or self._credentials
         answer = self._try(credentials, method, path, body, query)
-        if answer.status == _UNKNOWN and self._renewed(credentials):
+        if answer.status == _UNKNOWN and as_ is None and self._renewed(credentials):
             answer = self._try(self._credentials, method, path, body, query)
         if answer.status in _MOVED:
             raise moved(path, answer)

@@ -43,6 +43,11 @@ _KNOWN = (
         "put it back; a folder that shall be empty needs a .gitkeep",
     ),
     _known_message(
+        r"^error getting app source type: multiple application sources defined: (.*)$",
+        r"a file .argocd-source.yaml asks for another tool than the Application's: \1",
+        "remove it with a new commit; orders are plain manifests",
+    ),
+    _known_message(
         r"unable to resolve '([^']*)' to a commit SHA",
         r"the repository has no branch or commit \1",
         "look at targetRevision of the Application and at the repository's branches",
@@ -55,12 +60,13 @@ _KNOWN = (
     _known_message(
         r"^authentication required",
         "the repository is private and Argo CD has no credentials for it",
-        "add a Secret labelled argocd.argoproj.io/secret-type: repo-creds for the forge's address",
+        "repeat 'orderkit bootstrap', which gives each team a Secret of type repo-creds",
     ),
     _known_message(
         r"^authorization failed|^authentication failed|Invalid username or token",
         "the forge refuses Argo CD's credentials",
-        "renew the Secret labelled argocd.argoproj.io/secret-type: repo-creds",
+        "delete the team's Secret of type repo-creds in namespace argocd, and repeat 'orderkit "
+        "bootstrap'",
     ),
     _known_message(
         r'^Get "([^"]*?)/info/refs[^"]*": (.*)$',

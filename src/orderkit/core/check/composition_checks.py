@@ -74,6 +74,9 @@ def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     """Find orders that would get a missing or a random Composition."""
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
+    if not spec.get("enforcedCompositionRef"):
+        message = "without enforcedCompositionRef an XR may name another Composition"
+        yield finding_at(KitRule.COMPOSITION_OPEN, definition, "spec", message)
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):
         named_composition = dig(spec, key, "name")
         if named_composition is not None:
@@ -165,7 +168,7 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
             KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
         )
         return
-    yield from _package(functions[step.function])
+    yield from _package(subject, functions[step.function])
     if not runs_here(step.function, subject.pack.packages):
         message = f"step '{step.name}' runs {step.function}"
         yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
@@ -173,7 +176,7 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
         yield from _station(subject, doc, step, at)
 
 
-def _package(doc: Doc) -> Iterator[Located]:
+def _package(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     package = str(dig(doc.manifest, "spec", "package", default=""))
     read = _PACKAGE.match(package)
     tag, digest = (read["tag"], read["digest"]) if read else (None, None)
@@ -183,6 +186,9 @@ def _package(doc: Doc) -> Iterator[Located]:
     elif tag in _MOVING and not digest:
         message = f"{doc.name}: tag '{tag}' is a moving tag"
         yield finding_at(KitRule.FUNCTION_MOVING, doc, "spec.package", message)
+    elif not digest and "@" not in subject.pack.versions.get(str(tag), ""):
+        message = f"{doc.name}: '{package}' has no digest"
+        yield finding_at(KitRule.FUNCTION_TAG, doc, "spec.package", message)
 
 
 def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:

@@ -29,8 +29,10 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.core.platform.baking import VERSION
 from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.located_findings import Located, located
+from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError
 from orderkit.core.yaml.positions import LocatedManifest, located_manifests
@@ -116,6 +118,16 @@ class PackFacts:
         return {
             name: str(dig(doc.manifest, "spec", "package", default=""))
             for name, doc in self.functions.items()
+        }
+
+    @functools.cached_property
+    def versions(self) -> dict[str, str]:
+        """The releases that pack.yaml pins, by their sentinels."""
+        data = self.files.get(PurePosixPath("pack.yaml"), b"{}")
+        pins = dig(yaml11.load(data, name="pack.yaml", schema={}), "spec", "versions", default={})
+        return {
+            f"__ORDERKIT_{VERSION}{name.upper().replace('-', '_')}__": str(pin)
+            for name, pin in pins.items()
         }
 
     @functools.cached_property

@@ -34,6 +34,7 @@ def check_rights(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Itera
     """Compare the kinds in the runs with kit.yaml and with the rights that the pack grants."""
     composed = sorted({kind for run in runs for kind in run.simulation.kinds})
     required = sorted({kind for run in runs for kind in run.simulation.requirements})
+    yield from _bindings(subject, kit)
     yield from _declared(subject, kit, composed, required)
     if runs and not any(run.simulation.error for run in runs):
         yield from _unused(subject, kit, composed, required)
@@ -83,6 +84,13 @@ def _unused(
             if Kind.parse(ref.api_version, ref.kind) not in kinds:
                 message = f"no example uses {ref.kind} of {ref.api_version}"
                 yield subject.in_kit(rule, f"spec.{key}[{index}]", message)
+
+
+def _bindings(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
+    for index, ref in enumerate(kit.composes):
+        if ref.kind in {"RoleBinding", "ClusterRoleBinding"} and not ref.binds:
+            message = f"{ref.kind}: no roles are named, so Crossplane may bind any"
+            yield subject.in_kit(KitRule.RIGHTS_ANY_ROLE, f"spec.composes[{index}]", message)
 
 
 def _granted(subject: KitUnderCheck, kind: Kind, right: _Right) -> Iterator[Located]:

@@ -226,7 +226,13 @@ class KitRule(Coded):
         "composition-choice",
         _E,
         "The XRD does not say which Composition orders get, or names one that does not exist.",
-        "set spec.defaultCompositionRef to a Composition of this kit",
+        "set spec.enforcedCompositionRef to a Composition of this kit",
+    )
+    COMPOSITION_OPEN = (
+        "composition-open",
+        _W,
+        "The XRD does not enforce a Composition: whoever may push may name another one.",
+        "set spec.enforcedCompositionRef to the Composition that orders get",
     )
     COMPOSITION_MODE = (
         "composition-mode",
@@ -251,6 +257,12 @@ class KitRule(Coded):
         _E,
         "A function's package lacks a registry host, or both tag and digest.",
         "write <registry>/<name>:<version>",
+    )
+    FUNCTION_TAG = (
+        "function-tag",
+        _N,
+        "A function's package is pinned by its tag only: the registry may replace it.",
+        "add the digest: scripts/digests.py writes v1.2.3@sha256:... into pack.yaml",
     )
     FUNCTION_MOVING = (
         "function-moving",
@@ -374,6 +386,12 @@ class KitRule(Coded):
         _E,
         "Crossplane has no right to compose or read a kind: every reconcile fails as forbidden.",
         "grant it in a ClusterRole labelled rbac.crossplane.io/aggregate-to-crossplane",
+    )
+    RIGHTS_ANY_ROLE = (
+        "rights-any-role",
+        _W,
+        "Crossplane may bind any role for the kit, cluster-admin among them.",
+        "name the roles: binds: [...] at the binding in spec.composes",
     )
     RIGHTS_ESCALATION = (
         "rights-escalation",

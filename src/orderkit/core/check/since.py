@@ -123,9 +123,7 @@ def _compositions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
             definition = new.definition
             if definition is not None:
                 message = f"Composition {doc.name} was removed"
-                yield finding_at(
-                    SinceRule.COMPOSITION, definition, "spec.defaultCompositionRef", message
-                )
+                yield finding_at(SinceRule.COMPOSITION, definition, "spec", message)
         elif dig(doc.manifest, *_COMPOSITE_REF) != dig(current.manifest, *_COMPOSITE_REF):
             message = f"Composition {doc.name} now has another compositeTypeRef"
             yield finding_at(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", message)

@@ -5,9 +5,9 @@ Anyone who may push to an order's repository can bypass the form, and an AppProj
 inside an XR. So these rules are enforced in the cluster:
 
 - an order's Application delivers only the order's own XR, and nothing else delivers XRs;
+- nobody but Crossplane composes XRs, chooses their Composition or pins its revision;
 - the fields that name order and team match the name and never change; if the id does not show the
-  team, its Application does (a second policy with the Applications of the kit's orders as
-  parameters);
+  team, its Application does (a second policy with the Applications of all orders as parameters);
 - hidden fields have the platform's value (a placeholder here, replaced when the pack is published);
 - ``never``, ``grow`` and ``step`` of kit.yaml's changes are enforced (``cel_transitions``), and an
   immutable field of the XRD cannot be removed and set again.
@@ -24,16 +24,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Any
 
 from orderkit.core.generate.cel_text import Expression, block, either, literal, lookup, optional
 from orderkit.core.generate.cel_transitions import limits
+from orderkit.core.generate.policy_crossplane import only_crossplane_chooses
 from orderkit.core.generate.policy_identity import identity, same_tracker
-from orderkit.core.generate.policy_parts import INSTANCE_LABEL, PolicyRule, Variables, quoted, shown
+from orderkit.core.generate.policy_parts import (
+    BY_CROSSPLANE,
+    INSTANCE_LABEL,
+    PolicyRule,
+    Variables,
+    quoted,
+    shown,
+)
 from orderkit.core.generate.policy_values import hidden_values, immutable, limited
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, TRACKING_ID, Manifest
-from orderkit.core.order.ledger import KIT_LABEL
+from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.core.yaml import yaml11
 
 GROUP = "admissionregistration.k8s.io"
@@ -62,6 +71,7 @@ def _own_policy(kit: Kit) -> Iterator[Manifest]:
         *hidden_values(kit, variables),
         *(limited(limit, variables) for limit in limits(kit)),
         *immutable(kit, variables),
+        only_crossplane_chooses(kit, variables),
     ]
     name = f"{kit.name}.orderkit.dev"
     yield _policy(kit, name, variables, rules)
@@ -98,15 +108,33 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
     name = f"team.{kit.name}.orderkit.dev"
     policy_manifest = _policy(kit, name, variables, [rule])
     kind = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind}
-    policy_manifest["spec"] = {"paramKind": kind, **policy_manifest["spec"]}
+    spec: dict[str, Any] = {"paramKind": kind, **policy_manifest["spec"]}
+    spec["matchConditions"] = [*spec["matchConditions"], _changes_team(kit)]
+    policy_manifest["spec"] = spec
     yield policy_manifest
     bound = _binding(name)
     bound["spec"]["paramRef"] = {
         "namespace": ARGOCD_NAMESPACE,
-        "selector": {"matchLabels": {KIT_LABEL: kit.name}},
-        "parameterNotFoundAction": "Allow",  # no order of the kit yet: the other policy refuses
+        # All orders, not those of the kit: a pushed record says which kit an order is of.
+        "selector": {"matchExpressions": [{"key": ORDER_LABEL, "operator": "Exists"}]},
+        # No order at all. Deny would also stop Crossplane from ending the last XR.
+        "parameterNotFoundAction": "Allow",
     }
     yield bound
+
+
+def _changes_team(kit: Kit) -> Manifest:
+    """Skip most updates before the Application of every order is looked at."""
+    paths = (
+        ("spec", *kit.team_from.split(".")),
+        ("metadata", "annotations", TRACKING_ID),
+        ("metadata", "labels", INSTANCE_LABEL),
+    )
+    changes = (f"{lookup('object', path)} != {lookup('oldObject', path)}" for path in paths)
+    return {
+        "name": "sets-team-or-application",
+        "expression": block(either("oldObject == null", *changes)),
+    }
 
 
 def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) -> Manifest:
@@ -149,7 +177,9 @@ def _conditions() -> list[Manifest]:
     tracking_note = optional("object", ("metadata", "annotations", TRACKING_ID))
     labelled = optional("object", ("metadata", "labels", INSTANCE_LABEL))
     owners = lookup("object", ("metadata", "ownerReferences")).replace("null", "[]")
-    composed = f"!{owners}.exists(o, o.?controller.orValue(false))"
+    # The groups of composite resources contain a dot; those of Kubernetes' own owners may not.
+    controls = "o.?controller.orValue(false) && o.apiVersion.contains('.')"
+    composed = f"!({BY_CROSSPLANE} && {owners}.exists(o, {controls}))"
     return [
         {
             "name": "is-not-being-deleted",

@@ -47,14 +47,30 @@ def rules(kit: Kit) -> list[dict[str, Any]]:
         for ref in kinds:
             if not _is_default(kit, ref):
                 verbs_by_resource.setdefault((_kind(ref).group, plural(ref)), set()).update(verbs)
-    for group, resource, verb in _granting(kit.composes):
-        verbs_by_resource.setdefault((group, resource), set()).add(verb)
+    named: dict[str, set[str]] = {}
+    for ref in kit.composes:
+        for resource, verb in _granting(ref):
+            if ref.binds:
+                named.setdefault(resource, set()).update(ref.binds)
+            else:
+                verbs_by_resource.setdefault((_RBAC, resource), set()).add(verb)
     grouped: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (group, resource), verbs_ in sorted(verbs_by_resource.items()):
         grouped.setdefault((group, _ordered(verbs_)), []).append(resource)
     return [
-        {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
-        for (group, verbs), resources in sorted(grouped.items())
+        *(
+            {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
+            for (group, verbs), resources in sorted(grouped.items())
+        ),
+        *(
+            {
+                "apiGroups": [_RBAC],
+                "resources": [resource],
+                "resourceNames": sorted(names),
+                "verbs": ["bind"],
+            }
+            for resource, names in sorted(named.items())
+        ),
     ]
 
 
@@ -63,18 +79,17 @@ def _ordered(verbs: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(verbs, key=all_verbs.index))
 
 
-def _granting(kinds: Iterable[KindRef]) -> Iterable[tuple[str, str, str]]:
-    """Yield the verbs needed to pass rights on, beyond those to write the object."""
-    for ref in kinds:
-        kind = _kind(ref)
-        if kind.group != _RBAC:
-            continue
-        if kind.kind in {"Role", "ClusterRole"}:
-            yield _RBAC, plural(ref), "escalate"
-        elif kind.kind == "ClusterRoleBinding":
-            yield _RBAC, "clusterroles", "bind"
-        elif kind.kind == "RoleBinding":
-            yield from ((_RBAC, resource, "bind") for resource in ("clusterroles", "roles"))
+def _granting(ref: KindRef) -> Iterable[tuple[str, str]]:
+    """Yield resource and verb needed to pass rights on, beyond the verbs to write the object."""
+    kind = _kind(ref)
+    if kind.group != _RBAC:
+        return
+    if kind.kind in {"Role", "ClusterRole"}:
+        yield plural(ref), "escalate"
+    elif kind.kind == "ClusterRoleBinding":
+        yield "clusterroles", "bind"
+    elif kind.kind == "RoleBinding":
+        yield from ((resource, "bind") for resource in ("clusterroles", "roles"))
 
 
 def _is_default(kit: Kit, ref: KindRef) -> bool:

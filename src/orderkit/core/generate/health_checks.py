@@ -86,6 +86,13 @@ _DEFAULT_EXCLUSIONS = (
 """Kinds that Argo CD 3.0 to 3.2 exclude by default. Setting the key replaces that list."""
 EXCLUSIONS = (*_DEFAULT_EXCLUSIONS, (("*",), ("ProviderConfigUsage", "ClusterProviderConfigUsage")))
 
+TOOLS = ("helm", "jsonnet", "kustomize")
+"""
+Tools that Argo CD runs for files that it comes across. They are switched off: the manifests of a
+pack and of orders are plain, and whoever pushes a ``.argocd-source.yaml`` may widen what is read.
+``core.platform.delivery_tree`` leaves on what an installation needs.
+"""
+
 _HEAD = """\
 # Argo CD's settings for this pack: how the health of what it delivers is judged. Only these keys
 # are ours; server-side apply leaves the others of this ConfigMap alone. To add or replace a key,
@@ -150,6 +157,7 @@ def _common() -> dict[str, str]:
     wildcards = {kind: {"health.lua": lua} for kind, lua in WILDCARDS.items()}
     return {
         "application.resourceTrackingMethod": "annotation",
+        **{f"{tool}.enable": "false" for tool in TOOLS},
         # Kubernetes fills in the rules of an aggregated ClusterRole: not a difference from Git
         "resource.compareoptions": _yaml({"ignoreAggregatedRoles": True}),
         "resource.exclusions": _yaml(

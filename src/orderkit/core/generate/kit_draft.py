@@ -21,7 +21,7 @@ from orderkit.core.kit.sample_values import NoSampleError, fits, sample
 from orderkit.core.kit.xrd_fields import ABSENT
 from orderkit.core.names import check_label
 from orderkit.core.objects.kube_objects import Manifest, dig
-from orderkit.core.schema.xrd import scope_of, xr_kind
+from orderkit.core.schema.xrd import default_composition, scope_of, xr_kind
 from orderkit.core.yaml import yaml11
 
 TYPES = ("string", "integer", "number", "boolean")
@@ -151,7 +151,7 @@ def xrd_of(draft: Draft) -> Manifest:
             "scope": "Namespaced" if draft.namespaced else "Cluster",
             "group": draft.group,
             "names": {"kind": kind, "plural": plural},
-            "defaultCompositionRef": {"name": f"{kind.lower()}-default"},
+            "enforcedCompositionRef": {"name": f"{kind.lower()}-default"},
             "versions": [
                 {
                     "name": VERSION,
@@ -224,8 +224,7 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
         "version": kind.version,
         "kind": kind.kind,
         "plural": xrd["spec"]["names"]["plural"],
-        "composition": dig(xrd, "spec", "defaultCompositionRef", "name")
-        or f"{kind.kind.lower()}-default",
+        "composition": default_composition(xrd) or f"{kind.kind.lower()}-default",
         "namespaced": scope_of(xrd) == "Namespaced",
         "schema": _yaml(schema),
         "columns": _yaml(_columns(spec)),

@@ -25,6 +25,8 @@ from orderkit.core.schema.validate.hints import schema_at
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 """Where Argo CD records the Application if it is configured to track by label."""
 AGAIN = "or end this order and place another"
+BY_CROSSPLANE = "request.userInfo.username == '__ORDERKIT_CROSSPLANE_ACCOUNT__'"
+"""Says whether Crossplane itself writes. The account is baked when the pack is published."""
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 

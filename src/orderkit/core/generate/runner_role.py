@@ -2,7 +2,8 @@
 Read rights of Orderkit's Jobs in the cluster for a kit: a ClusterRole aggregated to theirs.
 
 Jobs check whether an order's XR, its parts and the objects it refers to exist, and nothing else:
-their changes go to Git. (``day2/job/rights.yaml`` has their rights on Applications.) Called by
+their changes go to Git. (``day2/job/rights.yaml`` has their rights on Applications.) Secrets are
+left out: no role reads that one is there without its values. Called by
 ``core.generate.kit_files``.
 """
 
@@ -39,6 +40,8 @@ def _resources(kit: Kit) -> dict[str, set[str]]:
     resources = {kit.kind.group: {str(kit.xrd["spec"]["names"]["plural"])}}
     for ref in (*kit.composes, *_referred(kit)):
         group = Kind.parse(ref.api_version, ref.kind).group
+        if (group, ref.kind) == ("", "Secret"):
+            continue
         resources.setdefault(group, set()).add(plural(ref))
     return resources
 

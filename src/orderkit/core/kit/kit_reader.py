@@ -238,4 +238,6 @@ def _gate(entry: Mapping[str, Any]) -> Gate:
 
 
 def _kind(entry: Mapping[str, Any]) -> KindRef:
-    return KindRef(entry["apiVersion"], entry["kind"], entry.get("resource", ""))
+    return KindRef(
+        entry["apiVersion"], entry["kind"], entry.get("resource", ""), tuple(entry.get("binds", ()))
+    )

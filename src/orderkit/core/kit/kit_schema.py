@@ -180,6 +180,7 @@ _KIND = _closed(
         "apiVersion": _TEXT,
         "kind": _TEXT,
         "resource": _doc(_TEXT, "Its plural. Default: guessed from the kind."),
+        "binds": _list(_TEXT, "Of a binding: names of the roles that it may bind. Default: any."),
     },
 )
 _EXAMPLE = _closed(

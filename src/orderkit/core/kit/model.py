@@ -214,6 +214,8 @@ class KindRef:
     api_version: str
     kind: str
     resource: str = ""
+    binds: tuple[str, ...] = ()
+    """Names of the roles that composed bindings refer to; empty: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,8 @@ __all__ = ["PACK_SCHEMA", "Files", "Kit", "Pack", "read_pack"]
 _NAMES = {"type": "array", "items": NAME, "uniqueItems": True}
 _VERSION = {
     "type": "string",
-    "pattern": r"^v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*$",
-    "description": "pin one release, as v1.2.3: a moving tag is another package tomorrow",
+    "pattern": r"^v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*(@sha256:[0-9a-f]{64})?$",
+    "description": "pin one release, as v1.2.3 or v1.2.3@sha256:…: a tag can move",
 }
 PACK_SCHEMA = document(
     "Pack",

@@ -27,6 +27,7 @@ from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     NAMESPACE,
     Manifest,
+    dig,
     labels_of,
 )
 from orderkit.core.order.order_file import MANIFESTS
@@ -37,6 +38,11 @@ TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 IN_CLUSTER = "https://kubernetes.default.svc"
+MANIFESTS_ONLY = {"include": "*.{yaml,yml,json}"}
+"""
+``source.directory``: Argo CD reads plain manifests and never looks for a Chart.yaml, a
+kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3.2.11 removes it).
+"""
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 """Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
@@ -87,6 +93,17 @@ def team_application(team: TeamName) -> str:
 def team_namespace(team: TeamName) -> str:
     """Return the namespace for a team's namespaced XRs; no other team may deliver there."""
     return f"team-{team}"
+
+
+def is_pinned(application: Manifest) -> bool:
+    """
+    Say whether a file in the source cannot choose the tool that renders the Application.
+
+    A chart is rendered by Helm, whatever it holds; a folder needs `MANIFESTS_ONLY`, or another
+    pattern.
+    """
+    source = dig(application, "spec", "source", default={})
+    return bool(source.get("chart") or dig(source, "directory", "include"))
 
 
 def kit_of(application: Manifest) -> str:
@@ -210,6 +227,7 @@ def team_file(team_place: TeamPlace) -> str:
             "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
             "targetRevision": "main",
             "path": f"apps/{team}",
+            "directory": dict(MANIFESTS_ONLY),
         },
         namespace=ARGOCD_NAMESPACE,
         automated={"prune": True, "selfHeal": True, "allowEmpty": True},
@@ -266,6 +284,7 @@ def order_application(
             "repoURL": f"{forge_url}/{entry.repository}.git",
             "targetRevision": "main",
             "path": str(MANIFESTS),
+            "directory": dict(MANIFESTS_ONLY),
         },
         namespace=team_namespace(entry.team),
         automated=automated,

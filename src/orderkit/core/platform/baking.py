@@ -22,7 +22,8 @@ SENTINEL = re.compile(rf"__ORDERKIT_({NAME})__".encode())
 _LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")
 SAFE = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
 """Allowed values: text that needs no quotes anywhere."""
-_SAFE = re.compile(rf"{SAFE}\Z")
+_SAFE = re.compile(rf"{SAFE}(@sha256:[0-9a-f]{{64}})?\Z")
+"""The same, and a release with its digest."""
 BUILT_IN: Mapping[str, str] = {
     "FORGE_URL": "address of the forge",
     "FORGE_HOST": "the same without its scheme, as Backstage's `repoUrl` wants it",
@@ -33,6 +34,7 @@ BUILT_IN: Mapping[str, str] = {
     "CLUSTER_NAME": "what the portal calls the cluster (profile `job`)",
     "PACK_REPOSITORY": "owner and name of the pack's repository on the forge",
     "LEDGER_REPOSITORY": "owner and name of the ledger's repository on the forge",
+    "CROSSPLANE_ACCOUNT": "user as which Crossplane writes to the API server",
     "CROSSPLANE_CHARTS": "chart repository of Crossplane, where the platform installs it",
 }
 """Values that every platform has, and what each is; platform.yaml may add others."""

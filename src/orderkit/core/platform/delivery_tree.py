@@ -3,7 +3,8 @@ Adapt a pack's delivery tree to an installation: layers, providers and mirrors.
 
 Pure, before values are baked. Left out are Crossplane where the cluster has it, providers that
 nobody asked for, Argo CD's settings where idpbuilder delivers them, and every layer that then has
-nothing to deliver, because Argo CD refuses an empty path. Added are mirrors, and what newer
+nothing to deliver, because Argo CD refuses an empty path, and the entries that switch off a tool
+of Argo CD that is needed. Added are mirrors, and what newer
 releases of Argo CD can do. What is left stays byte for byte.
 
 Called by ``flows.install.pack_rendering``; ``layers_of`` also by those who wait for layers.
@@ -29,6 +30,7 @@ APPS = PurePosixPath("gitops", "apps")
 PROVIDERS, CONFIGS = PurePosixPath("gitops", "providers"), PurePosixPath("gitops", "config")
 CROSSPLANE = PurePosixPath("gitops", "crossplane")
 MIRRORS = PROVIDERS / "mirrors.yaml"
+SETTINGS = PurePosixPath("gitops", "argocd", "argocd-cm.yaml")
 SETTINGS_LAYER = APPS / "argocd-settings.yaml"
 WAVE = "argocd.argoproj.io/sync-wave"
 _REFRESH_SINCE = (3, 2)
@@ -75,6 +77,9 @@ def fitted(
     for layer in layers_of(kept):
         if layer.folder is not None and not any(map(layer.delivers, kept)):
             del kept[layer.file]
+    if SETTINGS in kept:
+        tools = {*installation.argocd_tools, *_tools_in_use(kept, installation.target)}
+        kept[SETTINGS] = _with_tools(kept[SETTINGS], tools)
     if installation.argocd >= _REFRESH_SINCE:
         kept = {path: _refreshing(path, data) for path, data in kept.items()}
     return kept
@@ -170,6 +175,32 @@ def _layer(path: PurePosixPath, manifest: Manifest, pack: str | None) -> Layer:
         PurePosixPath(source["path"]) if ours else None,
         bool(dig(source, "directory", "recurse", default=False)),
     )
+
+
+def _tools_in_use(files: Files, target: PlatformTarget) -> Iterator[str]:
+    """Yield the tools of the pack's own Applications, and of those that idpbuilder brings along."""
+    if target is PlatformTarget.IDPBUILDER:
+        yield from ("helm", "kustomize")
+    for path, data in files.items():
+        if path.parts[0] != "gitops" or path.suffix not in _MANIFESTS or b"Application" not in data:
+            continue
+        for application in _applications(path, data):
+            spec = application.get("spec") or {}
+            for source in (spec.get("source") or {}, *(spec.get("sources") or ())):
+                yield from (tool for tool in ("helm", "kustomize") if source.get(tool))
+                if source.get("chart"):
+                    yield "helm"
+                if dig(source, "directory", "jsonnet"):
+                    yield "jsonnet"
+
+
+def _with_tools(data: bytes, tools: set[str]) -> bytes:
+    """Take out the entries of ``argocd-cm`` that switch off one of these tools."""
+    settings = list(parse_manifests(str(SETTINGS), data))
+    entries = dig(settings[0], "data", default={}) if len(settings) == 1 else {}
+    keys = (f"{tool}.enable" for tool in sorted(tools))
+    edits = [Edit(("data", key), Op.UNSET) for key in keys if key in entries]
+    return edit(data, edits, name=str(SETTINGS)) if edits else data
 
 
 def _refreshing(path: PurePosixPath, data: bytes) -> bytes:

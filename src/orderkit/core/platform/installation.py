@@ -18,6 +18,8 @@ from typing import Any, Literal
 from orderkit.core.platform.baking import SAFE
 from orderkit.core.yaml.documents import NAME
 
+CROSSPLANE_ACCOUNT = "system:serviceaccount:crossplane-system:crossplane"
+"""The user as which Crossplane writes, if its chart is installed as usual."""
 _VERSION = r"[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*"
 
 
@@ -37,6 +39,10 @@ SCHEMAS: dict[str, Any] = {
                 r"https?://[A-Za-z0-9._:/-]+", "give the address of a Helm repository"
             ),
             "version": _text(_VERSION, "write a chart's version in quotes, as '2.3.4'"),
+            "account": _text(
+                "system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+",
+                f"name Crossplane's service account, as {CROSSPLANE_ACCOUNT}",
+            ),
         },
         "if": {"properties": {"install": {"const": "chart"}}, "required": ["install"]},
         "then": {
@@ -55,6 +61,11 @@ SCHEMAS: dict[str, Any] = {
             "version": _text(
                 r"v?[0-9]+\.[0-9]+(\.[0-9]+)?", "write Argo CD's release in quotes, as '3.2.11'"
             ),
+            "tools": {
+                "type": "array",
+                "items": {"enum": ["helm", "jsonnet", "kustomize"]},
+                "uniqueItems": True,
+            },
         },
     },
     "mirrors": {
@@ -91,6 +102,8 @@ class CrossplaneSettings:
     install: Literal["chart", "none"] = "none"
     chart_repository: str = ""
     version: str | None = None
+    account: str = CROSSPLANE_ACCOUNT
+    """The user that admission policies let write what only Crossplane writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,8 @@ class Installation:
     mirrors: tuple[Mirror, ...] = ()
     providers: tuple[str, ...] = ()
     """Folders of ``gitops/providers`` in addition to those of the pack."""
+    argocd_tools: tuple[str, ...] = ()
+    """Tools that stay switched on in Argo CD for Applications that are not Orderkit's."""
 
     @property
     def argocd(self) -> tuple[int, int]:
@@ -127,6 +142,8 @@ class Installation:
             "chartRepository": self.crossplane.chart_repository,
             "version": self.crossplane.version,
         }
+        if self.crossplane.account != CROSSPLANE_ACCOUNT:
+            crossplane["account"] = self.crossplane.account
         mirrors = [
             {"prefix": mirror.prefix, "rewrite": mirror.rewrite, "pullSecret": mirror.pull_secret}
             for mirror in self.mirrors
@@ -136,7 +153,9 @@ class Installation:
             "crossplane": _without_empty(crossplane)
             if self.crossplane != CrossplaneSettings()
             else None,
-            "argocd": {"version": self.argocd_version} if self.argocd_version else None,
+            "argocd": _without_empty(
+                {"version": self.argocd_version, "tools": list(self.argocd_tools)}
+            ),
             "mirrors": [_without_empty(mirror) for mirror in mirrors],
             "providers": list(self.providers),
         }
@@ -152,8 +171,10 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
             crossplane.get("install", "none"),
             crossplane.get("chartRepository", ""),
             crossplane.get("version"),
+            crossplane.get("account", CROSSPLANE_ACCOUNT),
         ),
         argocd_version=spec.get("argocd", {}).get("version"),
+        argocd_tools=tuple(spec.get("argocd", {}).get("tools", ())),
         mirrors=tuple(
             Mirror(mirror["prefix"], mirror.get("rewrite", ""), mirror.get("pullSecret", ""))
             for mirror in spec.get("mirrors", ())

@@ -71,6 +71,7 @@ _FORGE = {
         "allowHttp": {"type": "boolean"},
         "private": {"type": "boolean"},
         "readTokenFile": {"type": "string", "minLength": 1},
+        "teamTokenFolder": {"type": "string", "minLength": 1},
         "adopted": {"type": "array", "items": {"type": "string", "minLength": 1}},
     },
 }
@@ -163,7 +164,9 @@ class Endpoint:
     private: bool = False
     """The platform's repositories are private; Argo CD is given a credential (the forge's)."""
     read_token_file: PurePath | None = None
-    """That credential: a token that may read; None: ours (the forge's)."""
+    """Argo CD's token for pack and ledger: it may read them; None: ours (the forge's)."""
+    team_token_folder: PurePath | None = None
+    """Argo CD's token for each team, in a file of its name; None: made on the forge."""
     adopted: Sequence[str] = ()
     """Who may own organisations and repositories besides our account (the forge's)."""
 
@@ -176,6 +179,7 @@ class Endpoint:
             "allowHttp": self.allow_http,
             "private": self.private,
             "readTokenFile": str(self.read_token_file or ""),
+            "teamTokenFolder": str(self.team_token_folder or ""),
             "adopted": list(self.adopted),
         }
         return {"url": self.url, **{key: value for key, value in spec.items() if value}}
@@ -331,6 +335,9 @@ def parse(
     document = yaml11.load(text, name=name, schema=SCHEMA)
     spec, portal = document["spec"], document["spec"]["portal"]
 
+    def endpoint(key: str) -> Endpoint:
+        return _endpoint(spec[key], folder, home)
+
     def repository(key: str, default: RepoId) -> RepoId:
         owner, _, repo = spec.get(key, str(default)).partition("/")
         return RepoId(owner, repo)
@@ -363,12 +370,6 @@ def parse(
     )
 
 
-def _file(
-    entry: Mapping[str, Any], name: str, folder: PurePath, home: PurePath | None
-) -> PurePath | None:
-    return _path(folder, entry[name], home) if name in entry else None
-
-
 def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None) -> Endpoint:
     return Endpoint(
         entry["url"],
@@ -378,8 +379,15 @@ def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None)
         entry.get("allowHttp", False),
         entry.get("private", False),
         _file(entry, "readTokenFile", folder, home),
+        _file(entry, "teamTokenFolder", folder, home),
         tuple(entry.get("adopted", ())),
     )
+
+
+def _file(
+    entry: Mapping[str, Any], key: str, folder: PurePath, home: PurePath | None
+) -> PurePath | None:
+    return _path(folder, entry[key], home) if key in entry else None
 
 
 def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:

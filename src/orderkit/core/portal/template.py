@@ -47,9 +47,9 @@ _TEMPLATE: Schema = {
                 "name": {
                     "type": "string",
                     "maxLength": 63,
-                    "pattern": r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?\Z",
+                    "pattern": r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
                 },
-                "namespace": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z"},
+                "namespace": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
                 "title": {"type": "string"},
             },
         },

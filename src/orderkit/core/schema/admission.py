@@ -142,6 +142,18 @@ class Policy:
         """Return an evaluation failure, counted as the policy's ``failurePolicy`` says."""
         return _Failure(why, skipped=self._ignores)
 
+    def is_out_of_scope(self, review: Review) -> bool:
+        """Say whether a condition that needs no parameters excludes the write."""
+        try:
+            data = bound(object=review.new, oldObject=review.old, request=review.request())
+        except OverflowError:
+            return False
+        return any(
+            condition.evaluate(data).value is False
+            for condition in self._conditions
+            if "params" not in condition.source and "namespaceObject" not in condition.source
+        )
+
     def failures(self, review: Review, params: Manifest | None) -> Iterator[_Failure]:
         """Yield the validations that fail, evaluated with one parameter object or none."""
         try:
@@ -242,6 +254,8 @@ def _failures_of_binding(
     if not params_objects and reference.get("parameterNotFoundAction") != "Allow":
         why = "no params found for policy binding with `Deny` parameterNotFoundAction"
         yield policy.failed(f"failed to configure binding: {why}")
+    if len(params_objects) > 1 and policy.is_out_of_scope(review):
+        return
     for params in params_objects:
         yield from policy.failures(review, params)
 

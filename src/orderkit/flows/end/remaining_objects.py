@@ -13,8 +13,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
+from orderkit.core.errors import AccessError
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, labels_of, metadata
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.core.objects.secret_values import SECRET
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.cluster import NoSuchKindError
 
@@ -60,7 +69,7 @@ class Absence:
 
     def _existing(self) -> Iterator[Manifest]:
         for key in self._keys:
-            live_object = get_object(self._platform, key)
+            live_object = self._live(key)
             if live_object is not None:
                 yield live_object
         ours = {(key.kind.kind, key.name) for key in self._keys}
@@ -84,7 +93,20 @@ class Absence:
             objects = self._platform.cluster.list(kind, namespace=namespace or None, labels=labels)
         except NoSuchKindError:
             return ()
+        except AccessError:
+            if kind == SECRET:
+                return ()
+            raise
         return objects.items
+
+    def _live(self, key: ObjectKey) -> Manifest | None:
+        """Return an object; a Secret that a Job may not read goes with its owner, unseen."""
+        try:
+            return get_object(self._platform, key)
+        except AccessError:
+            if key.kind == SECRET:
+                return None
+            raise
 
     def _root(self, xr: ObjectKey) -> tuple[str, str]:
         """Return the label's value and the namespace; a namespaced XR composes only in its own."""

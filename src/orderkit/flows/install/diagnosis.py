@@ -25,7 +25,9 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger
-from orderkit.core.order.ledger import ORDER_LABEL
+from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
+from orderkit.core.schema.admission import BINDING
+from orderkit.flows.argocd.application_sources import unpinned_applications
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import unprotected_orders
@@ -33,6 +35,12 @@ from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of
+from orderkit.flows.team.read_credential import (
+    REPOSITORY_CREDENTIALS,
+    SECRET,
+    decoded,
+    lacking,
+)
 from orderkit.ports.requesters import Requesters
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -64,6 +72,9 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "portal": _portal,
         "service": _service,
         "orders": _orders,
+        "sources": _sources,
+        "credentials": _credentials,
+        "policies": _policies,
     }
     for name, run in checks.items():
         try:
@@ -209,6 +220,38 @@ def _cluster(platform: Platform) -> DoctorFinding:
     return DoctorFinding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
 
 
+def _policies(platform: Platform) -> DoctorFinding:
+    """Report what older releases left open: policies that a pushed kit switches off."""
+    bindings = platform.cluster.list(BINDING).items
+    selected = sorted(
+        str(metadata(binding)["name"])
+        for binding in bindings
+        if KIT_LABEL in dig(binding, "spec", "paramRef", "selector", "matchLabels", default={})
+    )
+    if selected:
+        return DoctorFinding(
+            "policies",
+            "fail",
+            f"{', '.join(selected)}: a push can switch it off with another kit in its record",
+            "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
+        )
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    misnamed = sorted(
+        f"{order} (kit '{kit_of(application)}')"
+        for application in applications
+        if (order := labels_of(application).get(ORDER_LABEL))
+        and not order.startswith(f"{kit_of(application)}-")
+    )
+    if misnamed:
+        return DoctorFinding(
+            "policies",
+            "fail",
+            f"registered under a kit that the id does not name: {', '.join(misnamed)}",
+            "look at the history of its record, correct its Application in the ledger",
+        )
+    return DoctorFinding("policies", "ok", f"{len(bindings)} bindings")
+
+
 def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are no orders: the platform's layers and the teams."""
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
@@ -274,3 +317,42 @@ def _orders(platform: Platform) -> DoctorFinding:
             f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
     return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+
+
+def _sources(platform: Platform) -> DoctorFinding:
+    """Report Applications for which a pushed file chooses the tool that Argo CD runs."""
+    teams = list(ledger.teams(ledger_snapshot(platform).blobs))
+    names = [str(metadata(app)["name"]) for app in unpinned_applications(platform, teams)]
+    if not names:
+        return DoctorFinding("sources", "ok", "Applications deliver plain manifests only")
+    return DoctorFinding(
+        "sources",
+        "fail",
+        f"{len(names)} Applications run any tool that a pushed file asks for, first {names[0]}",
+        "'orderkit bootstrap' or 'orderkit platform upgrade' pins those that Orderkit wrote; "
+        "give others spec.source.directory.include: '*.{yaml,yml,json}'",
+    )
+
+
+def _credentials(platform: Platform) -> DoctorFinding:
+    """Report credentials of Argo CD that read more than one organisation, and missing ones."""
+    secrets = platform.cluster.list(
+        SECRET, namespace=ARGOCD_NAMESPACE, labels=REPOSITORY_CREDENTIALS
+    ).items
+    forge_url = f"{platform.forge.base_url}/"
+    too_wide = [
+        f"Secret {metadata(secret)['name']}"
+        for secret in secrets
+        if forge_url.startswith(decoded(secret, "url").rstrip("/"))
+    ]
+    missing = lacking(platform, list(ledger.teams(ledger_snapshot(platform).blobs)))
+    if not too_wide and not missing:
+        return DoctorFinding("credentials", "ok", "none of Argo CD's reads the whole forge")
+    detail = [f"for the whole forge, hence every team: {', '.join(too_wide)}"] if too_wide else []
+    detail += [f"missing for teams: {', '.join(missing)}"] if missing else []
+    return DoctorFinding(
+        "credentials",
+        "fail",
+        "; ".join(detail),
+        "'orderkit bootstrap' gives each team its own; then delete what is for the whole forge",
+    )

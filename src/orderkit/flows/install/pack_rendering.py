@@ -72,6 +72,7 @@ class PlatformValues:
             "SERVICE_URL": self.service_url,
             "PORTAL_URL": self.portal_url,
             "CLUSTER_NAME": self.cluster_name,
+            "CROSSPLANE_ACCOUNT": crossplane.account,
         }
 
 

@@ -8,8 +8,9 @@ side by side, because a commit that changes no Application moves no wave. Forms 
 else that no layer delivers come last, when what they order is there.
 
 Nothing is recorded elsewhere: the repository says what is left to do, so the same command
-resumes. The ledger's health is its orders' and holds nothing up. Called by ``orderkit platform
-upgrade`` and, to show differences, by ``orderkit platform render --diff``.
+resumes. The ledger's health is its orders' and holds nothing up. At the end, Applications of teams
+and orders that an earlier release wrote are pinned to plain manifests. Called by ``orderkit
+platform upgrade`` and, to show differences, by ``orderkit platform render --diff``.
 """
 
 from __future__ import annotations
@@ -22,17 +23,22 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import IncompleteError, NotFoundError
 from orderkit.core.names import BlobSha, CommitSha, blob_sha
-from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.objects.kube_objects import dig, metadata
 from orderkit.core.order.order_state import short
-from orderkit.core.platform.delivery_tree import ROOT, Layer, layers_of
+from orderkit.core.platform.delivery_tree import ROOT, SETTINGS, Layer, layers_of
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
 from orderkit.core.platform.pinned_versions import VersionMove, moves
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.argocd.application_sources import refuse_lost_tools
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
+from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
+from orderkit.flows.install.bootstrapping.reach_steps import check_crossplane_account
 from orderkit.flows.main_protection import protect_orders
-from orderkit.flows.platform import Platform, snapshot
+from orderkit.flows.platform import Platform, get_object, snapshot
+from orderkit.flows.team.pinning import pin_teams
 from orderkit.ports.forge import FileChange, Operation
 
 REST = "portal"
@@ -48,6 +54,8 @@ class UpgradeRequest:
     pack_commit: str
     requester: str
     timeout_s: float = 600.0
+    crossplane_account: str = CROSSPLANE_ACCOUNT
+    """The user that the rendered admission policies take for Crossplane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +135,13 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
         IncompleteError: A layer does not become ready at its commit; the message says why.
         ConflictError: Somebody else writes to the pack repository.
         NotFoundError: Nothing is published yet.
+        RefusedError: The pack switches off a tool that somebody else's Application needs, or
+            Crossplane runs as another account than the policies know.
     """
+    check_crossplane_account(platform.cluster, request.crossplane_account)
     refuse_ledger_change(platform)
     plan = plan_upgrade(platform, request.files)
+    _check_tools(platform, request.files)
     operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}
     await_taken_up(platform, plan.commit, request.timeout_s)
@@ -148,6 +160,8 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
             if wave.layer.file in request.files:
                 await_layer(platform, wave.name, commit, request.timeout_s)
                 on_step(wave.name, "is ready")
+    if teams := pin_teams(platform, requester=request.requester):
+        on_step("sources", f"Applications of {', '.join(teams)} deliver plain manifests only")
     ledger_files = snapshot(platform, platform.ledger)
     if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
         on_step("orders", f"main of {count} orders is protected now")
@@ -160,6 +174,13 @@ def operation_id(files: Files) -> str:
     for path in sorted(files):
         digest.update(str(path).encode() + b"\0" + hashlib.sha256(files[path]).digest())
     return f"upgrade-{digest.hexdigest()[:20]}"
+
+
+def _check_tools(platform: Platform, files: Files) -> None:
+    live = get_object(platform, ARGOCD_CM) or {}
+    for manifest in parse_manifests(str(SETTINGS), files.get(SETTINGS, b"")):
+        settings = dig(manifest, "data", default={})
+        refuse_lost_tools(platform, settings, dig(live, "data", default={}) or {})
 
 
 def _differences(

@@ -39,8 +39,8 @@ _SCHEMA: dict[str, Any] = {
                 "additionalProperties": False,
                 "required": ["id", "ed25519"],
                 "properties": {
-                    "id": {"type": "string", "pattern": "^[0-9a-f]{12}\\Z"},
-                    "ed25519": {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=\\Z"},
+                    "id": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
+                    "ed25519": {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=$"},
                 },
             },
         },

@@ -79,7 +79,7 @@ def find_living(platform: Platform, order: str) -> LiveOrder:
     Raises:
         NotFoundError: There is none of that id (the nearest is named), it has ended, or its
             repository or its kit is gone.
-        RefusedError: It is ending, or its repository is archived.
+        RefusedError: It is ending, its repository is archived, or its record names another kit.
     """
     snapshot = ledger_snapshot(platform)
     entry = order_report.find(order, snapshot.blobs)
@@ -100,8 +100,25 @@ def find_living(platform: Platform, order: str) -> LiveOrder:
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
+    check_kit(platform, entry, record.kit)
     team = team_of(platform, entry.team, snapshot)
     return LiveOrder(entry, published_kit(platform, record.kit), record, team)
+
+
+def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> None:
+    """
+    Check that a registered order still says that it is of the kit that it was registered with.
+
+    Raises:
+        RefusedError: Its record names another kit, whose rules it is not under.
+    """
+    registered = order_report.registered_kit(platform, entry)
+    if registered and registered != kit:
+        raise RefusedError(
+            f"{entry.repository}/{order_file.PATH}: spec.kit is '{kit}', but {entry.order} is"
+            f" registered as an order of kit '{registered}', and that never changes",
+            hint=f"put '{registered}' back there, or end this order and place another",
+        )
 
 
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:

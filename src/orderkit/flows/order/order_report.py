@@ -126,7 +126,7 @@ def status(platform: Platform, order: str) -> OrderReport:
     entry, ending = _at_once(platform, order) or _in_ledger(platform, order)
     application = platform.cluster.get(application_key(entry.order))
     kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
-    kit = ledger.kit_of(application or _registered(platform, entry))
+    kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
     key = xr_key(entry.order, application, kinds, kit)
     xr = get_object(platform, key) if key else None
     head = platform.forge.head(entry.repository)
@@ -136,11 +136,15 @@ def status(platform: Platform, order: str) -> OrderReport:
     return _report(platform, entry, kit, state, key)
 
 
-def _registered(platform: Platform, entry: OrderEntry) -> Manifest:
-    """Return the Application as the ledger has it: Argo CD may not have created it yet."""
+def registered_kit(platform: Platform, entry: OrderEntry) -> str:
+    """
+    Return the kit that the ledger says an order is of; empty if the ledger does not say.
+
+    The record in the order's repository says it too, but whoever may push may change that.
+    """
     text = read_text(platform, platform.ledger, entry.application_path, "main")
     manifests = parse_manifests(str(entry.application_path), (text or "").encode())
-    return manifests[0] if manifests else {}
+    return ledger.kit_of(manifests[0]) if manifests else ""
 
 
 def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:

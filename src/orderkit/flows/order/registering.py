@@ -84,10 +84,11 @@ def register(platform: Platform, registration: Registration) -> Registered:
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
     Raises:
-        NotFoundError: Team or repository does not exist.
-        InvalidInputError: The repository's record says something else.
-        RefusedError: The team may not have it, its id is that of a platform's Application, or
-            somebody else owns its repository.
+        NotFoundError: Team, repository or kit does not exist.
+        InvalidInputError: The repository's record says something else, or the id is not one of
+            the kit.
+        RefusedError: The team may not have it, its id is that of a platform's Application, or it
+            is registered with another kit, or somebody else owns its repository.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
         ConflictError: The ledger was changed by others in every round.
     """
@@ -95,9 +96,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     entry = OrderEntry(registration.team, registration.order)
     snapshot = ledger_snapshot(platform)
     check_free(entry, snapshot.blobs)
+    is_new = entry.application_path not in snapshot.blobs
+    _check_kit(platform, registration, entry, is_new=is_new)
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
     record = _check_record(platform, registration, entry.repository)
-    is_new = entry.application_path not in snapshot.blobs
     if is_new:
         refuse_foreign_access(
             platform,
@@ -176,6 +178,22 @@ def _take_back(
     raise RefusedError(
         f"team {team.team} got its last order at the same moment", hint="repeat the command"
     )
+
+
+def _check_kit(
+    platform: Platform, registration: Registration, entry: OrderEntry, *, is_new: bool
+) -> None:
+    """Refuse a kit that the order's id does not name, or that it was not registered with."""
+    if not is_new:
+        live_order.check_kit(platform, entry, registration.kit)
+    if not entry.order.startswith(f"{registration.kit}-"):
+        raise InvalidInputError(
+            "order",
+            entry.order,
+            f"is no order of kit '{registration.kit}': the id is <kit>-<name>",
+            hint=f"name the repository {registration.kit}-<name>, or name the kit of this one",
+        )
+    published_kit(platform, registration.kit)
 
 
 def _check_application(platform: Platform, entry: OrderEntry) -> None:

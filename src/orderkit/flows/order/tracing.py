@@ -12,8 +12,9 @@ from typing import Any
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.crossplane.composed_metadata import composed_keys
+from orderkit.core.errors import AccessError
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
-from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
+from orderkit.core.objects.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
@@ -108,7 +109,12 @@ def _application_node(
 
 
 def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> TraceNode:
-    manifest = get_object(platform, key)
+    try:
+        manifest = get_object(platform, key)
+    except AccessError:
+        if key.kind != SECRET:
+            raise
+        return TraceNode(key, "-", "-", "")  # Jobs may not read Secrets; it goes with its owner
     if manifest is None:
         return TraceNode(key, "-", "-", _MISSING)
     children = tuple(

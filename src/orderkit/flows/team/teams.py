@@ -35,6 +35,7 @@ from orderkit.flows.platform import (
     write_ledger,
 )
 from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.flows.team.read_credential import ensure_read_credential, remove_read_credential
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import Operation, TeamRight
 
@@ -121,6 +122,7 @@ def add_team(
         NotFoundError: A member is no user of the forge.
         RefusedError: Somebody else has a way into the organisation and was not adopted.
         ConflictError: The ledger was changed by others in every round.
+        AccessError: Repositories are private, and there is no credential for Argo CD to read them.
     """
     check_requester(requester)
     team = _check_name(platform, name)
@@ -131,6 +133,7 @@ def add_team(
     _refuse_foreign(platform, file, is_new=ledger.team_path(team) not in snapshot.blobs)
     if file.members is not None:
         _give_access(platform, file)
+    created = ensure_read_credential(platform, team) or created
     commit_result = write_ledger(
         platform,
         _contents(platform, file, pack, snapshot),
@@ -181,7 +184,8 @@ def remove_team(
     Remove a team that has no orders. Idempotent, resumable.
 
     Its organisation stays, with the archived repositories of its ended orders; its members may
-    push to them no more. What ended stays told in the ledger.
+    push to them no more, and Argo CD's credential for them is removed. What ended stays told in the
+    ledger.
 
     Raises:
         RefusedError: It has orders, or is the last team.
@@ -203,6 +207,7 @@ def remove_team(
     )
     refresh(platform, LEDGER_APPLICATION)
     _await_gone(platform, team, timeout_s)
+    remove_read_credential(platform, team)
     return TeamRemoved(team, commit_result.changed)
 
 

@@ -23,6 +23,8 @@ from orderkit.core.errors import OrderkitError
 from orderkit.core.names import CommitSha, RepoId
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
+JSONNET = ".jsonnet"
+_READ = (*MANIFEST_SUFFIXES, JSONNET, "Kustomization")
 MAX_TOTAL_BYTES = 10_000_000
 """Argo CD's default for all manifests of one Application together."""
 
@@ -51,7 +53,7 @@ class RepositorySources(Protocol):
         self, repo_url: str, commit: CommitSha, path: str, *, recurse: bool
     ) -> Mapping[str, bytes]:
         """
-        Return the manifest files of a folder by their path inside it.
+        Return the files of a folder that a tool of Argo CD may read, by their path inside it.
 
         Raises:
             SourceError: No such folder at that commit, or it holds what is not supported.
@@ -196,7 +198,7 @@ def _collect(tree: pygit2.Tree, prefix: str, files: dict[str, bytes], *, recurse
         if isinstance(entry, pygit2.Tree):
             if recurse:
                 _collect(entry, f"{name}/", files, recurse=True)
-        elif name.endswith(MANIFEST_SUFFIXES):
+        elif name.endswith(_READ):
             if entry.filemode == pygit2.enums.FileMode.LINK:
                 raise SourceError(f"{name}: symbolic links are not supported")
             if isinstance(entry, pygit2.Blob):

@@ -23,7 +23,6 @@ DEFAULT_AUTO_RETRIES = 5
 
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 _UNSUPPORTED_SOURCE = ("chart", "helm", "kustomize", "plugin", "ref")
-_UNSUPPORTED_DIRECTORY = ("include", "exclude", "jsonnet")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -40,6 +39,14 @@ class ApplicationSource:
     revision: str
     path: str
     recurse: bool
+    include: str = ""
+    exclude: str = ""
+    """Globs over paths inside the folder; empty: all, and none."""
+
+    @property
+    def names_its_tool(self) -> bool:
+        """Whether it says that these are plain manifests; else files in the folder decide."""
+        return bool(self.recurse or self.include or self.exclude)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +126,8 @@ def read_source(source: Mapping[str, Any]) -> ApplicationSource:
     for field in _UNSUPPORTED_SOURCE:
         if source.get(field):
             raise InvalidSpecError(f"spec.source.{field} is not supported here")
-    for field in _UNSUPPORTED_DIRECTORY:
-        if dig(source, "directory", field):
-            raise InvalidSpecError(f"spec.source.directory.{field} is not supported here")
+    if dig(source, "directory", "jsonnet"):
+        raise InvalidSpecError("spec.source.directory.jsonnet is not supported here")
     repo_url, path = source.get("repoURL"), source.get("path")
     if not repo_url or not path:
         raise InvalidSpecError(
@@ -132,6 +138,8 @@ def read_source(source: Mapping[str, Any]) -> ApplicationSource:
         revision=str(source.get("targetRevision") or "HEAD"),
         path=str(path),
         recurse=bool(dig(source, "directory", "recurse", default=False)),
+        include=str(dig(source, "directory", "include", default="")),
+        exclude=str(dig(source, "directory", "exclude", default="")),
     )
 
 

@@ -3,9 +3,9 @@ The one place where a write can be refused for a reason beyond its schema.
 
 An `Admission` is called for every create, update and delete, dry runs included, after defaulting
 and validation and before anything is stored. `Policies` is the one a cluster has by default: it
-enforces the ValidatingAdmissionPolicies of the cluster at once (a real server needs a moment). All
-requests come from one administrator (``request.userInfo``). An expression that cannot be evaluated
-exactly (``core.schema.admission``) is handled by the policy's ``failurePolicy``, with a message.
+enforces the ValidatingAdmissionPolicies of the cluster at once (a real server needs a moment). An
+expression that cannot be evaluated exactly (``core.schema.admission``) is handled by the policy's
+``failurePolicy``, with a message.
 
 Not here: webhooks, MutatingAdmissionPolicies, the ``authorizer``.
 """
@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account
 from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, RefusalSubject
 from orderkit.adapters.embedded.cluster.store import ObjectStore
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, metadata
 from orderkit.core.schema.admission import BINDING, POLICY, Operation, Policy, Review, judge
-
-USER = "admin"
-GROUPS = ("system:masters", "system:authenticated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,7 @@ class AdmissionRequest:
     new: Manifest | None
     old: Manifest | None
     dry_run: bool = False
+    account: Account = ADMIN
 
     @property
     def meta(self) -> dict[str, object]:
@@ -102,8 +101,8 @@ class Policies:
             old=request.old,
             namespace=namespace,
             subresource=request.subresource,
-            user=USER,
-            groups=GROUPS,
+            user=request.account.name,
+            groups=request.account.groups,
             dry_run=request.dry_run,
             namespace_object=self._store.get(store_key) if namespace else None,
         )

@@ -7,12 +7,14 @@ are refused, as ``adapters.kube`` requests it from a real server.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
+from orderkit.adapters.embedded.cluster.accounts import ADMIN, impersonated
 from orderkit.adapters.embedded.cluster.admission import Admission, Policies
 from orderkit.adapters.embedded.cluster.collector import Collector
 from orderkit.adapters.embedded.cluster.hub import Watcher
@@ -60,6 +62,7 @@ class EmbeddedCluster:
         Raises:
             RefusedError: The file was written by a newer Orderkit.
         """
+        self._account = ADMIN
         self.store = ObjectStore(path, history=history)
         self.registry = KindRegistry()
         self.writes = Writes(self.store, self.registry, admission or Policies(self.store))
@@ -80,6 +83,12 @@ class EmbeddedCluster:
         """End all watches, stop the collector, close the file. Idempotent."""
         self.store.close()
         self._collector.stop()
+
+    def acting_as(self, account: str) -> EmbeddedCluster:
+        """Return the same cluster, written to by another account (a user name)."""
+        view = copy.copy(self)
+        view._account = impersonated(account)  # noqa: SLF001 - a copy of this object
+        return view
 
     # -- reading
 
@@ -192,7 +201,7 @@ class EmbeddedCluster:
             AccessError: Its namespace is being deleted.
         """
         served = self._served(manifest)
-        return presented(served, self.writes.create(served, manifest, _strict(owner)))
+        return presented(served, self.writes.create(served, manifest, self._strict(owner)))
 
     def apply(
         self, manifest: Manifest, *, owner: str, force: bool = True, status: bool = False
@@ -209,7 +218,7 @@ class EmbeddedCluster:
             AccessError: Its namespace is being deleted.
         """
         served = self._served(manifest)
-        write = _strict(owner, _subresource(served, manifest, status=status))
+        write = self._strict(owner, _subresource(served, manifest, status=status))
         return presented(served, self.writes.apply(served, manifest, write, force=force))
 
     def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
@@ -224,7 +233,7 @@ class EmbeddedCluster:
         """
         served = self._served(manifest)
         key = ObjectKey.of(manifest)
-        write = _strict(owner, _subresource(served, manifest, status=status))
+        write = self._strict(owner, _subresource(served, manifest, status=status))
         new = self.writes.change(served, key.namespace, key.name, lambda _old: manifest, write)
         return presented(served, new)
 
@@ -242,7 +251,7 @@ class EmbeddedCluster:
         """
         served = self.registry.get(key.kind)
         named_object = {"metadata": {"name": key.name}}
-        write = _strict(owner, _subresource(served, named_object, status=status))
+        write = self._strict(owner, _subresource(served, named_object, status=status))
         new = self.writes.change(
             served, key.namespace, key.name, lambda live: merge_patch(live, patch), write
         )
@@ -260,12 +269,15 @@ class EmbeddedCluster:
             AccessError: It may not be deleted (``default``, ``kube-system``).
         """
         served = self.registry.get(key.kind)
-        how = Deletion(propagation=propagation, uid=uid)
+        how = Deletion(propagation, uid, account=self._account)
         try:
             self.writes.delete(served, key.namespace, key.name, how)
         except NotFound:
             return False
         return True
+
+    def _strict(self, owner: str, subresource: Literal["", "status"] = "") -> Write:
+        return Write(owner, subresource, strictness="Strict", account=self._account)
 
     def _served(self, manifest: Manifest) -> ServedKind:
         try:
@@ -282,10 +294,6 @@ def bookmark(served: ServedKind, version: int) -> Manifest:
         "kind": served.kind.kind,
         "metadata": {"resourceVersion": str(version), "creationTimestamp": None},
     }
-
-
-def _strict(owner: str, subresource: Literal["", "status"] = "") -> Write:
-    return Write(owner, subresource=subresource, strictness="Strict")
 
 
 def _subresource(served: ServedKind, manifest: Manifest, *, status: bool) -> Literal["", "status"]:

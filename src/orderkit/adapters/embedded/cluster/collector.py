@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from orderkit.adapters.embedded.cluster.accounts import COLLECTOR
 from orderkit.adapters.embedded.cluster.definitions import CLEANUP_FINALIZER, stored_kind
 from orderkit.adapters.embedded.cluster.documents import meta
 from orderkit.adapters.embedded.cluster.journal import JournalEntry, StorageKey
@@ -247,7 +248,7 @@ class Collector:
             served,
             store_key.namespace,
             store_key.name,
-            Deletion(propagation=how, uid=uid, owner=OWNER),
+            Deletion(propagation=how, uid=uid, owner=OWNER, account=COLLECTOR),
         )
 
     def _release(self, served: ServedKind, store_key: StorageKey, finalizer: str) -> None:
@@ -262,9 +263,8 @@ class Collector:
     def _change(
         self, served: ServedKind, store_key: StorageKey, edit: Any, *, subresource: Any = ""
     ) -> None:
-        self._writes.change(
-            served, store_key.namespace, store_key.name, edit, Write(OWNER, subresource=subresource)
-        )
+        write = Write(OWNER, subresource=subresource, account=COLLECTOR)
+        self._writes.change(served, store_key.namespace, store_key.name, edit, write)
 
 
 def _definitions_last(store_key: StorageKey) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster import definitions
+from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account
 from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
 from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
@@ -38,6 +39,7 @@ class Write:
     """What happens to unknown fields besides being dropped."""
     warnings: list[str] = field(default_factory=list)
     """Receives warnings for the client."""
+    account: Account = ADMIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Deletion:
     resource_version: str = ""
     dry_run: bool = False
     owner: str = ""
+    account: Account = ADMIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.adapters.embedded.cluster.documents import clone
-from orderkit.adapters.embedded.cluster.refusals import BadRequest
+from orderkit.adapters.embedded.cluster.documents import clone, encode
+from orderkit.adapters.embedded.cluster.refusals import (
+    BadRequest,
+    PatchRefused,
+    RequestEntityTooLarge,
+)
 
+_OPERATIONS_MAX, _COPIED_MAX = 10_000, 3 * 1024 * 1024
+"""The limits of kube-apiserver 1.36 (``maxJSONPatchOperations``, ``JSONPatchMaxCopyBytes``)."""
 Schema = Mapping[str, Any]
 
 
@@ -36,22 +42,32 @@ def json_patch(target: Any, operations: Any) -> Any:
     Apply an RFC 6902 patch: all operations or none.
 
     Raises:
-        BadRequest: The patch is malformed, a path does not exist, or a test fails.
+        BadRequest: The patch is no list.
+        RequestEntityTooLarge: It has too many operations.
+        PatchRefused: An operation is malformed, a path does not exist, a test fails, or the patch
+            copies too much.
     """
     if not isinstance(operations, list):
         raise BadRequest("json patch must be a list of operations")
+    if len(operations) > _OPERATIONS_MAX:
+        raise RequestEntityTooLarge(
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{_OPERATIONS_MAX}, got {len(operations)}"
+        )
     document = {"": clone(target)}
+    copied_bytes = 0
     for operation in operations:
         try:
-            _operate(document, operation)
+            copied_bytes += _operate(document, operation, _COPIED_MAX - copied_bytes)
         except (KeyError, IndexError, ValueError, TypeError) as error:
-            raise BadRequest(
+            raise PatchRefused(
                 f"the server rejected our request due to an error in our request: {operation}"
             ) from error
     return document[""]
 
 
-def _operate(document: dict[str, Any], operation: dict[str, Any]) -> None:
+def _operate(document: dict[str, Any], operation: dict[str, Any], copies_max: int) -> int:
+    """Apply one operation; return the number of bytes that it copied."""
     path = _steps(operation["path"])
     match operation["op"]:
         case "add":
@@ -65,12 +81,18 @@ def _operate(document: dict[str, Any], operation: dict[str, Any]) -> None:
             value = _remove(document, _steps(operation["from"]))
             _add(document, path, value)
         case "copy":
-            _add(document, path, clone(_at(document, _steps(operation["from"]))))
+            value = _at(document, _steps(operation["from"]))
+            size_bytes = len(encode(value))
+            if size_bytes > copies_max:
+                raise ValueError(f"copies more than {_COPIED_MAX} bytes in all")
+            _add(document, path, clone(value))
+            return size_bytes
         case "test":
             if _at(document, path) != operation["value"]:
                 raise ValueError("test failed")
         case other:
             raise ValueError(f"unknown operation {other}")
+    return 0
 
 
 def _steps(pointer: str) -> list[str]:

@@ -74,6 +74,12 @@ class BadRequest(ApiRefusal, InvalidObjectError):
     code, reason = 400, "BadRequest"
 
 
+class PatchRefused(ApiRefusal, InvalidObjectError):
+    """A JSON patch that cannot be applied to the object."""
+
+    code, reason = 422, "Invalid"
+
+
 class RequestEntityTooLarge(ApiRefusal, InvalidObjectError):
     code, reason = 413, "RequestEntityTooLarge"
 

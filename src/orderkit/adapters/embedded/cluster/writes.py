@@ -178,7 +178,9 @@ class Writes:
                     f'namespaces "{name}" is forbidden: this namespace may not be deleted',
                     subject=served.subject(name),
                 )
-            self._admit(served, None, old, Write(how.owner, dry_run=how.dry_run))
+            self._admit(
+                served, None, old, Write(how.owner, dry_run=how.dry_run, account=how.account)
+            )
             new = marked(served, old, how)
             is_gone = not held(served, new)
             if how.dry_run or (not is_gone and new == old):
@@ -367,6 +369,7 @@ class Writes:
             new,
             old,
             write.dry_run,
+            write.account,
         )
         write.warnings.extend(self._admission(request))
 

@@ -148,6 +148,22 @@ class Accounts:
         self._store.update("accounts", account.id, admin=admin, read_only=read_only)
         return self.by_id(account.id)
 
+    def delete_user(self, user: Account) -> None:
+        """
+        Remove a user with all tokens.
+
+        Raises:
+            ConflictError: The user is in an organisation, or owns or wrote something.
+        """
+        if self._store.row("SELECT 1 FROM team_members WHERE account_id = ?", user.id):
+            raise ConflictError(f"user still has membership of organizations [uid: {user.id}]")
+        try:
+            self._store.change("DELETE FROM accounts WHERE id = ?", user.id)
+        except sqlite3.IntegrityError as error:
+            raise ConflictError(
+                f"user still has ownership of repositories [uid: {user.id}]"
+            ) from error
+
     def create_org(
         self, name: str, owner: Account, *, description: str = "", visibility: str = "public"
     ) -> Account:

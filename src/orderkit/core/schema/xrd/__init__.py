@@ -16,10 +16,12 @@ from orderkit.core.schema.xrd.definition import (
     api_version_of,
     claim_kind,
     connection_secret_keys,
+    default_composition,
     is_legacy,
     machinery_path,
     referenceable_version,
     scope_of,
+    update_policy_of,
     versions_of,
     xr_kind,
 )
@@ -42,6 +44,7 @@ __all__ = [
     "connection_secret_keys",
     "crd_for",
     "cuts",
+    "default_composition",
     "is_legacy",
     "machinery_path",
     "problems",
@@ -50,6 +53,7 @@ __all__ = [
     "scope_of",
     "spec_schema",
     "typed",
+    "update_policy_of",
     "versions_of",
     "xr_kind",
 ]

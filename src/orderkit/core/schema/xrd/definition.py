@@ -38,6 +38,18 @@ def is_legacy(xrd: Manifest) -> bool:
     return scope_of(xrd) == LEGACY
 
 
+def default_composition(xrd: Manifest) -> str:
+    """Return the Composition that its XRs must have, else the one by default; empty if neither."""
+    spec = xrd.get("spec") or {}
+    refs = (spec.get(f"{choice}CompositionRef") for choice in ("enforced", "default"))
+    return next((str(ref["name"]) for ref in refs if ref and ref.get("name")), "")
+
+
+def update_policy_of(xrd: Manifest) -> str:
+    """Return the ``compositionUpdatePolicy`` that its XRs have by default."""
+    return dig(xrd, "spec", "defaultCompositionUpdatePolicy", default=None) or "Automatic"
+
+
 def machinery_path(xrd: Manifest) -> tuple[str, ...]:
     """Return the path of Crossplane's fields in an XR: ``spec.crossplane``; ``spec`` if legacy."""
     return ("spec",) if is_legacy(xrd) else ("spec", "crossplane")

@@ -27,7 +27,13 @@ from orderkit.core.schema.xrd.crossplane_fields import (
     spec_fields,
     status_fields,
 )
-from orderkit.core.schema.xrd.definition import XRD_KIND, is_legacy, scope_of, versions_of
+from orderkit.core.schema.xrd.definition import (
+    XRD_KIND,
+    is_legacy,
+    scope_of,
+    update_policy_of,
+    versions_of,
+)
 from orderkit.core.schema.xrd.typed_schema import PRESERVE, RULES, Schema, Steps, typed
 from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
 
@@ -39,7 +45,6 @@ KEPT_IN_SPEC = (*KEPT_IN_STATUS, PRESERVE)
 _NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 _COLUMN = ("name", "type", "format", "description", "priority", "jsonPath")
 _SCALE = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
-AUTOMATIC = "Automatic"
 
 
 def schema_steps(index: int) -> Steps:
@@ -57,13 +62,12 @@ def crd_for(xrd: Manifest) -> Manifest:
     Raises:
         BrokenXrdError: A version has no schema, or one that cannot be read.
     """
-    policy = dig(xrd, "spec", "defaultCompositionUpdatePolicy", default=None) or AUTOMATIC
     scope = scope_of(xrd)
     definition = _Definition(
         xrd=xrd,
         names=xrd["spec"].get("names") or {},
         category="composite",
-        spec_fields=spec_fields(scope, str(policy)),
+        spec_fields=spec_fields(scope, update_policy_of(xrd)),
         status_fields=status_fields(legacy=is_legacy(xrd)),
         columns=printer_columns(legacy=is_legacy(xrd)),
     )

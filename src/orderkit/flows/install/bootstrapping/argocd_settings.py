@@ -25,6 +25,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.flows.argocd.application_sources import refuse_lost_tools
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.install.bootstrapping.steps import (
     SETTINGS_FOLDER,
@@ -72,7 +73,9 @@ class SettingsStep:
         unapplied = [m for m in self._objects() if not _is_so(self.site.platform, m)]
         if not unapplied:
             return Look(StepVerdict.DONE, "tracking and health checks are in force")
-        keys = unforced(self.site.platform, wanted_settings(self.site))
+        settings = wanted_settings(self.site)
+        refuse_lost_tools(self.site.platform, settings, dig(live, "data", default={}) or {})
+        keys = unforced(self.site.platform, settings)
         return Look(
             StepVerdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _names(unapplied)
         )

@@ -23,8 +23,13 @@ from orderkit.core.platform import idpbuilder
 from orderkit.core.yaml import yaml12
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.core.yaml.manifests import parse_documents
+from orderkit.flows.argocd.application_sources import refuse_lost_tools
 from orderkit.flows.argocd.refreshing import application_key, refresh
-from orderkit.flows.install.bootstrapping.argocd_settings import unforced, wanted_settings
+from orderkit.flows.install.bootstrapping.argocd_settings import (
+    ARGOCD_CM,
+    unforced,
+    wanted_settings,
+)
 from orderkit.flows.install.bootstrapping.portal_steps import PortalStep, template_urls
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import get_object, snapshot
@@ -85,9 +90,12 @@ class IdpbuilderSettingsStep:
     name: str = "settings"
 
     def look(self) -> Look:
-        keys = unforced(self.site.platform, wanted_settings(self.site))
+        settings = wanted_settings(self.site)
+        keys = unforced(self.site.platform, settings)
         if not keys:
             return Look(StepVerdict.DONE, "tracking and health checks are in force")
+        live = get_object(self.site.platform, ARGOCD_CM) or {}
+        refuse_lost_tools(self.site.platform, settings, dig(live, "data", default={}) or {})
         return Look(StepVerdict.CHANGE, f"{self._repo()}: {', '.join(keys)}")
 
     def ensure(self, say: Say) -> Look:

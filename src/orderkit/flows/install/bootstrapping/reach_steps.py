@@ -22,16 +22,18 @@ from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
     dig,
+    metadata,
 )
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import Platform
-from orderkit.ports.cluster import NoSuchKindError
+from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 OLDEST, NEWEST = (3, 0), (3, 2)
 """Argo CD's releases whose behaviour was observed or read."""
 _WORKLOADS = (Kind("apps", "v1", "StatefulSet"), Kind("apps", "v1", "Deployment"))
 _REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview")
+_SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount")
 _CROSSPLANE = (XRD, COMPOSITION, FUNCTION)
 _IMAGE = re.compile(r"argocd:v?(\d+\.\d+\.\d+\S*?)(@|\Z)")
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
@@ -135,6 +137,8 @@ class CrossplaneStep:
     def look(self) -> Look:
         missing = [k for k in _CROSSPLANE if not self.site.platform.cluster.serves(k)]
         if not missing:
+            crossplane = self.site.wanted.installation.crossplane
+            check_crossplane_account(self.site.platform.cluster, crossplane.account)
             return Look(StepVerdict.DONE, "serves its kinds")
         if self.site.wanted.installation.crossplane.install == "chart":
             return Look(StepVerdict.WAIT, "its chart is delivered by the layer 'crossplane'")
@@ -145,6 +149,30 @@ class CrossplaneStep:
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         return self.look()
+
+
+def check_crossplane_account(cluster: Cluster, account: str) -> None:
+    """
+    Check that Crossplane runs as the account that admission policies know.
+
+    Raises:
+        RefusedError: It runs as another one, and the policies would refuse what it writes.
+    """
+    try:
+        service_accounts = cluster.list(_SERVICE_ACCOUNT).items
+    except (NoSuchKindError, AccessError):
+        return
+    names = {
+        f"system:serviceaccount:{fields['namespace']}:{fields['name']}"
+        for fields in map(metadata, service_accounts)
+    }
+    others = sorted(name for name in names if name.endswith(":crossplane"))
+    if account not in names and others:
+        raise RefusedError(
+            f"spec.crossplane.account: there is no {account}, so admission policies would refuse"
+            " what Crossplane writes",
+            hint=f"set it to the account that Crossplane runs as: {', '.join(others)}",
+        )
 
 
 def judge_version(version: str) -> tuple[str, bool]:

@@ -1,26 +1,28 @@
 """
-How Argo CD gets at the repositories: a credential where they are private, the forge's authority.
+How Argo CD gets at the repositories: credentials where they are private, the forge's authority.
 
-Secrets of type ``repo-creds`` hold for every repository below the forge's address, so orders
-need none of their own. The authority stands in ``argocd-tls-certs-cm`` under the forge's host
-name without port, as Argo CD looks it up. Other entries of that ConfigMap are left alone.
+The credential of platform.yaml is for the organisations of pack and ledger only; every team has one
+of its own (``flows.team.read_credential``). The one for the whole forge that release 0.2.0 wrote
+becomes the former after every team has the latter. The authority stands in
+``argocd-tls-certs-cm`` under the forge's host name without port, as Argo CD looks it up. Other
+entries of that ConfigMap are left alone.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     CONFIG_MAP,
-    Kind,
     Manifest,
     ObjectKey,
     dig,
 )
+from orderkit.core.order import ledger
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapContext,
@@ -29,9 +31,15 @@ from orderkit.flows.install.bootstrapping.steps import (
     StepVerdict,
     holds,
 )
-from orderkit.flows.platform import get_object
+from orderkit.flows.platform import get_object, snapshot
+from orderkit.flows.team.read_credential import (
+    SECRET,
+    credential_secret,
+    ensure_read_credential,
+    lacking,
+    organisation_url,
+)
 
-SECRET = Kind("", "v1", "Secret")
 SECRET_NAME = "orderkit-forge"  # noqa: S105 - an object's name
 _CERTIFICATES = "argocd-tls-certs-cm"
 
@@ -48,6 +56,8 @@ class AccessStep:
         if not manifests:
             return Look(StepVerdict.DONE, "public, with a trusted certificate authority")
         names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
+        if teams := lacking(self.site.platform, self._teams()):
+            return Look(StepVerdict.CHANGE, f"credentials of {', '.join(teams)}, {names}")
         live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in manifests]
         if all(
             live_object and holds(live_object, _stored(m))
@@ -59,32 +69,35 @@ class AccessStep:
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
         if before.verdict is not StepVerdict.DONE:
+            for team in self._teams():
+                ensure_read_credential(self.site.platform, team)
             for manifest in self._manifests():
                 self.site.platform.cluster.apply(manifest, owner=OWNER)
         return before
 
+    def _teams(self) -> Sequence[TeamName]:
+        """Return the teams that orders may be delivered of."""
+        files = snapshot(self.site.platform, self.site.platform.ledger)
+        return list(ledger.teams(files.blobs)) if files else []
+
     def _manifests(self) -> Sequence[Manifest]:
-        access, url = self.site.wanted.access, self.site.platform.forge.base_url
+        access, platform = self.site.wanted.access, self.site.platform
         manifests = []
         if access.token:
-            data = {"type": "git", "url": url, "username": access.user, "password": access.token}
-            manifests.append(_secret(data))
+            owners = dict.fromkeys((platform.pack_repo.owner, platform.ledger.owner))
+            for owner, name in zip(owners, (SECRET_NAME, f"{SECRET_NAME}-ledger"), strict=False):
+                data = {
+                    "type": "git",
+                    "url": organisation_url(platform, owner),
+                    "username": access.user,
+                    "password": access.token,
+                }
+                key = ObjectKey(SECRET, name, ARGOCD_NAMESPACE)
+                manifests.append(credential_secret(key, data))
         if access.ca_pem:
-            host = urlsplit(url).hostname or ""
+            host = urlsplit(platform.forge.base_url).hostname or ""
             manifests.append(_certificates({host: access.ca_pem}))
         return manifests
-
-
-def _secret(data: dict[str, str]) -> Manifest:
-    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
-    labels = {"argocd.argoproj.io/secret-type": "repo-creds"}
-    return {
-        "apiVersion": SECRET.api_version,
-        "kind": SECRET.kind,
-        "metadata": {"name": SECRET_NAME, "namespace": ARGOCD_NAMESPACE, "labels": labels},
-        "type": "Opaque",
-        "data": encoded,
-    }
 
 
 def _certificates(data: dict[str, str]) -> Manifest:

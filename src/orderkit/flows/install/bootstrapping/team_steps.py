@@ -1,4 +1,4 @@
-"""The teams that platform.yaml names may order."""
+"""The teams that platform.yaml names may order; what the ledger has of others is up to date."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orderkit.core.order import ledger
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import snapshot
+from orderkit.flows.team.pinning import pin_teams, unpinned_teams
 from orderkit.flows.team.teams import add_team
 
 
@@ -35,3 +36,22 @@ class TeamStep:
         if verdict is StepVerdict.DONE and added.created:
             verdict = StepVerdict.CHANGE  # what it may order follows the kits
         return Look(verdict, "may order")
+
+
+@dataclass(frozen=True, slots=True)
+class PinStep:
+    """No file that a team pushes chooses the tool that renders it."""
+
+    site: BootstrapContext
+    name: str = "sources"
+
+    def look(self) -> Look:
+        teams = unpinned_teams(self.site.platform)
+        if not teams:
+            return Look(StepVerdict.DONE, "every Application delivers plain manifests")
+        return Look(StepVerdict.CHANGE, f"Applications of {', '.join(teams)}")
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - Argo CD follows the ledger by itself
+        before = self.look()
+        pin_teams(self.site.platform, requester=self.site.wanted.requester)
+        return before

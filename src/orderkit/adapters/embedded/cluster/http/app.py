@@ -4,7 +4,7 @@ The ASGI app of the embedded cluster: authentication, routing, refusals as ``Sta
 Requests carry the token as ``Authorization: Bearer``. kubectl never sends a bearer token over
 plain HTTP; it does send the user part of the server's URL, so Basic with the token as password
 counts as well (`kubeconfig` writes both). ``/version`` and the health endpoints are open.
-Everybody who knows the token may do everything.
+Everybody who knows the token may do everything, also as another account (``Impersonate-User``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from orderkit.adapters.embedded.cluster import openapi
+from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account, impersonated
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, discovery, resources
 from orderkit.adapters.embedded.cluster.http.bodies import BODY_MAX_BYTES
@@ -105,6 +106,13 @@ async def _answer(cluster: EmbeddedCluster, request: Request) -> Response:
     return answers.document(description)
 
 
+def _account(request: Request) -> Account:
+    """Return who the request is for."""
+    name = request.headers.get("impersonate-user")
+    groups = tuple(request.headers.getlist("impersonate-group"))
+    return impersonated(name, groups) if name else ADMIN
+
+
 async def _resource(cluster: EmbeddedCluster, request: Request, target: RequestTarget) -> Response:
     try:
         body = await read_body(request, BODY_MAX_BYTES)
@@ -118,6 +126,7 @@ async def _resource(cluster: EmbeddedCluster, request: Request, target: RequestT
         content_type=request.headers.get("content-type", "application/json"),
         accept=request.headers.get("accept", "*/*"),
         user_agent=request.headers.get("user-agent", ""),
+        account=_account(request),
     )
     if request.method == "GET" and call.flag("watch"):
         return WatchResponse(cluster, call)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
+from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, bodies
 from orderkit.adapters.embedded.cluster.http.answers import Representation
@@ -52,6 +53,7 @@ class ClusterRequest:
     content_type: str
     accept: str
     user_agent: str
+    account: Account = ADMIN
 
     def flag(self, name: str) -> bool:
         return self.query.get(name, "").lower() in {"true", "1"}
@@ -268,6 +270,7 @@ def _write(call: ClusterRequest) -> Write:
         subresource=call.target.subresource,
         dry_run=_dry_run(call.query.get("dryRun")),
         strictness=cast("Strictness", strictness),
+        account=call.account,
     )
 
 
@@ -343,6 +346,7 @@ def _deletion(call: ClusterRequest) -> Deletion:
         resource_version=dig(options, "preconditions", "resourceVersion") or "",
         dry_run=_dry_run(dry_run),
         owner=call.user_agent.partition("/")[0],
+        account=call.account,
     )
 
 

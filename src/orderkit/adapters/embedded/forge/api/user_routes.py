@@ -46,8 +46,7 @@ class UserRoutes:
     @route("POST", f"{API}/admin/users", "admin")
     def create_user(self, call: Call) -> Response:
         """Create a user, for site admins."""
-        if not call.user.admin:
-            raise ApiError(403, "user should be the site admin")
+        _require_admin(call)
         body = call.fields()
         name, password = body.required("username"), body.required("password")
         try:
@@ -55,6 +54,16 @@ class UserRoutes:
         except ConflictError as error:
             raise ApiError(422, str(error)) from error
         return json_answer(self.shapes.account(user), 201)
+
+    @route("DELETE", f"{API}/admin/users/{{name}}", "admin")
+    def delete_user(self, call: Call) -> Response:
+        """Remove a user who owns nothing and is in no organisation, for site admins."""
+        _require_admin(call)
+        try:
+            self.accounts.delete_user(self.access.user(call))
+        except ConflictError as error:
+            raise ApiError(422, str(error)) from error
+        return empty_answer()
 
     @route("GET", _TOKENS)
     def tokens(self, call: Call) -> Response:
@@ -90,6 +99,11 @@ class UserRoutes:
         if call.actor.by_token:
             raise ApiError(401, "auth required")
         return user
+
+
+def _require_admin(call: Call) -> None:
+    if not call.user.admin:
+        raise ApiError(403, "user should be the site admin")
 
 
 def token_shape(token: Token) -> Json:

@@ -1,0 +1,38 @@
+"""
+Write the Applications of teams and orders again that an earlier release wrote without a tool.
+
+Called by bootstrap and at the end of an upgrade; ``orderkit team add`` and registering an order
+write what is pinned in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orderkit.core.names import TeamName
+from orderkit.core.objects.kube_objects import labels_of
+from orderkit.core.order import ledger
+from orderkit.flows.argocd.application_sources import unpinned_applications
+from orderkit.flows.platform import Platform, snapshot
+from orderkit.flows.team.teams import add_team
+
+
+def unpinned_teams(platform: Platform) -> Sequence[TeamName]:
+    """Return the teams of the ledger that have an Application whose tool a file may choose."""
+    files = snapshot(platform, platform.ledger)
+    labels = (labels_of(application) for application in unpinned_applications(platform))
+    teams = {label.get(ledger.TEAM_LABEL) for label in labels}
+    return [team for team in ledger.teams(files.blobs if files else ()) if team in teams]
+
+
+def pin_teams(platform: Platform, *, requester: str) -> Sequence[TeamName]:
+    """
+    Write their files of the ledger as this version does; return the teams. Idempotent.
+
+    Raises:
+        OrderkitError: As `orderkit.flows.team.teams.add_team` says.
+    """
+    teams = unpinned_teams(platform)
+    for team in teams:
+        add_team(platform, team, requester=requester)
+    return teams

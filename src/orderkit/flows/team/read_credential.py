@@ -1,0 +1,110 @@
+"""
+Argo CD's credential for one team's repositories: it reads that organisation and nothing else.
+
+Where repositories are private, each team has a Secret of type ``repo-creds`` for its organisation's
+address. Argo CD takes the Secret with the longest matching address, so no other one is used for
+the team's Applications, and their AppProject allows no other address. (Argo CD ignores ``project``
+in Secrets of this type, read from its source, 3.2 and 3.6; Secrets that know it hold for a single
+repository.) The token is of an account that may read this organisation only, which Orderkit makes
+on the forge, or comes from a folder that platform.yaml names. It is kept in the cluster alone.
+
+Called by ``flows.team.teams`` and by bootstrap.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+
+from orderkit.core.names import TeamName
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Kind, Manifest, ObjectKey, dig
+from orderkit.core.order import ledger
+from orderkit.flows.argocd.refreshing import OWNER
+from orderkit.flows.platform import Platform, get_object
+
+SECRET = Kind("", "v1", "Secret")
+REPOSITORY_CREDENTIALS = {"argocd.argoproj.io/secret-type": "repo-creds"}
+
+
+def organisation_url(platform: Platform, organisation: str) -> str:
+    """Return the address below which an organisation's repositories are, with a final slash."""
+    return f"{platform.forge.base_url}/{organisation}/"
+
+
+def secret_key(team: TeamName) -> ObjectKey:
+    """Return where a team's credential is."""
+    return ObjectKey(SECRET, f"orderkit-read-{team}", ARGOCD_NAMESPACE)
+
+
+def credential_secret(
+    key: ObjectKey, data: Mapping[str, str], labels: Mapping[str, str] = {}
+) -> Manifest:
+    """Return the Secret with which Argo CD reads repositories below ``data["url"]``."""
+    encoded = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
+    return {
+        "apiVersion": SECRET.api_version,
+        "kind": SECRET.kind,
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "labels": {**labels, **REPOSITORY_CREDENTIALS},
+        },
+        "type": "Opaque",
+        "data": encoded,
+    }
+
+
+def decoded(secret: Manifest, entry: str) -> str:
+    """Return an entry of a Secret; empty if it has none."""
+    return base64.b64decode(dig(secret, "data", entry, default="")).decode()
+
+
+def lacking(platform: Platform, teams: Sequence[TeamName]) -> Sequence[TeamName]:
+    """Return those of the teams whose credential is missing or of another address or token."""
+    return [team for team in teams if platform.private and not _is_so(platform, team)]
+
+
+def ensure_read_credential(platform: Platform, team: TeamName) -> bool:
+    """
+    Make sure that Argo CD can read a team's private repositories. Idempotent.
+
+    A credential that is there is kept; delete the Secret to get another one. Returns whether one
+    was written.
+
+    Raises:
+        AccessError: There is no token for the team, and ours may not make an account on the forge.
+    """
+    if not lacking(platform, [team]):
+        return False
+    user, token = "orderkit", platform.team_token(team)
+    if not token:
+        remove_read_account(platform, team)
+        reader = platform.forge.add_reader(team)
+        user, token = reader.name, reader.token
+    url = organisation_url(platform, team)
+    data = {"type": "git", "url": url, "username": user, "password": token}
+    secret = credential_secret(secret_key(team), data, {ledger.TEAM_LABEL: team})
+    platform.cluster.apply(secret, owner=OWNER)
+    return True
+
+
+def remove_read_credential(platform: Platform, team: TeamName) -> None:
+    """Remove a team's credential, and the account that was made for it. Idempotent."""
+    remove_read_account(platform, team)
+    platform.cluster.delete(secret_key(team))
+
+
+def remove_read_account(platform: Platform, team: TeamName) -> None:
+    """Remove the account that Orderkit made for the credential that is there, if it is one."""
+    secret = get_object(platform, secret_key(team))
+    account = decoded(secret, "username") if secret else ""
+    if account.startswith("argocd-"):
+        platform.forge.remove_reader(team, account)
+
+
+def _is_so(platform: Platform, team: TeamName) -> bool:
+    secret = get_object(platform, secret_key(team))
+    if secret is None or decoded(secret, "url") != organisation_url(platform, team):
+        return False
+    token = platform.team_token(team)
+    return not token or decoded(secret, "password") == token

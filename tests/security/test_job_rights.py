@@ -1,0 +1,95 @@
+"""What Jobs may do in the cluster is what a recorded run of them does, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from changingpack import changing_pack
+from commands import as_process
+from labkit import DEFINITION
+from recordedcalls import Right, recording
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.generate.runner_role import runner_role
+from orderkit.core.kit.kit_reader import kit_of
+
+ROOM = Path(__file__).parents[2] / "day2" / "job"
+RUNNER = "system:serviceaccount:orderkit:orderkit-runner"
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A platform whose garage is changed without a review."""
+    folder = tmp_path_factory.mktemp("rights")
+    pack = changing_pack(folder / "pack")
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), ("ae86",))
+    with running(request, on_step=lambda *_: None) as site:
+        yield site
+
+
+def granted() -> set[Right]:
+    """Return what the committed roles of the runner allow."""
+    rights = set()
+    for path in (ROOM / "rights.yaml", reference_pack() / "gitops/apis/garage/runner.yaml"):
+        for role in yaml.safe_load_all(path.read_text()):
+            is_role = role["kind"] in {"Role", "ClusterRole"}
+            if is_role and role["metadata"]["name"] != "orderkit-starter":
+                namespace = role["metadata"].get("namespace", "")
+                rights |= set(_expanded(role.get("rules", ()), namespace))
+    return rights
+
+
+def _expanded(rules: Any, namespace: str) -> Iterator[Right]:
+    for rule in rules:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    yield Right(namespace, group, resource, verb)
+
+
+REQUESTER = "--requester=user:default/ann"
+COMMANDS = (
+    ("register", "--kit=garage", "--team=ae86", REQUESTER, "garage-ae86"),
+    ("change", REQUESTER, '--values={"stage": "stage2"}', "--no-wait", "garage-ae86"),
+    ("destroy", "--confirm=garage-ae86", REQUESTER, "garage-ae86"),
+)
+"""What the Jobs of published templates run."""
+
+
+def test_a_recorded_run_uses_all_rights_of_the_runner_and_no_others(
+    platform: Running, tmp_path: Path
+) -> None:
+    orderkit = as_process(platform.embedded.state.folder / "platform.yaml")
+    assert orderkit("order", "garage", "team_name=ae86", "stage=stage1").code == 0
+    with recording(Path(platform.settings.kubeconfig), tmp_path, RUNNER) as record:
+        settings = replace(platform.settings, kubeconfig=record.kubeconfig)
+        (tmp_path / "platform.yaml").write_text(settings.to_yaml())
+        job = as_process(tmp_path / "platform.yaml")
+        for arguments in COMMANDS:
+            done = job(*arguments)
+            assert done.code == 0, done.err
+    used = {
+        right if right.group == "argoproj.io" else replace(right, namespace="")
+        for right in record.rights
+    }
+
+    assert used == granted()
+
+
+def test_no_kit_gives_jobs_the_right_to_read_secrets() -> None:
+    kit = kit_of(
+        "lab",
+        {"composes": [{"apiVersion": "v1", "kind": kind} for kind in ("Secret", "ConfigMap")]},
+        yaml.safe_load(DEFINITION),
+    )
+    (data,) = runner_role(kit).values()
+
+    (core,) = (rule for rule in yaml.safe_load(data)["rules"] if rule["apiGroups"] == [""])
+    assert core["resources"] == ["configmaps"]

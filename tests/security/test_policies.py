@@ -1,0 +1,48 @@
+"""Policies know who Crossplane is, and doctor sees those of older releases that do not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.core.errors import RefusedError
+from orderkit.core.objects.kube_objects import NAMESPACE, Kind
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
+from orderkit.flows.install.bootstrapping.reach_steps import check_crossplane_account
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    live = EmbeddedCluster(tmp_path / "cluster.sqlite")
+    yield live
+    live.close()
+
+
+def add_account(cluster: EmbeddedCluster, namespace: str) -> None:
+    for kind, meta in (
+        (NAMESPACE, {"name": namespace}),
+        (Kind("", "v1", "ServiceAccount"), {"name": "crossplane", "namespace": namespace}),
+    ):
+        manifest = {"apiVersion": "v1", "kind": kind.kind, "metadata": meta}
+        cluster.apply(manifest, owner="test")
+
+
+def test_a_crossplane_of_another_account_is_reported_before_policies_stop_it(
+    cluster: EmbeddedCluster,
+) -> None:
+    add_account(cluster, "upbound-system")
+
+    with pytest.raises(RefusedError, match="there is no system:serviceaccount:crossplane") as error:
+        check_crossplane_account(cluster, CROSSPLANE_ACCOUNT)
+
+    assert "system:serviceaccount:upbound-system:crossplane" in error.value.hint
+    check_crossplane_account(cluster, "system:serviceaccount:upbound-system:crossplane")
+
+
+def test_the_usual_account_is_accepted(cluster: EmbeddedCluster) -> None:
+    add_account(cluster, "crossplane-system")
+
+    check_crossplane_account(cluster, CROSSPLANE_ACCOUNT)

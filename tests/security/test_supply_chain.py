@@ -1,0 +1,135 @@
+"""What others made is pinned, and what CI runs is not text from a branch's name."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.platform.baking import bake
+
+ROOT = Path(__file__).parents[2]
+PACKS = (ROOT, ROOT / "packs" / "agents")
+DIGEST = "sha256:" + "a1" * 32
+SCRIPT = ROOT / "scripts" / "digests.py"
+
+
+@pytest.mark.parametrize(
+    "file", sorted(path for path in ROOT.glob("**/pyproject.toml") if ".venv" not in path.parts)
+)
+def test_every_build_system_is_pinned_to_one_release(file: Path) -> None:
+    (line,) = re.findall(r"^requires = \[(.*)\]$", file.read_text(), re.MULTILINE)
+
+    assert all(re.fullmatch(r'"[a-z]+==[0-9.]+"', one) for one in line.split(", ")), line
+
+
+def test_no_shell_line_of_generated_ci_holds_an_expression() -> None:
+    texts = [
+        re.sub("{% (end)?raw %}", "", workflow.read_text())
+        for workflow in (ROOT / "skeletons" / "pack").glob("*/.github/workflows/*.yaml")
+    ]
+    jobs = [job for text in texts for job in yaml.safe_load(text)["jobs"].values()]
+    steps = [step for job in jobs for step in job["steps"]]
+
+    assert any("github.base_ref" in str(step.get("env")) for step in steps)
+    assert [step["run"] for step in steps if "${{" in step.get("run", "")] == []
+    assert all(re.search(r"@[0-9a-f]{40}$", step["uses"]) for step in steps if "uses" in step)
+
+
+@pytest.mark.parametrize("pack", PACKS, ids=lambda pack: pack.name)
+def test_no_kit_of_ours_may_bind_any_role(pack: Path) -> None:
+    roles = [
+        role
+        for path in pack.glob("gitops/**/*.yaml")
+        for role in yaml.safe_load_all(path.read_text())
+        if role and role["kind"] in {"Role", "ClusterRole"}
+    ]
+
+    binding = [rule for role in roles for rule in role.get("rules", ()) if "bind" in rule["verbs"]]
+    assert all(rule.get("resourceNames") for rule in binding)
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    """A registry that asks for a token, and has one digest for everything."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(200, {}, b'{"token": "pull"}')
+
+        def do_HEAD(self) -> None:
+            if self.headers.get("Authorization") != "Bearer pull":
+                challenge = f'Bearer realm="{url}/token",service="r",scope="pull"'
+                self.answer(401, {"WWW-Authenticate": challenge})
+            else:
+                self.answer(200, {"Docker-Content-Digest": DIGEST})
+
+        def answer(self, code: int, headers: dict[str, str], body: bytes = b"") -> None:
+            self.send_response(code)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Stay silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield url
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def digests(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_digests_are_written_where_releases_are_pinned(registry: str, tmp_path: Path) -> None:
+    package = "package: __ORDERKIT_REGISTRY__/others/lab:__ORDERKIT_VERSION_LAB__\n"
+    (tmp_path / "gitops").mkdir()
+    (tmp_path / "gitops" / "functions.yaml").write_text(package)
+    pack = tmp_path / "pack.yaml"
+    pack.write_text("spec:\n  versions:\n    crossplane: 2.3.4\n    lab: v1.2.3\n")
+    assert digests("--check", "--pack", str(tmp_path)).returncode == 10
+
+    written = digests("--registry", registry, "--pack", str(tmp_path))
+
+    assert written.returncode == 0, written.stderr
+    assert pack.read_text().endswith(f"crossplane: 2.3.4\n    lab: v1.2.3@{DIGEST}\n")
+    assert digests("--check", "--pack", str(tmp_path)).returncode == 0
+
+
+def test_base_images_get_their_digest(registry: str, tmp_path: Path) -> None:
+    file = tmp_path / "Containerfile"
+    file.write_text("FROM lab/base:1 AS build\nRUN true\nFROM lab/base:1\n")
+
+    assert digests("--registry", registry, str(file)).returncode == 0
+
+    pinned = f"FROM lab/base:1@{DIGEST}"
+    assert file.read_text() == f"{pinned} AS build\nRUN true\n{pinned}\n"
+
+
+def test_a_pack_may_pin_digests_and_nothing_else_with_an_at_sign() -> None:
+    files = read_folder(ROOT)
+    key = next(path for path in files if str(path) == "pack.yaml")
+    pinned = files[key].replace(b"v0.7.0", f"v0.7.0@{DIGEST}".encode())
+
+    assert read_pack({**files, key: pinned}).versions["function-auto-ready"].endswith(DIGEST)
+    assert bake({}, {"VERSION_LAB": f"v1.2.3@{DIGEST}"}) == {}
+    with pytest.raises(InvalidInputError):
+        bake({}, {"VERSION_LAB": "v1.2.3@evil"})

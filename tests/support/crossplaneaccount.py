@@ -1,0 +1,56 @@
+"""The service account of Crossplane on a real API server, for our assembler to write with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import requests
+import yaml
+
+from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
+
+_DAY_S = 86_400
+
+
+def as_crossplane(cluster: KubeCluster, kubeconfig: Path, folder: Path) -> Path:
+    """Make the account, with all rights, and return a kubeconfig with a token of it."""
+    _, _, namespace, name = CROSSPLANE_ACCOUNT.split(":")
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    for manifest in (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": namespace},
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "crossplane-of-the-lab"},
+            "roleRef": role,
+            "subjects": [subject],
+        },
+    ):
+        cluster.apply(manifest, owner="lab")
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": _token(config, namespace, name)}
+    path = folder / "crossplane.kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def _token(config: dict[str, list[dict[str, dict[str, str]]]], namespace: str, name: str) -> str:
+    server = config["clusters"][0]["cluster"]
+    answer = requests.post(
+        f"{server['server']}/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+        json={"spec": {"expirationSeconds": _DAY_S}},
+        headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
+        verify=server["certificate-authority"],
+        timeout=60,
+    )
+    answer.raise_for_status()
+    token: str = answer.json()["status"]["token"]
+    return token

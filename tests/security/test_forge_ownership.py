@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from commands import Command
+from commands import Command, Done
 from forgeusers import ForgeUser
 
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
@@ -90,21 +90,50 @@ def test_a_team_left_behind_in_an_organisation_is_seen(
     assert f"{stranger.login} ({level})" in done.err
 
 
+@pytest.mark.parametrize(
+    "hook",
+    [
+        ("http://127.0.0.1:9/steal", "--adopt webhook:http://127.0.0.1:9/steal"),
+        ("http://127.0.0.1:9/v1/webhooks/gitea", "--adopt webhook:"),
+        ("http://127.0.0.1:9/a;touch${IFS}x", "--adopt 'webhook:http://127.0.0.1:9/a;"),
+    ],
+    ids=["any", "path of the service", "shell"],
+)
 def test_a_webhook_left_behind_is_seen(
+    orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name, hook: tuple[str, str]
+) -> None:
+    url, advice = hook
+
+    done = team_with_webhook(orderkit, platform, stranger, new_name(), url)
+
+    assert f"webhook:{url} (listen)" in done.err
+    assert advice in done.err
+
+
+def test_no_advice_repeats_a_name_that_reads_as_two(
     orderkit: Command, platform: Running, stranger: ForgeUser, new_name: Name
 ) -> None:
-    org = new_name()
+    """Who copies ``--adopt webhook:URL,LOGIN`` from the advice would adopt the login too."""
+    url = f"http://127.0.0.1:9/x,{stranger.login}"
+
+    done = team_with_webhook(orderkit, platform, stranger, new_name(), url)
+
+    assert "--adopt" not in done.err
+
+
+def team_with_webhook(
+    orderkit: Command, platform: Running, stranger: ForgeUser, org: str, url: str
+) -> Done:
+    """Add a team whose organisation a stranger left with nothing but a webhook in it."""
     stranger.api("POST", "/orgs", {"username": org})
-    config = {"url": "http://127.0.0.1:9/steal", "content_type": "json"}
+    config = {"url": url, "content_type": "json"}
     hook = {"type": "gitea", "config": config, "events": ["push"], "active": True}
     stranger.api("POST", f"/orgs/{org}/hooks", hook)
     owners = invite(platform, stranger, org)
     stranger.api("DELETE", f"/teams/{owners}/members/{stranger.login}")
-
     done = orderkit("team", "add", org)
-
     assert done.code == 4, done.out
-    assert "webhook:http://127.0.0.1:9/steal (listen)" in done.err
+    return done
 
 
 @pytest.mark.parametrize("step", [PackStep, LedgerStep])

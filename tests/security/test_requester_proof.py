@@ -136,8 +136,16 @@ def test_a_push_without_trailers_is_by_hand(bay: Bay, mallory: Pusher) -> None:
         ("stage2", {}, ("user:default/eve", "user:default/ann")),
         ("stage2", {}, ("stage1 → stage2", "nothing to see")),
         ("stage2", {}, ("Orderkit-Request:", "Orderkit-Reason: urgent\nOrderkit-Request:")),
+        ("stage2", {}, ("\n\nOrderkit-Op", "\nOrderkit-Signature: any text\n\nOrderkit-Op")),
     ],
-    ids=["other value", "one more file", "other requester", "other summary", "one more trailer"],
+    ids=[
+        "other value",
+        "one more file",
+        "other requester",
+        "other summary",
+        "one more trailer",
+        "one more signature",
+    ],
 )
 def test_a_signature_covers_message_and_content(
     bay: Bay, mallory: Pusher, value: str, extra: dict[str, str], edited: tuple[str, str]

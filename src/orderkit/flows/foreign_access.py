@@ -10,11 +10,11 @@ Called by the flows that set up a platform, a team or an order, and by ``orderki
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import RepoId
-from orderkit.core.platform.webhook_key import PATH
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import AccessGrant
 
@@ -48,7 +48,7 @@ def foreign_access(
         if grant.holder.lower() in accepted:
             return True
         if grant.right == "listen":
-            return not is_new or grant.holder.endswith(PATH)
+            return not is_new
         is_login = ":" not in grant.holder
         allowed = may_write is None or grant.holder.lower() in may_write
         return grant.right == "write" and is_login and allowed
@@ -78,10 +78,14 @@ def refuse_foreign_access(
     grants = foreign_access(platform, target, adopted=adopted, writers=writers, is_new=is_new)
     if grants:
         kind = "organisation" if isinstance(target, str) else "repository"
-        names = ",".join(grant.holder for grant in grants)
+        names = [grant.holder for grant in grants]
+        # A stranger may have chosen a name that the shell, or --adopt, would read as several.
+        is_adoptable = not any("," in name for name in names)
+        holders = ",".join(map(shlex.quote, names))
+        acceptance = f", or accept them: {way_out.format(holders=holders)}"
         raise RefusedError(
             f"{kind} {target} is not the platform's alone: {described(grants)}",
-            hint=f"remove them on the forge, or accept them: {way_out.format(holders=names)}",
+            hint=f"remove them on the forge{acceptance if is_adoptable else ''}",
         )
 
 

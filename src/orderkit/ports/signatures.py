@@ -116,6 +116,8 @@ def is_signed_by(
     signature = signature_of(commit.message)
     if signature is None or signature.key_id != key.id or len(commit.parents) > 1:
         return False
+    if len(_SIGNATURE_LINE.findall(commit.message)) != 1:
+        return False  # no such line is signed, so a second one could say anything
     text = statement(repo, signature.branch, signature.at, commit.message, changes)
     return signatures.is_valid(key, text, signature.signature)
 

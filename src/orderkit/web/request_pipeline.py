@@ -186,6 +186,8 @@ def _network(request: Request) -> str:
         address = ipaddress.ip_address(host)
     except ValueError:
         return f"address {host}"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped  # a socket of both families shows all of IPv4 so
     if isinstance(address, ipaddress.IPv4Address):
         return f"address {address}"
     return f"network {ipaddress.ip_network((address, _IPV6_SITE_BITS), strict=False)}"

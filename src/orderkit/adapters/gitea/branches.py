@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orderkit.adapters.gitea.answers import refusal
 from orderkit.adapters.gitea.calls import FORBIDDEN, INVALID, MISSING, done, list_in, object_in
-from orderkit.adapters.gitea.reading import GiteaReading, commit_of
+from orderkit.adapters.gitea.reading import GiteaReading, commit_of, is_commit_id, refused_name
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import (
@@ -94,6 +94,8 @@ class Branches(GiteaReading):
         commits = tuple(commit_of(commit) for commit in list_in(comparison.get("commits") or []))
         if len(commits) < int(comparison.get("total_commits") or 0):
             raise RemoteError(f"{doing}: the forge shows {len(commits)} commits only")
+        if is_commit_id(head) and commits and head not in {commit.id for commit in commits}:
+            raise refused_name(repo, head)
         return commits
 
     def _has_commit(self, repo: RepoId, commit: CommitSha) -> bool:

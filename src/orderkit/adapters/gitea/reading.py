@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
@@ -32,11 +33,13 @@ from orderkit.adapters.gitea.first_commit import BROKEN, says_empty
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.trees import TooManyError, TreeEntry, Trees
 from orderkit.adapters.gitea.versions import evidence
-from orderkit.core.errors import NotFoundError
+from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import Commit, Evidence, FileRevision
 
 TREE_PAGE = 1000
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LINK = 0o120000
 DEFAULT_BRANCH = "main"
 
 
@@ -179,11 +182,28 @@ class GiteaReading(Calls):
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""
         entry = self._contents(repo, path, ref)
+        if is_commit_id(ref):
+            self._check_commit(repo, path, CommitSha(ref), entry)
         if entry is None:
             return None
         content = entry.get("content")
         data = _decoded(content) if isinstance(content, str) else self._large(repo, path, ref)
         return FileRevision(path, data, BlobSha(text_in(entry, "sha")))
+
+    def _check_commit(
+        self, repo: RepoId, path: PurePosixPath, commit: CommitSha, entry: Found | None
+    ) -> None:
+        """
+        Check that a file is the commit's: Gitea prefers a branch or tag of the commit's name.
+
+        Raises:
+            RefusedError: It is not; only trees and histories are read by the id itself.
+        """
+        blob = self.tree(repo, commit).get(path)
+        is_shown = entry is not None and entry.get("sha") == blob
+        is_missing = entry is None and (blob is None or self.modes(repo, commit)[path] == _LINK)
+        if not (is_shown or is_missing):
+            raise refused_name(repo, commit)
 
     def _contents(self, repo: RepoId, path: PurePosixPath, ref: str) -> Found | None:
         """Return the forge's entry of a file; None if it does not exist or is a folder."""
@@ -212,8 +232,12 @@ class GiteaReading(Calls):
         commits: list[Commit] = []
         size = min(limit, PAGE)
         query: dict[str, str | int] = {
-            "sha": ref, "stat": "false", "files": "false", "verification": "false", "limit": size,
-        }  # fmt: skip
+            "sha": ref if is_commit_id(ref) else f"refs/heads/{ref}",  # no tag of that name
+            "stat": "false",
+            "files": "false",
+            "verification": "false",
+            "limit": size,
+        }
         if path is not None:
             query["path"] = str(path)
         page = 1
@@ -229,6 +253,19 @@ class GiteaReading(Calls):
                 break
             page += 1
         return commits[:limit]
+
+
+def is_commit_id(ref: str) -> bool:
+    """Say whether a reference is a full commit id."""
+    return _COMMIT_ID.fullmatch(ref) is not None
+
+
+def refused_name(repo: RepoId, commit: str) -> RefusedError:
+    """Make the error for a branch or tag that the forge answers with instead of a commit."""
+    return RefusedError(
+        f"{repo}: the forge shows something else as commit {commit}",
+        hint="delete the branch or tag of that name",
+    )
 
 
 def _is_file(entry: Found) -> bool:

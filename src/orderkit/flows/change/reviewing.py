@@ -31,11 +31,13 @@ from orderkit.core.errors import (
 )
 from orderkit.core.kit.model import How, KitChange
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.change import differences, judge_rules
+from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM
-from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
+from orderkit.flows.order.commit_judging import whole_history
+from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     Commit,
@@ -46,6 +48,7 @@ from orderkit.ports.forge import (
     PullRequest,
     Review,
 )
+from orderkit.ports.requesters import UNKNOWN
 
 LOGIN_ANNOTATION = "orderkit.dev/forge-login"
 """On a User of the portal's catalog: its login on the forge, if that is not its name."""
@@ -233,7 +236,8 @@ class _Judgement:
     def _requester_logins(self, commits: Sequence[Commit]) -> Iterator[str]:
         """Yield the logins of everybody that the request's text or a commit names as requester."""
         texts = {self.pull.requester, *(commit.requester for commit in commits)} - {""}
-        if not texts and self.pull.author.lower() == self.platform.forge.user().lower():
+        is_ours = self.pull.author.lower() == self.platform.forge.user().lower()
+        if UNKNOWN in texts or (is_ours and not texts):
             raise RefusedError("nothing says who asked for it")
         return map(self._login, sorted(texts))
 
@@ -247,7 +251,7 @@ class _Judgement:
             old, before = read_xr(self.platform, live, base), self._files(base)
             changes += judge_rules(live.kit, differences(old.spec, new.spec)).changes
             paths = {path for path in {*before, *after} if before.get(path) != after.get(path)}
-            is_whole = is_whole and paths <= {new.path} and _rest(old.xr) == _rest(new.xr)
+            is_whole = is_whole and paths <= {new.path} and _rest(old) == _rest(new)
         return tuple(changes), is_whole
 
     def _files(self, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
@@ -255,17 +259,21 @@ class _Judgement:
 
     def _merge_bases(self, commits: Sequence[Commit]) -> list[CommitSha]:
         """Return the newest commits that main and the branch share; a crafted merge has several."""
-        forge, repo = self.platform.forge, self.live.repository
         ids = {commit.id for commit in commits}
+        if self.pull.head_commit not in ids:
+            raise RefusedError("it has no commit that main lacks")
         shared = {parent for commit in commits for parent in commit.parents} - ids
         bases = [
             commit
             for commit in sorted(shared)
-            if all(forge.compare(repo, other, commit) for other in shared - {commit})
+            if not any(commit in self._history(other) for other in shared - {commit})
         ]
         if not bases:
             raise RefusedError("it shares no commit with main")
         return bases
+
+    def _history(self, commit: CommitSha) -> set[CommitSha]:
+        return {older.id for older in whole_history(self.platform, self.live.repository, commit)}
 
     def _refuse_unknown_pushers(
         self, commits: Sequence[Commit], events: Sequence[PullEvent]
@@ -332,8 +340,14 @@ class _Judgement:
         return tuple(approvers)
 
 
-def _rest(xr: Manifest) -> Manifest:
-    return {key: value for key, value in xr.items() if key != "spec"}
+def _rest(xr_file: XrFile) -> list[object]:
+    """Return every document of the XR's file, without the XR's ``spec``."""
+    documents = [document for document, _ in parse_documents(str(xr_file.path), xr_file.data)]
+    xr: Any = documents[xr_file.document]
+    for step in xr_file.steps:
+        xr = xr[step]
+    xr.pop("spec", None)
+    return documents
 
 
 def _refuse_who(changes: Sequence[KitChange], others: set[str]) -> None:

@@ -8,7 +8,7 @@ reading the whole history. Called by the flows that show a history or look for a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -89,6 +89,11 @@ def keys_file(keys: Iterable[PublicKey]) -> str:
     )
 
 
+def whole_history(platform: Platform, repo: RepoId, head: CommitSha) -> Sequence[Commit]:
+    """Return every commit that a commit contains, and itself."""
+    return platform.forge.commits(repo, ref=head, limit=_WHOLE_HISTORY)
+
+
 def branch_of(commit: Commit) -> str:
     """Return the branch for which a commit was signed; "" without a signature. Not checked."""
     signature = signature_of(commit.message)
@@ -151,7 +156,7 @@ class CommitJudge:
     @cached_property
     def history(self) -> tuple[Commit, ...]:
         """Every commit that the head contains, in the forge's order: newest first."""
-        return tuple(self.platform.forge.commits(self.repo, ref=self.head, limit=_WHOLE_HISTORY))
+        return tuple(whole_history(self.platform, self.repo, self.head))
 
     def _ancestors(self, commit: CommitSha) -> set[CommitSha]:
         parents = {older.id: older.parents for older in self.history}

@@ -112,14 +112,19 @@ def branch_commit(repo: pygit2.Repository, branch: str) -> pygit2.Commit | None:
 def resolve(repo: pygit2.Repository, ref: str) -> pygit2.Commit | None:
     """Return the commit of a branch, a tag or a full commit id, in Gitea's order, or None."""
     name = ref.removeprefix(HEADS).removeprefix(TAGS)
-    if is_branch_name(name):
-        for prefix in (HEADS, TAGS):
-            commit = _reference_commit(repo, prefix + name)
-            if commit is not None:
-                return commit
-    if FULL_ID.match(ref):
-        return commit_by_id(repo, ref)
-    return None
+    return _named(repo, name, (HEADS, TAGS)) or commit_by_id(repo, ref)
+
+
+def resolve_as_git(repo: pygit2.Repository, ref: str) -> pygit2.Commit | None:
+    """Return the commit of a full id, a tag or a branch, as Gitea does for trees and histories."""
+    prefixes = (HEADS,) if ref.startswith(HEADS) else (TAGS, HEADS)
+    name = ref.removeprefix(HEADS).removeprefix(TAGS)
+    return commit_by_id(repo, ref) or _named(repo, name, prefixes)
+
+
+def _named(repo: pygit2.Repository, name: str, prefixes: Iterable[str]) -> pygit2.Commit | None:
+    commits = (_reference_commit(repo, prefix + name) for prefix in prefixes)
+    return next(filter(None, commits), None) if is_branch_name(name) else None
 
 
 def commit_by_id(repo: pygit2.Repository, commit_id: str) -> pygit2.Commit | None:

@@ -175,14 +175,19 @@ class ContentRoutes:
         return {"files": files or None, "commit": self.shapes.file_commit(repo, commit)}
 
 
-def commit_at(git: pygit2.Repository, ref: str, *, short_ids: bool = False) -> pygit2.Commit:
+def commit_at(
+    git: pygit2.Repository, ref: str, *, short_ids: bool = False, as_git: bool = False
+) -> pygit2.Commit:
     """
     Return the commit that a branch, a tag or a full id names; also a short id if `short_ids`.
+
+    `as_git`: in git's order, where an id comes first and a branch last.
 
     Raises:
         ApiError: 404, there is none.
     """
-    commit = git_read.resolve(git, ref) or (git_read.by_short_id(git, ref) if short_ids else None)
+    find = git_read.resolve_as_git if as_git else git_read.resolve
+    commit = find(git, ref) or (git_read.by_short_id(git, ref) if short_ids else None)
     if commit is None:
         raise ApiError(404, errors=[f"object does not exist [id: {ref}, rel_path: ]"])
     return commit

@@ -66,7 +66,7 @@ class GitRoutes:
     @route("GET", f"{REPO}/git/commits/{{sha:path}}", "repository")
     def commit(self, call: Call) -> Response:
         repo = self.access.repository(call)
-        commit = commit_at(git_read.open_repository(repo.path), call.param("sha"))
+        commit = commit_at(git_read.open_repository(repo.path), call.param("sha"), as_git=True)
         return json_answer(self.shapes.commit(repo, commit))
 
     @route("GET", f"{REPO}/commits", "repository")
@@ -76,7 +76,7 @@ class GitRoutes:
         git = git_read.open_repository(repo.path)
         if not git_read.branch_names(git):
             raise ApiError(409, "Git Repository is empty.")
-        start = commit_at(git, call.query("sha") or repo.default_branch)
+        start = commit_at(git, call.query("sha") or repo.default_branch, as_git=True)
         ids = histories.commits_of(repo.path, git, start, call.query("path").strip("/"))
         if not ids:
             raise ApiError(404, "FileCommitsCount")
@@ -121,7 +121,7 @@ class GitRoutes:
 
 
 def _tree_of(git: pygit2.Repository, ref: str) -> pygit2.Tree:
-    commit = git_read.resolve(git, ref)
+    commit = git_read.resolve_as_git(git, ref)
     if commit is not None:
         return commit.tree
     tree = git.get(ref) if git_read.FULL_ID.match(ref) else None

@@ -169,6 +169,8 @@ def test_what_the_published_user_made_in_an_earlier_release_gives_it_no_rights(
         before.accounts.create_org("rx9", owner)
     with closing(Store(tmp_path / "forge.sqlite")) as store:
         store.change("ALTER TABLE accounts DROP COLUMN read_only")
+        store.change("DROP TABLE reviews")
+        store.change("DROP TABLE pull_events")
         store.change("PRAGMA user_version = 6")
 
     with closing(EmbeddedForge(tmp_path)) as forge:

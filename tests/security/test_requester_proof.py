@@ -10,10 +10,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
-from bays import EVE, XR, Bay, ask, new_bay, set_
+from bays import EVE, XR, Bay, ask, merge, new_bay, set_
 from changingpack import changing_pack
 from commands import Command, in_process
 from pusher import MALLORY, Pusher
+from roguery import unprotect
 
 from orderkit.adapters.commit_signatures import Ed25519Signatures, new_signing_key
 from orderkit.adapters.embedded.platform import BOT, Ports
@@ -148,6 +149,7 @@ def test_a_signature_covers_message_and_content(
     assert edited[0] in message
     mallory.git("reset", "--quiet", "--hard", "HEAD~1")
     mallory.commit(message.replace(*edited), {**stage(mallory, "stage1", value), **extra})
+    unprotect(bay.platform, bay.repo)
     mallory.push("HEAD:main", "--force")
 
     assert newest(bay).signature is SignatureVerdict.INVALID
@@ -359,10 +361,7 @@ def test_a_rewritten_record_makes_nobody_the_requester(bay: Bay, mallory: Pusher
 def test_what_merges_leave_of_a_proof(bay: Bay, style: MergeStyle) -> None:
     done = ask(bay, set_("colour", "red"))
     assert done.pull is not None
-    bay.platform.forge.merge_pull(
-        bay.repo, done.pull.number, head=done.pull.head_commit, style=style,
-        operation=Operation("merge", "user:default/boss", "Merge"),
-    )  # fmt: skip
+    merge(bay, done.pull.number, style)
 
     entries = history(bay.platform, bay.order)
 

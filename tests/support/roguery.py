@@ -11,7 +11,7 @@ import yaml
 from rogues import Pair, Rogue
 
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import BlobSha, CommitSha, OrderId, TeamName
+from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
@@ -38,15 +38,15 @@ def place(
     wanted = placing.OrderRequest(kit, values, REQUESTER, wait=wait, timeout_s=WAIT_S)
     done = placing.order(platform, wanted, on_step=lambda *_: None)
     entry = OrderEntry(done.team, done.order)
-    _unprotect(platform, entry)
+    unprotect(platform, entry.repository)
     return entry
 
 
-def _unprotect(platform: Platform, entry: OrderEntry) -> None:
+def unprotect(platform: Platform, repo: RepoId) -> None:
     """Let members push to ``main``, as a forge admin can: what holds behind the forge is tried."""
     forge = platform.forge
     assert isinstance(forge, GiteaForge)
-    path = f"/repos/{entry.repository}/branch_protections/main"
+    path = f"/repos/{repo}/branch_protections/main"
     forge._http.send("DELETE", path)  # noqa: SLF001  the port has no way to do this
 
 

@@ -21,7 +21,7 @@ from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, 
 from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.core.portal.runner_job import NAMESPACE, SETTINGS, RunnerJob, manifest
 from orderkit.flows.order.order_history import history
-from orderkit.ports.forge import REASON_TRAILER
+from orderkit.ports.forge import REASON_TRAILER, REQUESTER_TRAILER
 
 _WHY = container.reason_not_possible()
 pytestmark = pytest.mark.skipif(bool(_WHY), reason=f"no containers here: {_WHY}")
@@ -83,7 +83,7 @@ def test_a_change_runs_as_a_job_and_is_ready_at_its_end(
     assert condition(room, job) == ("Complete", "CompletionsReached")
     newest = history(room.platform, order)[0]
     assert newest.commit.operation == f"job-{team}"
-    assert newest.who == "user:default/ann"
+    assert newest.claims[REQUESTER_TRAILER] == "user:default/ann"  # the Job has no signing key
 
 
 MORE_MOMENTS = [pytest.param(moment_s, marks=pytest.mark.soak) for moment_s in (0.05, 0.8)]
@@ -205,6 +205,6 @@ def test_the_portals_forms_order_change_and_end_by_jobs(
     send("day2/garage/stage.yaml", *asked, "change_reason=race --day for $$ and $(HOME)")
     newest = history(room.platform, order)[0]
     assert [(each.path, each.new) for each in newest.fields] == [("stage", "stage3")]
-    assert newest.trailer(REASON_TRAILER) == "race --day for $$ and $(HOME)"
+    assert newest.claims[REASON_TRAILER] == "race --day for $$ and $(HOME)"
     send("day2/garage/end.yaml", f"order_id={order}", f"confirm={order}")
     assert orderkit("status", order).code == 1

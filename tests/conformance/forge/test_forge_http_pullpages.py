@@ -23,13 +23,12 @@ class Desk:
 
 @dataclass(frozen=True)
 class Case:
-    """One address and what it answers; `command` is what git says of it."""
+    """One address and what it answers."""
 
     id: str
     reason: str
     path: str
     status: int = 200
-    command: tuple[str, ...] = ()
 
 
 @pytest.fixture(scope="module")
@@ -74,31 +73,3 @@ def test_y110_the_number_as_an_issue_leads_to_the_pull_request(shop: Workshop, d
 
     assert answer.status_code == 303
     assert answer.headers["Location"] == f"/{desk.repo}/pulls/{desk.number}"
-
-
-PULL_FORMS = [
-    Case(
-        "Y111",
-        "a pull request as diff",
-        "diff",
-        command=("diff", "-p", "origin/main...origin/more"),
-    ),
-    Case(
-        "Y112",
-        "a pull request as patch",
-        "patch",
-        command=("format-patch", "--binary", "--stdout", "origin/main...origin/more"),
-    ),
-]
-
-
-@pytest.mark.parametrize("case", PULL_FORMS, ids=lambda case: case.id)
-def test_y_a_pull_request_as_diff_and_patch_is_what_git_says(
-    shop: Workshop, desk: Desk, case: Case
-) -> None:
-    answer = shop.call("GET", f"/{desk.repo}/pulls/{desk.number}.{case.path}", auth=None)
-    said = shop.git("-c", "diff.algorithm=histogram", *case.command, cwd=shop.clone(desk.repo))
-
-    assert answer.status_code == 200
-    assert "new.txt" in said.stdout
-    assert answer.text == said.stdout

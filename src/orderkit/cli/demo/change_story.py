@@ -150,7 +150,7 @@ def _history(story: Story, running: Running) -> None:
         f"{field} by {entry.who.partition(' <')[0]}"
         for entry in entries
         for field in entry.fields
-        if not entry.first and field.path == "stage"
+        if not entry.first and len(entry.commit.parents) == 1 and field.path == "stage"
     ]
     expect(len(stage_changes) == 2, f"two changes of the stage: {stage_changes}")  # noqa: PLR2004 - of this story
     story.stage("history", "; ".join(reversed(stage_changes)))

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Any
 
 from orderkit.core.generate.cel_text import Expression, block, either, literal, lookup, optional
 from orderkit.core.generate.cel_transitions import limits
@@ -107,8 +108,9 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
     name = f"team.{kit.name}.orderkit.dev"
     policy_manifest = _policy(kit, name, variables, [rule])
     kind = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind}
-    policy_manifest["spec"] = {"paramKind": kind, **policy_manifest["spec"]}
-    policy_manifest["spec"]["matchConditions"].append(_changes_team(kit))
+    spec: dict[str, Any] = {"paramKind": kind, **policy_manifest["spec"]}
+    spec["matchConditions"] = [*spec["matchConditions"], _changes_team(kit)]
+    policy_manifest["spec"] = spec
     yield policy_manifest
     bound = _binding(name)
     bound["spec"]["paramRef"] = {

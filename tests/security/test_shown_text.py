@@ -40,25 +40,23 @@ PLACES: dict[str, Use] = {
     "a warning": lambda r, text, size: r.warning(f"{text} {size}"),
     "a refusal": lambda r, text, _: r.fatal(text),
 }
-_TAGS = set(
-    [
-        "p",
-        "strong",
-        "em",
-        "code",
-        "pre",
-        "details",
-        "summary",
-        "ul",
-        "li",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    ]
-)
+_TAGS = {
+    "p",
+    "strong",
+    "em",
+    "code",
+    "pre",
+    "details",
+    "summary",
+    "ul",
+    "li",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+}
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 

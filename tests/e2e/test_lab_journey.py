@@ -1,5 +1,5 @@
 """
-Twenty orders of four teams, one of them broken, and twelve rogues, on the real thing.
+Twenty orders of four teams, one of them broken, and thirteen rogues, on the real thing.
 
 A real Gitea, a real API server with its controllers, a real Argo CD. Crossplane alone is stood
 for: our assembler works on that API server through the Kubernetes adapter, for there are no

@@ -10,14 +10,21 @@ import rogues
 from rogues import Pair
 
 from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.folders.local_pack import LocalPack
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.generate.kit_draft import Draft
 from orderkit.core.names import OrderId
+from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
-from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger import KIT_LABEL, OrderEntry
+from orderkit.core.schema.admission import BINDING
 from orderkit.core.yaml import yaml11
 from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.install import diagnosis
+from orderkit.flows.kit.start_kit import new_kit
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import FileChange, Operation
@@ -32,6 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A platform with kits garage, locker and drawer, and an order ``locker-own``."""
     folder = tmp_path_factory.mktemp("registration")
     pack = rogues.rogue_pack(folder / "pack")
+    new_kit(LocalPack(pack), Draft(name="locker-big", group=rogues.GROUP), render_skeleton)
     request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (PAIR.us, PAIR.them))
     with running(request, on_step=lambda *_: None) as platform:
         roguery.place(platform.platform, "locker", PAIR.us, "own")
@@ -87,6 +95,42 @@ def test_a_new_order_is_registered_only_under_the_kit_that_its_id_names(
         register(platform, registration(order, "garage"))
 
     assert not registered(platform, order)
+
+
+def test_an_id_with_the_longer_name_of_another_kit_is_no_order_of_the_shorter(
+    platform: Platform,
+) -> None:
+    """Limits and reviews of ``locker-big`` are known by the id alone."""
+    order = OrderEntry(LOCKER.team, OrderId("locker-big-x"))
+    publish(platform, order, "locker")
+
+    with pytest.raises(InvalidInputError, match="is the id of an order of kit 'locker-big'"):
+        register(platform, registration(order, "locker"))
+
+    assert not registered(platform, order)
+
+
+def test_doctor_reports_a_policy_that_a_push_switches_off(platform: Platform) -> None:
+    finding = next(finding for finding in diagnosis.check(platform) if finding.check == "policies")
+    assert finding.verdict == "ok"
+    selector = {"matchLabels": {KIT_LABEL: "locker"}}
+    binding = {
+        "apiVersion": BINDING.api_version,
+        "kind": BINDING.kind,
+        "metadata": {"name": "old.orderkit.dev"},
+        "spec": {
+            "policyName": "old.orderkit.dev",
+            "validationActions": ["Deny"],
+            "paramRef": {"selector": selector, "parameterNotFoundAction": "Allow"},
+        },
+    }
+    platform.cluster.apply(binding, owner="test")
+
+    finding = next(finding for finding in diagnosis.check(platform) if finding.check == "policies")
+
+    platform.cluster.delete(ObjectKey(BINDING, "old.orderkit.dev"))
+    assert finding.verdict == "fail"
+    assert "old.orderkit.dev: a push can switch it off" in finding.detail
 
 
 def test_a_kit_that_does_not_exist_is_refused(platform: Platform) -> None:

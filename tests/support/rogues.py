@@ -114,6 +114,18 @@ def _machinery(**fields: object) -> Edit:
     return lambda xr, _pair: {None: {**xr, "spec": {**xr["spec"], "crossplane": fields}}}
 
 
+def _composed_by_nobody(xr: Manifest, pair: Pair) -> Mapping[PurePosixPath | None, Manifest]:
+    controller = {
+        "apiVersion": XGARAGE.api_version,
+        "kind": XGARAGE.kind,
+        "name": f"garage-{pair.them}",
+        "uid": "6d6f5d0e-0000-4000-8000-000000000000",
+        "controller": True,
+    }
+    made = {"name": f"locker-{pair.them}", "ownerReferences": [controller]}
+    return {SECOND: {**xr, "metadata": made, "spec": {**xr["spec"], "team": pair.them}}}
+
+
 def _object(api: str, kind: str, name: str, namespace: str = "", **rest: object) -> Edit:
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
     made = {"apiVersion": api, "kind": kind, "metadata": meta, **rest}
@@ -184,6 +196,13 @@ ROGUES: tuple[Rogue, ...] = (
         _their_order_with_a_forged_mark,
         'Application "{order}" delivers XGarage "garage-{them}"',
         ("{order}", "garage-{them}"),
+    ),
+    Rogue(
+        "another order's name with a made-up controller",
+        "locker",
+        _composed_by_nobody,
+        'Application "{order}" delivers XLocker "locker-{them}"',
+        ("{order}", "locker-{them}"),
     ),
     Rogue(
         "another Composition",

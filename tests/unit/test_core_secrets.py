@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import html
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote, quote_plus
@@ -41,12 +43,37 @@ def _forget() -> Iterator[None]:
         (quote_plus(SECRET), "in a query"),
         (base64.b64encode(SECRET.encode()).decode(), "in a Secret of Kubernetes"),
         (base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="), "in a JWT-like text"),
+        ("p%40ss%2fword%20%2b1%3f", "in a path of other programs"),
+        (SECRET.encode().hex().upper(), "in hexadecimal"),
+        (SECRET.replace("/", "\\/"), "in JSON of PHP"),
     ],
 )
 def test_every_form_is_masked(form: str, reason: str) -> None:
     register(SECRET)
 
     assert redact(f"before {form} after") == f"before {MASK} after", reason
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        'pa\\"ss\\u003cw\\u003e\\u00261',
+        json.dumps(json.dumps('pa"ss<w>&1'))[3:-3],
+        html.escape('pa"ss<w>&1'),
+    ],
+    ids=["JSON of Go", "JSON in JSON", "HTML"],
+)
+def test_what_formats_escape_is_masked(form: str) -> None:
+    register('pa"ss<w>&1')
+
+    assert redact(f"before {form} after") == f"before {MASK} after"
+
+
+def test_base64_of_base64_is_masked() -> None:
+    register("Kan4rie-vogel/7")
+    encoded = base64.b64encode(base64.b64encode(b"Kan4rie-vogel/7"))
+
+    assert encoded.decode() not in redact(encoded.decode())
 
 
 def test_a_secret_inside_another_is_masked_with_it() -> None:

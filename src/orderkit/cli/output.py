@@ -15,12 +15,19 @@ from typing import Any
 
 import click
 
+from orderkit.core.visible_text import visible
+
 Row = tuple[str, ...]
+
+
+def say(text: str = "", *, nl: bool = True, err: bool = False) -> None:
+    """Print a text that may hold words of strangers: terminals must not obey them."""
+    click.echo(visible(text), nl=nl, err=err)
 
 
 def emit_json(schema: str, value: dict[str, Any], *, indent: int | None = 2) -> None:
     """Print one JSON object; `schema` is for example ``orderkit.order/v1``."""
-    click.echo(json.dumps({"schema": schema, **value}, indent=indent, ensure_ascii=False))
+    say(json.dumps({"schema": schema, **value}, indent=indent, ensure_ascii=False))
 
 
 def emit_table(head: Row, rows: Sequence[Row]) -> None:
@@ -28,7 +35,7 @@ def emit_table(head: Row, rows: Sequence[Row]) -> None:
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     for row in (head, *rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("   ".join(cells).rstrip())
+        say("   ".join(cells).rstrip())
 
 
 class Progress:
@@ -42,7 +49,8 @@ class Progress:
         if self._enabled:
             elapsed_s = time.monotonic() - self._begin_s
             label = click.style(f"{step:<14}", bold=True)
-            click.echo(f"{elapsed_s:6.2f} s  {label} {summary}", err=True, color=colored())
+            text = f"{elapsed_s:6.2f} s  {label} {visible(summary)}"
+            click.echo(text, err=True, color=colored())
 
 
 def colored() -> bool | None:

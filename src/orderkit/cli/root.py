@@ -72,9 +72,10 @@ def _failed(error: errors.OrderkitError) -> int:
 
 
 def _say(text: str) -> None:
+    from orderkit.cli.output import say
     from orderkit.core.secrets import redact
 
-    click.echo(redact(text), err=True)
+    say(redact(text), err=True)
 
 
 def _bug() -> int:

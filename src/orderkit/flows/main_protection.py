@@ -64,8 +64,7 @@ def _in_need(
 ) -> Iterator[tuple[OrderEntry, Kit]]:
     kits = {kit.name: kit for kit in published_pack(platform).kits()}
     for entry in ledger.entries(ledger_files.blobs):
-        names = [name for name in kits if entry.order.startswith(f"{name}-")]
-        kit = kits[max(names, key=len)] if names else None
+        kit = kits.get(ledger.named_kit(entry.order, kits))
         if kit is None or not needs_protection(kit) or team not in (None, entry.team):
             continue
         repository = platform.forge.repo(entry.repository)

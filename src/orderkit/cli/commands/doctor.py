@@ -28,7 +28,7 @@ def doctor_command(platform_file: str | None, as_json: bool) -> int:
 
 def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
     """Print findings as a table or as JSON; return the exit code."""
-    from orderkit.cli.output import emit_json, emit_table
+    from orderkit.cli.output import emit_json, emit_table, say
 
     failed = any(finding.verdict == "fail" for finding in findings)
     if as_json:
@@ -41,7 +41,7 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
     emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.detail) for f in findings])
     for finding in findings:
         if finding.advice:
-            click.echo(f"\n{finding.check}: {finding.advice}")
+            say(f"\n{finding.check}: {finding.advice}")
     return int(failed)
 
 

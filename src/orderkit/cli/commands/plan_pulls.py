@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import click
-
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.options import connect_to
-from orderkit.cli.output import emit_json
+from orderkit.cli.output import emit_json, say
 from orderkit.cli.time_limits import within
 from orderkit.cli.views.plan_views import Screen, Shape, draw, lines_of
 from orderkit.core.errors import (
@@ -76,7 +74,7 @@ def show(plan: PullPlan, shape: Shape | None, screen: Screen) -> None:
     """Print it to stdout."""
     judged = plan.judged
     if shape == "markdown":
-        click.echo(plan.text)
+        say(plan.text)
     elif shape == "json":
         emit_json("orderkit.plan/v1", {"order": plan.order, **_json(plan)})
     else:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-import click
-
-from orderkit.cli.output import Progress, emit_json
+from orderkit.cli.output import Progress, emit_json, say
 from orderkit.cli.views import plan_views
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.order_state import OrderState, short
@@ -71,7 +69,7 @@ def show_merged(merged: MergedPull, as_json: bool) -> None:
         emit_json("orderkit.merge/v1", merged.to_json())
         return
     by = f", approved by {' and '.join(merged.approvers)}" if merged.approvers else ""
-    click.echo(f"{merged.order}: #{merged.number} merged as {short(merged.commit)}{by}")
+    say(f"{merged.order}: #{merged.number} merged as {short(merged.commit)}{by}")
 
 
 def show_changed(result: Finished, as_json: bool) -> None:
@@ -85,21 +83,21 @@ def show_changed(result: Finished, as_json: bool) -> None:
         }
         emit_json("orderkit.change/v1", {**change.to_json(), **delivered})
         return
-    click.echo(f"{change.order}: {_headline(change)}")
+    say(f"{change.order}: {_headline(change)}")
     if change.diff:
-        click.echo(change.diff.rstrip("\n"))
+        say(change.diff.rstrip("\n"))
     if change.change_plan is not None:
         plan_views.show_within(change.change_plan.plan, change.change_plan.why_not)
     for warning in change.warnings:
-        click.echo(f"  mind        {warning}")
+        say(f"  mind        {warning}")
     if change.pull is not None and change.state != "committed":
-        click.echo(f"  review      {change.pull.web_url}")
-        click.echo("  then        merge it there to deliver it, or close it to drop it")
+        say(f"  review      {change.pull.web_url}")
+        say("  then        merge it there to deliver it, or close it to drop it")
     if change.commit is not None and change.state == "committed":
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
-        click.echo(f"  commit      {short(change.commit)}{ready}")
+        say(f"  commit      {short(change.commit)}{ready}")
     for pull in change.other_pulls:
-        click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'not proved'})")
+        say(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'not proved'})")
 
 
 def _headline(change: Changed) -> str:
@@ -124,9 +122,9 @@ def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None
         emit_json("orderkit.history/v1", report)
         return
     for entry in entries:
-        click.echo(f"{short(entry.commit.id)}  {entry.commit.when}  {entry.who}{_by_hand(entry)}")
+        say(f"{short(entry.commit.id)}  {entry.commit.when}  {entry.who}{_by_hand(entry)}")
         for line in _entry_lines(entry):
-            click.echo(f"          {line}")
+            say(f"          {line}")
 
 
 _WHY_UNPROVED = {

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-import click
-
-from orderkit.cli.output import emit_json
+from orderkit.cli.output import emit_json, say
 from orderkit.cli.views.plan_views import Line, Screen
 from orderkit.core.order.change import shown
 from orderkit.core.plan import Action
@@ -33,7 +31,7 @@ def show(
         # megabytes, which no person reads: with line breaks it takes ten times as long to write
         emit_json("orderkit.fleet-plan/v1", fleet_json(fleet), indent=None)
     elif shape == "markdown":
-        click.echo(fleet_markdown(fleet))
+        say(fleet_markdown(fleet))
     else:
         screen = screen or Screen.of()
         screen.echo(_lines(fleet, screen))

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-import click
-
-from orderkit.cli.output import Row, emit_json, emit_table
+from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.errors import UsageError
 from orderkit.core.order.order_state import short
 from orderkit.flows.end.destroying import Ended
@@ -53,9 +51,9 @@ def show_ordered(result: Ordered, as_json: bool) -> None:
         return
     state = result.report.state
     words = "ordered" if result.created else "exists already with these values"
-    click.echo(f"{result.order} {words}: {state.phase}{_reason_text(state.reason)}")
-    click.echo(f"  repository  {result.report.repository_url} at {short(result.commit)}")
-    click.echo(f"  look        orderkit trace {result.order}")
+    say(f"{result.order} {words}: {state.phase}{_reason_text(state.reason)}")
+    say(f"  repository  {result.report.repository_url} at {short(result.commit)}")
+    say(f"  look        orderkit trace {result.order}")
 
 
 def _reason_text(reason: str) -> str:
@@ -68,7 +66,7 @@ def show_list(reports: list[OrderReport], as_json: bool) -> None:
         emit_json("orderkit.orders/v1", {"orders": [report.to_json() for report in reports]})
         return
     if not reports:
-        click.echo("no orders yet", err=True)
+        say("no orders yet", err=True)
         return
     rows: list[Row] = [
         (
@@ -90,14 +88,14 @@ def show_status(report: OrderReport, as_json: bool) -> None:
         emit_json("orderkit.status/v1", report.to_json())
         return
     state = report.state
-    click.echo(f"{report.entry.order} of team {report.entry.team}: {state.phase}")
+    say(f"{report.entry.order} of team {report.entry.team}: {state.phase}")
     if state.reason:
-        click.echo(f"  reason      {state.reason}")
+        say(f"  reason      {state.reason}")
     if state.advice:
-        click.echo(f"  what to do  {state.advice}")
-    click.echo(f"  commit      {short(state.head or '-')} in {report.repository_url}")
-    click.echo(f"  delivered   {short(state.revision or '-')}")
-    click.echo(f"  XR          {report.xr or '-'}")
+        say(f"  what to do  {state.advice}")
+    say(f"  commit      {short(state.head or '-')} in {report.repository_url}")
+    say(f"  delivered   {short(state.revision or '-')}")
+    say(f"  XR          {report.xr or '-'}")
 
 
 def show_trace(result: Trace, as_json: bool) -> None:
@@ -115,9 +113,9 @@ def show_trace(result: Trace, as_json: bool) -> None:
     rows = list(_rows(result.root, "", ""))
     emit_table(("OBJECT", "SYNCED", "READY", "REASON"), rows)
     if failing:
-        click.echo(f"\nfirst failing: {failing.key}: {failing.reason}")
+        say(f"\nfirst failing: {failing.key}: {failing.reason}")
     if result.report.state.advice:
-        click.echo(f"what to do: {result.report.state.advice}")
+        say(f"what to do: {result.report.state.advice}")
 
 
 def _rows(node: TraceNode, prefix: str, below: str) -> Iterator[Row]:
@@ -136,7 +134,7 @@ def show_registered(result: Registered, as_json: bool) -> None:
         emit_json("orderkit.register/v1", result.to_json())
         return
     words = "is registered" if result.changed else "was registered already"
-    click.echo(f"{result.order} {words}: kit {result.kit}, team {result.team}")
+    say(f"{result.order} {words}: kit {result.kit}, team {result.team}")
 
 
 def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
@@ -148,9 +146,9 @@ def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
     if result.changed:
         words = "would be an order" if dry_run else "is an order now"
     entry = result.entry
-    click.echo(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
+    say(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
     for path in result.files_written:
-        click.echo(f"  {'would add' if dry_run else 'added':9}  {path}")
+        say(f"  {'would add' if dry_run else 'added':9}  {path}")
 
 
 def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
@@ -161,8 +159,8 @@ def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
         return
     for event in events:
         often = f" ({event.count} times)" if event.count > 1 else ""
-        click.echo(f"{event.at}  {event.type:7}  {event.about}  {event.reason}{often}")
-        click.echo(f"          {event.message}")
+        say(f"{event.at}  {event.type:7}  {event.about}  {event.reason}{often}")
+        say(f"          {event.message}")
 
 
 def show_ended(result: Ended, as_json: bool) -> None:
@@ -184,11 +182,11 @@ def show_ended(result: Ended, as_json: bool) -> None:
         )
         return
     words = "ended" if result.changed else "had ended already"
-    click.echo(f"{record.order} {words}, its repository is {record.repository}d")
+    say(f"{record.order} {words}, its repository is {record.repository}d")
     for key in record.must_be_gone:
-        click.echo(f"  gone  {key}")
+        say(f"  gone  {key}")
     for kept in record.survives:
-        click.echo(f"  kept  {kept}")
+        say(f"  kept  {kept}")
 
 
 def show_rendered_pack(
@@ -205,6 +203,6 @@ def show_rendered_pack(
         }
         emit_json("orderkit.platform-render/v1", rendered)
         return
-    click.echo(f"{len(paths)} files of pack {short(values.pack_commit)} in {out_folder}")
-    click.echo(f"  profile  {values.profile}")
-    click.echo(f"  forge    {values.forge_url}")
+    say(f"{len(paths)} files of pack {short(values.pack_commit)} in {out_folder}")
+    say(f"  profile  {values.profile}")
+    say(f"  forge    {values.forge_url}")

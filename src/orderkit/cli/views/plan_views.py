@@ -29,6 +29,7 @@ from orderkit.core.plan.composed_tree import key_text
 from orderkit.core.plan.cost import Costs, changed_lines
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.core.visible_text import visible
 from orderkit.core.yaml.yaml11 import dump
 
 Shape = Literal["json", "markdown"]
@@ -66,7 +67,7 @@ class Screen:
     def echo(self, lines: Iterable[Line]) -> None:
         """Print lines, each in its colour, within the width."""
         for line, color in lines:
-            for fitted in self._fitted(line):
+            for fitted in self._fitted(visible(line)):
                 click.echo(click.style(fitted, fg=color) if color else fitted, color=self.color)
 
     def _fitted(self, line: str) -> list[str]:

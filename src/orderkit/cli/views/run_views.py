@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
-from orderkit.cli.output import Progress, emit_json
+from orderkit.cli.output import Progress, emit_json, say
 from orderkit.core.portal.render.tree import EXECUTABLE_MODE
 from orderkit.flows.template.scaffolder import StepEvent, TaskResult
 
@@ -47,7 +45,7 @@ def show_run(
         for event in events:
             _show_step(event)
     for line in result.log:
-        click.echo(line, err=True)
+        say(line, err=True)
     _show_outputs(result.outputs)
     _show_files(result, destination)
 
@@ -83,26 +81,26 @@ def _object(
 
 
 def _show_step(event: StepEvent) -> None:
-    click.echo(f"{event.step}  {event.action}  {_STATES[event.state]}")
+    say(f"{event.step}  {event.action}  {_STATES[event.state]}")
     for inputs in event.inputs:
         for name, value in inputs.items():
-            click.echo(f"  {name}: {json.dumps(value, ensure_ascii=False)}")
+            say(f"  {name}: {json.dumps(value, ensure_ascii=False)}")
 
 
 def _show_outputs(outputs: Mapping[str, Any]) -> None:
     for link in _maps(outputs.get("links")):
         target = link.get("url") or link.get("entityRef")
         if target:  # the portal shows no link without a target either
-            click.echo(f"{link.get('title') or 'link'}: {target}")
+            say(f"{link.get('title') or 'link'}: {target}")
     for text in _maps(outputs.get("text")):
         if text.get("title"):
-            click.echo(f"{text['title']}:")
+            say(f"{text['title']}:")
         content = text.get("content", text.get("markdown", ""))
-        click.echo(content if isinstance(content, str) else json.dumps(content))
+        say(content if isinstance(content, str) else json.dumps(content))
     for name, value in outputs.items():
         if name not in {"links", "text"}:
             text_shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            click.echo(f"{name}: {text_shown}")
+            say(f"{name}: {text_shown}")
 
 
 def _maps(value: Any) -> list[dict[str, Any]]:
@@ -111,8 +109,6 @@ def _maps(value: Any) -> list[dict[str, Any]]:
 
 def _show_files(result: TaskResult, destination: RunDestination) -> None:
     if destination.folder:
-        click.echo(f"{len(result.workspace)} files written to {destination.folder}", err=True)
+        say(f"{len(result.workspace)} files written to {destination.folder}", err=True)
     elif result.workspace:
-        click.echo(
-            f"{len(result.workspace)} files in the workspace; --out DIR keeps them", err=True
-        )
+        say(f"{len(result.workspace)} files in the workspace; --out DIR keeps them", err=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import click
-
-from orderkit.cli.output import emit_json
+from orderkit.cli.output import emit_json, say
 from orderkit.flows.team.teams import TeamAdded, TeamRemoved, TeamReport
 
 _SHOWN = 10
@@ -17,7 +15,7 @@ def show_team_added(result: TeamAdded, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.team/v1", {"team": result.team, "created": result.created})
         return
-    click.echo(f"team {result.team} {'is added' if result.created else 'existed already'}")
+    say(f"team {result.team} {'is added' if result.created else 'existed already'}")
 
 
 def show_team_changed(result: TeamAdded, as_json: bool) -> None:
@@ -26,7 +24,7 @@ def show_team_changed(result: TeamAdded, as_json: bool) -> None:
         emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
         return
     words = "is changed" if result.created else "is unchanged"
-    click.echo(f"team {result.team} {words}: {_limits(result.file.limits.texts())}")
+    say(f"team {result.team} {words}: {_limits(result.file.limits.texts())}")
 
 
 def show_teams(teams: Iterable[str], as_json: bool) -> None:
@@ -36,7 +34,7 @@ def show_teams(teams: Iterable[str], as_json: bool) -> None:
         emit_json("orderkit.teams/v1", {"teams": names})
         return
     for name in names:
-        click.echo(name)
+        say(name)
 
 
 def show_team(result: TeamReport, as_json: bool) -> None:
@@ -46,12 +44,12 @@ def show_team(result: TeamReport, as_json: bool) -> None:
         emit_json("orderkit.team-report/v1", report)
         return
     members = report["members"]
-    click.echo(f"team {report['team']}: {len(result.orders)} orders")
-    click.echo(f"  members     {'as the forge says' if members is None else _words(members)}")
-    click.echo(f"  may order   {_words(report['kits'])}")
-    click.echo(f"  namespaces  {_words(report['namespaces'])}")
-    click.echo(f"  limits      {_limits(result.file.limits.texts())}")
-    click.echo(f"  orders      {_words(result.orders)}")
+    say(f"team {report['team']}: {len(result.orders)} orders")
+    say(f"  members     {'as the forge says' if members is None else _words(members)}")
+    say(f"  may order   {_words(report['kits'])}")
+    say(f"  namespaces  {_words(report['namespaces'])}")
+    say(f"  limits      {_limits(result.file.limits.texts())}")
+    say(f"  orders      {_words(result.orders)}")
 
 
 def show_team_removed(result: TeamRemoved, as_json: bool) -> None:
@@ -60,7 +58,7 @@ def show_team_removed(result: TeamRemoved, as_json: bool) -> None:
         emit_json("orderkit.team-removed/v1", {"team": result.team, "changed": result.changed})
         return
     words = "is removed" if result.changed else "was removed already"
-    click.echo(f"team {result.team} {words}; its organisation stays")
+    say(f"team {result.team} {words}; its organisation stays")
 
 
 def _words(texts: Iterable[str]) -> str:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-import click
-
-from orderkit.cli.output import emit_json
+from orderkit.cli.output import emit_json, say
 from orderkit.core.order.order_state import short
 from orderkit.core.unified_diff import unified_diff
 from orderkit.flows.install.upgrading import FileDifference, Upgraded, UpgradePlan, Wave
@@ -23,15 +21,15 @@ def show_plan(plan: UpgradePlan, *, as_json: bool) -> None:
         emit_json("orderkit.platform-upgrade-plan/v1", {"from": plan.commit, "waves": waves})
         return
     if not plan.differing:
-        click.echo(f"nothing to do: the platform is up to date at {short(plan.commit)}")
+        say(f"nothing to do: the platform is up to date at {short(plan.commit)}")
         return
     for number, wave in enumerate(plan.differing, 1):
         waits = " and waits until it is ready" if wave.layer and wave.layer.folder else ""
-        click.echo(f"{number}. {wave.name}: {len(wave.differences)} files in one commit{waits}")
+        say(f"{number}. {wave.name}: {len(wave.differences)} files in one commit{waits}")
         for move in wave.moves:
-            click.echo(f"     {move}")
+            say(f"     {move}")
         for difference in wave.differences:
-            click.echo(f"     {_action(difference):<8} {difference.path}")
+            say(f"     {_action(difference):<8} {difference.path}")
 
 
 def show_upgraded(upgrade: Upgraded, *, as_json: bool) -> None:
@@ -41,11 +39,11 @@ def show_upgraded(upgrade: Upgraded, *, as_json: bool) -> None:
         emit_json("orderkit.platform-upgrade/v1", report)
         return
     if not upgrade.commits:
-        click.echo("nothing to do: every layer is up to date and ready")
+        say("nothing to do: every layer is up to date and ready")
         return
-    click.echo(f"upgraded ({upgrade.operation})")
+    say(f"upgraded ({upgrade.operation})")
     for name, commit in upgrade.commits.items():
-        click.echo(f"  {name:<17} {short(commit)}")
+        say(f"  {name:<17} {short(commit)}")
 
 
 def show_differences(plan: UpgradePlan, *, as_json: bool) -> None:
@@ -59,7 +57,7 @@ def show_differences(plan: UpgradePlan, *, as_json: bool) -> None:
         emit_json("orderkit.platform-difference/v1", {"from": plan.commit, "files": actions})
         return
     for difference in differences:
-        click.echo(_diff(difference), nl=False)
+        say(_diff(difference), nl=False)
 
 
 def _as_data(wave: Wave) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from orderkit.core.errors import shorten
+from orderkit.core.visible_text import visible
 
 Step = str | int
 Steps = tuple[Step, ...]
@@ -109,7 +110,7 @@ def whole(value: Any) -> str:
         return "(not set)"
     if isinstance(value, str) and value and value.isprintable():
         return value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return visible(json.dumps(value, ensure_ascii=False, sort_keys=True))
 
 
 def to_json(value: Any) -> Any:

@@ -111,6 +111,11 @@ def kit_of(application: Manifest) -> str:
     return labels_of(application).get(KIT_LABEL, "")
 
 
+def named_kit(order: str, kits: Iterable[str]) -> str:
+    """Return the kit whose name an order's id begins with, the longest; empty if there is none."""
+    return max((kit for kit in kits if order.startswith(f"{kit}-")), key=len, default="")
+
+
 def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
     """Return the live order of that id in any team, without parsing the other paths."""
     file = f"{order}.yaml"

@@ -20,6 +20,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import OrderId
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
+from orderkit.core.order import ledger
 from orderkit.core.order.team_file import ORDERS, TeamFile, TeamLimits
 from orderkit.core.schema.validate.hints import schema_at, shown, value_at
 from orderkit.core.suggestions import did_you_mean
@@ -59,7 +60,7 @@ def check_count(team: TeamFile, kit: str, living: Iterable[OrderId], kits: Itera
     if maximum is None:
         return
     names = {*kits, kit}
-    if sum(_kit_of(order, names) == kit for order in orders) >= maximum:
+    if sum(ledger.named_kit(order, names) == kit for order in orders) >= maximum:
         raise _limit_reached(team, f"{maximum} orders of kit '{kit}'", f"{ORDERS}.{kit}=…")
 
 
@@ -74,11 +75,6 @@ def _limit_reached(team: TeamFile, maximum: str, option: str) -> RefusedError:
         hint="end an order that is not needed (orderkit list), or ask the platform team: "
         f"orderkit team change {team.team} --limit {option}",
     )
-
-
-def _kit_of(order: OrderId, kits: Iterable[str]) -> str:
-    """Return the kit with the longest name that is a prefix of the order's id."""
-    return max((kit for kit in kits if order.startswith(f"{kit}-")), key=len, default="")
 
 
 def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> None:

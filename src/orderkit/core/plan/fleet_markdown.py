@@ -10,6 +10,8 @@ from __future__ import annotations
 from orderkit.core.order.change import shown
 from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
 from orderkit.core.plan.folding import Fold, folds, of_categories
+from orderkit.core.plan.plan_markdown import in_html, plain_line
+from orderkit.core.visible_text import visible
 
 MAX_FOLDS = 100
 _FIELDS_MAX = 20
@@ -30,26 +32,26 @@ def fleet_markdown(fleet: FleetPlan) -> str:
         "Not known:", [f for f in of_categories(all_folds, "unknown") if not _is_unread(f, fleet)]
     )
     parts += _costs(costs) if (costs := fleet.costs) else []
-    parts += ["\n".join(f"- {_plain(text)}" for text in fleet.notes)] if fleet.notes else []
+    parts += ["\n".join(f"- {plain_line(text)}" for text in fleet.notes)] if fleet.notes else []
     return "\n\n".join(parts)
 
 
 def _costs(costs: FleetCosts) -> list[str]:
     table = costs.sums.table
-    rows = [f"Not priced: {_plain(', '.join(costs.unpriced))}."] if costs.unpriced else []
-    rows += [f"Not reckoned: {_plain(text)}." for text in costs.unread[:MAX_FOLDS]]
+    rows = [f"Not priced: {plain_line(', '.join(costs.unpriced))}."] if costs.unpriced else []
+    rows += [f"Not reckoned: {plain_line(text)}." for text in costs.unread[:MAX_FOLDS]]
     hidden_count = len(costs.unread) - MAX_FOLDS
     rows += [f"And {hidden_count:,} more amounts are not reckoned."] if hidden_count > 0 else []
-    rows.append(_plain(f"Prices: {table.name}, {table.source}, {table.date}."))
+    rows.append(plain_line(f"Prices: {table.name}, {table.source}, {table.date}."))
     body = "\n".join(f"- {row}" for row in rows)
-    return [f"<details><summary>Costs: {_escaped(costs.summary)}</summary>\n\n{body}\n\n</details>"]
+    return [f"<details><summary>Costs: {in_html(costs.summary)}</summary>\n\n{body}\n\n</details>"]
 
 
 def _list(title: str, folds_shown: tuple[Fold, ...] | list[Fold]) -> list[str]:
     if not folds_shown:
         return []
     rows = [
-        f"- {_plain(fold.title)}{f' ({fold.code})' if fold.code else ''}: {_orders(fold)}"
+        f"- {plain_line(fold.title)}{f' ({fold.code})' if fold.code else ''}: {_orders(fold)}"
         for fold in folds_shown[:MAX_FOLDS]
     ]
     rows += [f"- and {len(folds_shown) - MAX_FOLDS:,} more"] if len(folds_shown) > MAX_FOLDS else []
@@ -57,7 +59,7 @@ def _list(title: str, folds_shown: tuple[Fold, ...] | list[Fold]) -> list[str]:
 
 
 def _orders(fold: Fold) -> str:
-    return f"{counted(fold.count)} ({_plain(fold.examples())})"
+    return f"{counted(fold.count)} ({plain_line(fold.examples())})"
 
 
 def _defaults(fleet: FleetPlan) -> list[str]:
@@ -74,11 +76,11 @@ def _changes(changes: tuple[Fold, ...]) -> list[str]:
     for fold in changes[:MAX_FOLDS]:
         sign = fold.action.sign if fold.action else "~"
         prefix = {"field": "spec.", "status": "status."}.get(fold.category, "")
-        head = f"<code>{sign} {_escaped(prefix + fold.title)}</code> {_escaped(_orders(fold))}"
+        head = f"<code>{sign} {in_html(prefix + fold.title)}</code> {in_html(_orders(fold))}"
         rows = [f"- {_code(str(field))}" for field in fold.fields[:_FIELDS_MAX]]
         hidden_count = len(fold.fields) - _FIELDS_MAX
         rows += [f"- and {hidden_count} more"] if hidden_count > 0 else []
-        body = "\n".join(rows) or f"all: {_plain(fold.examples(_NAMED))}"
+        body = "\n".join(rows) or f"all: {plain_line(fold.examples(_NAMED))}"
         parts.append(f"<details><summary>{head}</summary>\n\n{body}\n\n</details>")
     hidden_count = len(changes) - MAX_FOLDS
     return parts + (
@@ -88,7 +90,7 @@ def _changes(changes: tuple[Fold, ...]) -> list[str]:
 
 def _unread(fleet: FleetPlan) -> list[str]:
     missing = fleet.of(OrderVerdict.UNKNOWN)
-    rows = [f"- {_code(order.order)} {_plain(order.why_not)}" for order in missing[:MAX_FOLDS]]
+    rows = [f"- {_code(order.order)} {plain_line(order.why_not)}" for order in missing[:MAX_FOLDS]]
     hidden_count = len(missing) - MAX_FOLDS
     rows += [f"- and {hidden_count:,} more"] if hidden_count > 0 else []
     return ["\n".join(["No plan of these orders:", "", *rows])] if rows else []
@@ -99,13 +101,5 @@ def _is_unread(fold: Fold, fleet: FleetPlan) -> bool:
     return unread.issuperset(fold.orders)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).replace("<", "&lt;").replace("@", "@\u200b")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
 def _code(text: str) -> str:
-    return f"`{' '.join(text.split()).replace('`', chr(39))}`"
+    return f"`{visible(' '.join(text.split())).replace('`', chr(39))}`"

@@ -15,6 +15,7 @@ from orderkit.core.order.change import ABSENT, FieldDifference, shown
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.composed_tree import key_text
 from orderkit.core.plan.cost import CostLine, Costs, changed_lines
+from orderkit.core.visible_text import visible
 from orderkit.core.yaml import yaml11
 
 MAX_CHARACTERS = 30_000
@@ -31,7 +32,7 @@ def to_markdown(plan: Plan) -> str:
     parts += _bounded([_resource(change) for change in plan.changes])
     parts += _costs(plan.costs) if plan.costs else []
     if len(plan.waves) > 1:
-        waves = (", ".join(f"`{path}`" for path in wave) for wave in plan.waves)
+        waves = (", ".join(map(cell, wave)) for wave in plan.waves)
         parts += ["In this order: " + "; then ".join(waves) + "."]
     return "\n\n".join(parts)
 
@@ -88,7 +89,7 @@ def _list(title: str, lines: Iterator[str] | tuple[str, ...]) -> list[str]:
 
 def plain_line(text: str) -> str:
     """Keep a sentence on one line and free of mentions, links and HTML."""
-    flat = " ".join(text.split()).replace("<", "&lt;")
+    flat = visible(" ".join(text.split())).replace("<", "&lt;")
     return flat.replace("@", "@\u200b").replace("](", "]\u200b(")
 
 
@@ -109,12 +110,13 @@ def _resource(change: ResourceChange) -> str:
         body = _table(change.fields)
     else:
         body = _fenced(yaml11.dump(shown_manifest(change.manifest)))
-    summary = f"<summary><code>{_escaped(title)}</code> {change.action} ({change.path})</summary>"
-    return f"<details>{summary}\n\n{body}\n\n</details>"
+    head = f"<code>{in_html(title)}</code> {change.action} ({in_html(change.path)})"
+    return f"<details><summary>{head}</summary>\n\n{body}\n\n</details>"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+def in_html(text: str) -> str:
+    """Write a text into a line of HTML inside Markdown."""
+    return plain_line(text.replace("&", "&amp;"))
 
 
 def _table(fields: tuple[FieldDifference, ...]) -> str:

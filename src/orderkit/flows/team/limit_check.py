@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, team_file, team_limits
@@ -43,12 +43,23 @@ def check_may_order(
     An order that the ledger has already is not counted again.
 
     Raises:
+        InvalidInputError: The id begins with the longer name of another kit.
         RefusedError: The team may not order the kit, or has as many orders as it may.
     """
     team = team_of(platform, entry.team, snapshot)
     team_limits.check_kit(team, kit)
-    if entry.application_path not in snapshot.blobs and team_limits.is_counted(team, kit):
-        kits = published_pack(platform).kit_names
+    if entry.application_path in snapshot.blobs:
+        return team
+    kits = published_pack(platform).kit_names
+    # Limits and reviews know the kit of an order by its id.
+    if (named := ledger.named_kit(entry.order, kits)) not in ("", kit):
+        raise InvalidInputError(
+            "order",
+            entry.order,
+            f"is the id of an order of kit '{named}', and this is one of kit '{kit}'",
+            hint="order another name",
+        )
+    if team_limits.is_counted(team, kit):
         team_limits.check_count(team, kit, ledger.living_orders(snapshot.blobs, entry.team), kits)
     return team
 

@@ -10,16 +10,12 @@ Pure. Called by the templates, as filters.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from markupsafe import Markup, escape
 
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-    "|(?<=[\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?=[\x00-\x7f]|\\Z)"
-)
+from orderkit.core.visible_text import HIDDEN
+
 LINE_MAX_CHARS = 2_000
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -27,7 +23,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 def visible(text: object) -> Markup:
     """Return safe HTML in which hidden characters are marked with their name."""
     source, parts, end = str(text), [], 0
-    for match in _HIDDEN.finditer(source):
+    for match in HIDDEN.finditer(source):
         parts += [escape(source[end : match.start()]), _mark(match[0])]
         end = match.end()
     return Markup("").join([*parts, escape(source[end:])])
@@ -45,7 +41,7 @@ def words(text: object) -> Markup:
 
 def plain(text: object) -> str:
     """Return text for places without markup (titles, labels); not yet escaped."""
-    return _HIDDEN.sub(lambda match: f"[{_code(match[0])}]", str(text))
+    return HIDDEN.sub(lambda match: f"[{_code(match[0])}]", str(text))
 
 
 def reorders(text: str) -> bool:

@@ -36,6 +36,7 @@ PLACES: dict[str, Use] = {
     "a name": lambda r, text, size: r.want("map", config(text, size=size)),
     "a kind": lambda r, text, size: r.want("it", thing("v1", text, "it", spec={"size": size})),
     "a value": lambda r, text, size: r.want("map", config(text=text, size=size)),
+    "a new resource": lambda r, text, size: r.want(f"map-{size}", config(f"map-{size}", text=text)),
     "a key": lambda r, text, size: r.want("map", config(**{text: size})),
     "a warning": lambda r, text, size: r.warning(f"{text} {size}"),
     "a refusal": lambda r, text, _: r.fatal(text),
@@ -82,6 +83,7 @@ def test_a_plan_shows_the_text_and_obeys_nothing(
 
     comment = comment_text(JudgedPlan(plan), "0" * 40)  # type: ignore[arg-type]
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(comment)
+    assert _OBEYED.search(comment) is None
     assert set(re.findall(r"<(\w+)", html)) <= _TAGS
     assert "@admin" not in re.sub(r"<code.*?</code>", "", html, flags=re.DOTALL)
     for screen in (Screen(), Screen(full=True)):

@@ -139,7 +139,7 @@ def cell(value: object) -> str:
 
 
 def _fenced(text: str) -> str:
-    fence = "```"
+    text, fence = visible(text), "```"
     while fence in text:
         fence += "`"
     return f"{fence}yaml\n{text.rstrip()}\n{fence}"

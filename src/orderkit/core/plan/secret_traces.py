@@ -139,7 +139,6 @@ def _looked_up(assembly: Assembly, workshop: AssemblyContext) -> Iterator[Manife
 def _disguised(workshop: AssemblyContext, suffix: str) -> AssemblyContext:
     """Return the workshop with other values in its Secrets."""
     existing = [_disguised_in(manifest, suffix) for manifest in workshop.existing]
-    existing = [_disguised_in(manifest, suffix) for manifest in workshop.existing]
     lookup = _DisguisedLookup(workshop.lookup, suffix) if workshop.lookup is not None else None
     return replace(workshop, existing=existing, lookup=lookup)
 

@@ -329,6 +329,20 @@ GARAGE = [
         tracker=NOBODY,
         owners=(owner(controller=False),),
     ),
+    *(
+        Case(
+            f"{writer or 'an admin'} names an owner of {'a new' if was is None else 'an'} order",
+            "garage",
+            {**BAY, "stage": "stage3"},
+            'metadata.ownerReferences: XBare "outer" would own the order, and only Crossplane '
+            "makes an XR a part of another; take it out",
+            old=was,
+            owners=(owner(controller=False),),
+            writer=writer,
+        )
+        for was in (None, BAY)
+        for writer in ("", ARGOCD)
+    ),
     Case(
         "what Argo CD delivers is no part, whatever it says",
         "garage",

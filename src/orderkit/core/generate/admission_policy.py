@@ -28,7 +28,7 @@ from typing import Any
 
 from orderkit.core.generate.cel_text import Expression, block, either, literal, lookup, optional
 from orderkit.core.generate.cel_transitions import limits
-from orderkit.core.generate.policy_crossplane import only_crossplane_chooses
+from orderkit.core.generate.policy_crossplane import only_crossplane_chooses, only_crossplane_owns
 from orderkit.core.generate.policy_identity import identity, same_tracker
 from orderkit.core.generate.policy_parts import (
     BY_CROSSPLANE,
@@ -72,6 +72,7 @@ def _own_policy(kit: Kit) -> Iterator[Manifest]:
         *(limited(limit, variables) for limit in limits(kit)),
         *immutable(kit, variables),
         only_crossplane_chooses(kit, variables),
+        only_crossplane_owns(variables),
     ]
     name = f"{kit.name}.orderkit.dev"
     yield _policy(kit, name, variables, rules)

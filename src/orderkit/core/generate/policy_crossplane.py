@@ -1,5 +1,5 @@
 """
-Policy rules on what belongs to Crossplane: the choice of a Composition, and references.
+Policy rules on what belongs to Crossplane: the choice of a Composition, references, and owners.
 
 A push could name another Composition, or pin a revision of another one, which Crossplane never
 compares with ``compositionRef`` (crossplane#7220). It could also drop or make up references to
@@ -9,8 +9,8 @@ Called by ``admission_policy``.
 
 from __future__ import annotations
 
-from orderkit.core.generate.cel_text import Expression, either, literal, lookup
-from orderkit.core.generate.policy_parts import BY_CROSSPLANE, PolicyRule, Variables
+from orderkit.core.generate.cel_text import Expression, either, literal, lookup, optional
+from orderkit.core.generate.policy_parts import BY_CROSSPLANE, PolicyRule, Variables, quoted
 from orderkit.core.kit.model import Kit
 from orderkit.core.schema.xrd import default_composition, machinery_path, scope_of, update_policy_of
 from orderkit.core.schema.xrd.crossplane_fields import spec_fields
@@ -39,4 +39,30 @@ def only_crossplane_chooses(kit: Kit, variables: Variables) -> PolicyRule:
             ": only Crossplane sets it, so orders get the kit's Composition; take it out",
         ),
         f"{'.'.join(path)}: only Crossplane chooses the Composition",
+    )
+
+
+def only_crossplane_owns(variables: Variables) -> PolicyRule:
+    """
+    Return the rule that nobody but Crossplane adds an owner.
+
+    The garbage collector deletes an object whose owners do not exist: a made-up owner would end the
+    order, and all that it composed, past the guards of its end.
+    """
+    expressions, path = variables.expressions, ("metadata", "ownerReferences")
+    expressions["owners_before"] = f"{optional('variables.before', path)}.orValue([])"
+    expressions["new_owners"] = (
+        f"{optional('object', path)}.orValue([]).filter(o,\n"
+        "!variables.owners_before.exists(b, b.uid == o.uid))"
+    )
+    return PolicyRule(
+        either(BY_CROSSPLANE, "variables.new_owners.size() == 0"),
+        (
+            "metadata.ownerReferences: ",
+            Expression("variables.new_owners[0].kind"),
+            " ",
+            *quoted("variables.new_owners[0].name"),
+            " would own the order, and only Crossplane makes an XR a part of another; take it out",
+        ),
+        "metadata.ownerReferences: only Crossplane makes an XR a part of another",
     )

@@ -4,6 +4,8 @@ The end of an order as recorded in the ledger: the current step, and what must b
 ``data/<team>/<order>/end.yaml`` while it ends, ``tombstone.yaml`` afterwards. Each step is recorded
 before it is carried out, so that a repeated command knows where to continue. The list of objects
 that must disappear is made before anything is changed.
+
+Written by ``flows.end.destroying``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Check an order or a change against its team's limits, and parse limits from the 
 Enums compare by their position in the XRD's list, numbers by size, texts as quantities (``10Gi``).
 A value that was above a bound before the bound was set may stay or shrink.
 
-Called by the flows that order, register and change, and by ``flows.team.teams``.
+Which orders count is decided by ``core.order.ledger.living_orders``. Called by the flows that
+order, register and change, and by ``flows.team.teams``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,36 @@
+"""An embedded platform with the reference pack and team ae86, for every test of the folder."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+from commands import Command, in_process
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="package")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Run the reference pack with team ae86, one platform for all the modules."""
+    state = tmp_path_factory.mktemp("wild") / "state"
+    request = EmbeddedRunRequest(state, reference_pack(), Ports(0, 0, 0, 0), ("ae86",))
+    with running(request, on_step=lambda *_: None) as started:
+        yield started
+
+
+@pytest.fixture
+def orderkit(platform: Running, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run ``orderkit ARGUMENTS`` against the shared platform."""
+    return in_process(platform.embedded.state.folder / "platform.yaml", capsys)
+
+
+@pytest.fixture
+def new_name() -> Callable[[], str]:
+    """Return names of orders that no other test uses."""
+    return lambda: f"wild-{next(_numbers):03d}"

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, UsageError
-from orderkit.core.kit.model import plural_of, spelt_out
+from orderkit.core.generate.form_draft import form_draft
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.model import plural_of
 from orderkit.core.kit.sample_values import NoSampleError, fits, sample
 from orderkit.core.kit.xrd_fields import ABSENT
 from orderkit.core.names import check_label
@@ -212,10 +214,11 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
     schema = dig(version, "schema", "openAPIV3Schema", default={})
     spec = dig(schema, "properties", "spec", default={})
     fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
-    values = form_values(spec)
+    layout = form_draft(xrd)
+    values = form_values(spec, unfold=layout.get("unfold", ""))
     status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
-    naming = {**({"nameFrom": NAME_FIELD} if named(spec) else {}), **_team_from(spec)}
-    team = naming.get("teamFrom", "team")
+    naming = {**({"nameFrom": NAME_FIELD} if named(spec) else {}), **_team_from(spec), **layout}
+    team = naming.get("teamFrom") or ("order_team" if "order_team" in (values or {}) else "team")
     return {
         "name": name,
         "module": name.replace("-", "_"),
@@ -256,8 +259,13 @@ def _is_text(spec: Mapping[str, Any], name: str) -> bool:
     return bool(dig(spec, "properties", name, "type") == "string")
 
 
-def form_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return form values for an example; None if no value for a field can be guessed."""
+def form_values(spec: Mapping[str, Any], *, unfold: str = "") -> dict[str, Any] | None:
+    """
+    Return form values for an example; None if no value for a field can be guessed.
+
+    Args:
+        unfold: The group whose fields stand in the form as if they were beside it.
+    """
     try:
         answers = dict(sample({**spec, "type": "object"}))
     except NoSampleError:
@@ -267,9 +275,15 @@ def form_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
         schema = dig(spec, "properties", key, default={})
         if key in answers and "enum" not in schema and fits(schema, text):
             answers[key] = text
-    name_answer = {} if named(spec) else {"name": EXAMPLE_NAME}
-    team = {} if _team_from(spec) else {"team": EXAMPLE_TEAM}
-    return {**name_answer, **team, **answers}
+    group = answers.pop(unfold, {})
+    fields = {
+        *(spec.get("properties") or {}),
+        *(dig(spec, "properties", unfold, "properties", default={}) if unfold else ()),
+    }
+    own = {} if named(spec) else {"name": EXAMPLE_NAME}
+    own |= {} if _team_from(spec) else {"team": EXAMPLE_TEAM}
+    own = {f"order_{name}" if name in fields else name: value for name, value in own.items()}
+    return {**own, **answers, **group}
 
 
 def _columns(spec: Mapping[str, Any]) -> list[dict[str, str]]:

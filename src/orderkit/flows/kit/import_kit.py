@@ -29,7 +29,7 @@ from orderkit.core.generate.imported_kit import (
     the_xrd,
 )
 from orderkit.core.generate.kit_draft import skeleton_values
-from orderkit.core.kit.model import spelt_out
+from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     FUNCTION,

@@ -108,7 +108,7 @@ def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
         message = f"the form shows {len(visible)} fields: {names}"
         yield subject.in_kit(KitRule.MANY_FIELDS, "spec", message)
     for top in fields.top:
-        for field in () if top.required else top.secrets():
+        for field in () if top.needs_secret else top.secrets():
             message = f"{field.path} looks like a secret: no form asks for it"
             yield subject.in_kit(KitRule.SECRET_WITHHELD, "spec", message)
 

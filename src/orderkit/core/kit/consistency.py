@@ -68,8 +68,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
 def _xrd_problems(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
     index = next(n for n, v in enumerate(versions_of(kit.xrd)) if v.get("referenceable"))
     root: Steps = ("spec", "versions", index, "schema", "openAPIV3Schema", "properties", "spec")
-    unavoidable = [top for top in fields.top if top.secret and (top.required or top.hidden)]
-    secrets = {field.path for top in unavoidable for field in top.secrets()}
+    secrets = {f.path for top in fields.top if top.needs_secret for f in top.secrets()}
     for field in fields.walk():
         for inner, steps in _with_items(field, (*root, *_schema_steps(field.path))):
             yield from _field_problems(inner, steps)

@@ -92,6 +92,11 @@ class KitField:
         return self.shape is not FieldShape.EMPTY and not all_in_yaml
 
     @property
+    def needs_secret(self) -> bool:
+        """Whether no order can do without a secret in it; of a top-level field."""
+        return self.secret and (self.required or self.hidden is not None)
+
+    @property
     def asked(self) -> bool:
         """Whether the order form shows it; forms of changes show all visible fields."""
         return self.visible and self.hints.ask == "order"

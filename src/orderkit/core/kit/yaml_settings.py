@@ -58,8 +58,11 @@ def yaml_property(kit: Kit, roots: Sequence[KitField]) -> dict[str, Any]:
     listed = ", ".join(names[:_NAMES_MAX])
     if len(names) > _NAMES_MAX:
         listed += f" and {len(names) - _NAMES_MAX} more"
-    first = kit.parameter(roots[0].path).split(".")
-    lines = [f"{'  ' * at}{name}:" for at, name in enumerate(first)]
+    example = roots[0]
+    while example.fields:
+        example = example.fields[0]
+    steps = kit.parameter(example.path).split(".")
+    lines = [f"{'  ' * at}{name}:" for at, name in enumerate(steps)]
     return {
         "title": TITLE,
         "description": f"Rarely needed; leave it empty to get the defaults. Fields: {listed}. "

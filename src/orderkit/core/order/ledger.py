@@ -127,6 +127,15 @@ def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | Non
     return None
 
 
+def teams_besides(paths: Iterable[PurePosixPath], entry: OrderEntry) -> list[TeamName]:
+    """Return the other teams that have a live order of that id, sorted; there should be none."""
+    return [
+        other.team
+        for other in entries(path for path in paths if path.name == entry.application_path.name)
+        if other.team != entry.team
+    ]
+
+
 def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
     """Return the live orders of a team, sorted."""
     folder = ("apps", team)

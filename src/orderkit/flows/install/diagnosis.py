@@ -7,6 +7,7 @@ nothing is written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -184,6 +185,15 @@ def _pack(platform: Platform) -> DoctorFinding:
 
 def _ledger(platform: Platform) -> DoctorFinding:
     files = ledger_snapshot(platform)
+    counts = Counter(entry.order for entry in ledger.entries(files.blobs))
+    twice = [order for order, count in counts.items() if count > 1]
+    if twice:
+        return DoctorFinding(
+            "ledger",
+            "fail",
+            f"several teams have the same order: {', '.join(twice)}",
+            "repeat 'orderkit order' for the team that came second: that takes its entry back",
+        )
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 

@@ -117,19 +117,25 @@ def _piece(match: re.Match[str], flags: str, *, inside: bool) -> str:
         code = int(digits, 8 if match["octal"] else 16)
         letter = chr(code)
         return _any_case(letter, inside=inside) if _folds(letter, flags) else _character(code)
-    text = match[0]
-    if not inside:
-        if text == ".":
-            return "[^]" if "s" in flags else r"[^\n]"
-        return _any_case(text, inside=False) if _folds(text, flags) else text
-    groups = match.groupdict()
-    if groups["posix"]:
-        name = groups["posix"]
-        if "i" not in flags:
-            return POSIX_CLASSES.get(name, text)
+    return _within(match, flags) if inside else _without(match[0], flags)
+
+
+def _without(text: str, flags: str) -> str:
+    """Return a character outside of brackets."""
+    if text == ".":
+        return "[^]" if "s" in flags else r"[^\n]"
+    return _any_case(text, inside=False) if _folds(text, flags) else text
+
+
+def _within(match: re.Match[str], flags: str) -> str:
+    """Return a character, a range or a POSIX class inside of brackets."""
+    text, name = match[0], match["posix"]
+    if name and "i" in flags:
         name = "alpha" if name in {"lower", "upper"} else name
         return POSIX_CLASSES.get(name, text) + _beyond_ascii(name)
-    if groups["range"] and "i" in flags:
+    if name:
+        return POSIX_CLASSES.get(name, text)
+    if match["range"] and "i" in flags:
         letters = map(chr, range(ord(text[0]), ord(text[2]) + 1))
         cases = (_any_case(letter, inside=True)[1:] for letter in letters if letter.isalpha())
         return text + "".join(cases)

@@ -10,6 +10,7 @@ Called by ``flows.kit.import_kit``.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.generate.imported_pipeline import source_packages
+from orderkit.core.names import NAME_MAX
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     CRD,
@@ -235,23 +237,22 @@ def _own_annotations(manifest: Manifest, annotations: dict[str, str]) -> dict[st
 
 
 def text_of(
-    obj: SourcedObject, target: Manifest, *, prepare: Callable[[Any], None] = lambda _: None
+    obj: SourcedObject, target: Manifest, *, prepare: Callable[[Any], None] | None = None
 ) -> bytes:
     """
     Return an object as a file in the pack's style, with the comments of the text it comes from.
 
     Args:
         target: What to write: `cleaned`, or what a Composition became.
-        prepare: As in `core.yaml.restyle.rewritten`.
+        prepare: As in `core.yaml.restyle.rewritten`, where parts of ``spec`` moved.
     """
-    if obj.source.text is None:
-        return yaml11.dump(target).encode()
     text = obj.source.text
-    try:  # a splice puts new keys before the comments of what follows
-        text = edit(text, list(_edits(obj.manifest, target)), name=obj.source.name)
-    except OrderkitError:
-        return rewritten(obj.source.text, target, prepare=prepare)
-    return rewritten(text, target)
+    if text is None:
+        return yaml11.dump(target).encode()
+    first = target if prepare is None else {**target, "spec": obj.manifest["spec"]}
+    with contextlib.suppress(OrderkitError):  # a splice keeps new keys before later comments
+        text = edit(text, list(_edits(obj.manifest, first)), name=obj.source.name)
+    return rewritten(text, target, prepare=prepare or (lambda _: None))
 
 
 def _edits(before: Any, after: Any, at: tuple[str | int, ...] = ()) -> Iterator[Edit]:
@@ -274,4 +275,4 @@ def kit_name(xrd: Manifest) -> str:
     """Return the kit name suggested by an XRD: ``XAgentBudget`` is ``agent-budget``."""
     bare = re.sub(r"^X(?=[A-Z])", "", str(dig(xrd, "spec", "names", "kind", default="")))
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", bare)
-    return parts.lower()[:40].strip("-")
+    return parts.lower()[:NAME_MAX].strip("-")

@@ -206,9 +206,14 @@ def _schema(draft: Draft) -> dict[str, Any]:
     }
 
 
-def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
+def skeleton_values(
+    name: str, title: str, xrd: Manifest, *, complete: bool = False
+) -> dict[str, Any]:
     """
     Return the values that ``skeletons/kit`` needs for an XRD.
+
+    Args:
+        complete: The example has a value for every field that can be guessed.
 
     Raises:
         BrokenXrdError: No version is referenceable.
@@ -219,7 +224,7 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
     spec = dig(schema, "properties", "spec", default={})
     fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
     naming = _naming(name, spec)
-    values = form_values(name, xrd, naming)
+    values = form_values(name, xrd, naming, complete=complete)
     status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
     team = naming.get("teamFrom", "team")
     return {
@@ -274,7 +279,9 @@ def _is_required_text(spec: Mapping[str, Any], name: str) -> bool:
     return is_text and name in (spec.get("required") or ())
 
 
-def form_values(kit: str, xrd: Manifest, naming: Mapping[str, str]) -> dict[str, Any] | None:
+def form_values(
+    kit: str, xrd: Manifest, naming: Mapping[str, str], *, complete: bool = False
+) -> dict[str, Any] | None:
     """
     Return form values for an example: valid for the XRD if that can be found.
 
@@ -288,7 +295,7 @@ def form_values(kit: str, xrd: Manifest, naming: Mapping[str, str]) -> dict[str,
     validator = Validator(xrd)
     first: dict[str, Any] | None = None
     try:
-        for sample in valid_samples(schema):
+        for sample in valid_samples(schema, complete=complete):
             answers = _with_names(sample, schema)
             first = first if first is not None else answers
             if validator.check({**head, "spec": answers}).valid:

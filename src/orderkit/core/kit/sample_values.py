@@ -68,11 +68,16 @@ def sample(schema: Schema) -> Any:
     return _BY_TYPE.get(str(schema.get("type")), _anything)(schema)
 
 
-def valid_samples(schema: Schema, *, trials: int = _TRIALS_MAX) -> Iterator[dict[str, Any]]:
+def valid_samples(
+    schema: Schema, *, complete: bool = False, trials: int = _TRIALS_MAX
+) -> Iterator[dict[str, Any]]:
     """
     Yield objects that may meet rules beyond the schema's keywords, the simplest first.
 
     After the sample: with one more or another field, with all fields, with two changes.
+
+    Args:
+        complete: Begin with all fields.
 
     Raises:
         NoSampleError: None of the common texts matches a pattern.
@@ -80,6 +85,7 @@ def valid_samples(schema: Schema, *, trials: int = _TRIALS_MAX) -> Iterator[dict
     plain: dict[str, Any] = sample({key: schema[key] for key in schema if key != "default"})
     full = {**_complete(schema), **plain}
     queue = [plain, *(value for _, value in alternatives(schema, plain)), full]
+    queue = [full, *queue] if complete else queue
     queue += [value for _, value in alternatives(schema, full)]
     tried: list[dict[str, Any]] = []
     while queue and len(tried) < trials:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import PurePosixPath
 
 from orderkit.core.check.file_checks import with_excuses
@@ -104,16 +105,36 @@ def import_kit(request: ImportRequest) -> Imported:
     source = composition_for(xrd.manifest, request.sources, name=request.composition)
     name = request.name or kit_name(xrd.manifest)
     composition = None if source is None else _composition(request, source)
-    try:
-        files = _files(request, name, xrd, composition, example=True)
-        added = add_kit(request.pack, name, files)
-        unguessed = "" if added.scenarios else "no example value could be guessed"
-    except FailsItselfError as error:
-        files = _files(request, name, xrd, composition, example=False)
-        added = add_kit(request.pack, name, files)
-        unguessed = error.why
+    added, unguessed = _added(request, name, xrd, composition)
     notes = _next(request.pack, name, xrd, composition, unguessed)
     return Imported(added, composition is None, tuple(notes))
+
+
+def _added(
+    request: ImportRequest, name: str, xrd: SourcedObject, composition: _Composition | None
+) -> tuple[KitAdded, str]:
+    """Add the kit with the example that passes, or without one, and why none does."""
+    why = ""
+    for example in (Example.SMALL, Example.COMPLETE):
+        try:
+            files = _files(request, name, xrd, composition, example)
+            added = add_kit(request.pack, name, files)
+        except FailsItselfError as error:
+            why = why or error.why
+        else:
+            return added, "" if added.scenarios else "no example value could be guessed"
+    files = _files(request, name, xrd, composition, Example.NONE)
+    return add_kit(request.pack, name, files), why
+
+
+class Example(Enum):
+    """Which values the generated example of a kit has."""
+
+    SMALL = "small"
+    """What the XRD requires, and what its rules want beyond that."""
+    COMPLETE = "complete"
+    """Every field for which a value can be guessed."""
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +159,7 @@ def _composition(request: ImportRequest, source: SourcedObject) -> _Composition:
     delivered = packages_of(request.pack.files())
     functions = functions_to_add(pipeline_of(manifest, packages).functions, packages, delivered)
     manifest = with_renamed_functions(manifest, functions.renamed)
-    text = text_of(source, manifest, **({"prepare": move_resources} if legacy else {}))
+    text = text_of(source, manifest, prepare=move_resources if legacy else None)
     pipeline = pipeline_of(manifest, {**functions.packages, **delivered})
     return _Composition(text, pipeline, functions, notes)
 
@@ -194,14 +215,16 @@ def _files(
     name: str,
     xrd: SourcedObject,
     composition: _Composition | None,
-    *,
-    example: bool,
+    example: Example,
 ) -> Files:
     """Return the kit's own files: XRD, Composition and functions, the rest from the skeleton."""
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
     xrd_manifest = cleaned(xrd.manifest)
-    values = skeleton_values(name, spelt_out(kind), xrd_manifest)
-    values |= {"starter": composition is None, "guessed": example and values["guessed"]}
+    values = skeleton_values(
+        name, spelt_out(kind), xrd_manifest, complete=example is Example.COMPLETE
+    )
+    guessed = example is not Example.NONE and values["guessed"]
+    values |= {"starter": composition is None, "guessed": guessed}
     if composition is not None:
         values["declared"] = declared_kinds(
             composition.pipeline.composes, composition.pipeline.requires

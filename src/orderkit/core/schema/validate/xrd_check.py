@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -59,6 +60,11 @@ _HINTS = (
     (r"must not be used in nested|to be structural", "write it beside the field itself"),
     (r"metadata\.name: ", "name the XRD <plural>.<group>"),
     (r"must be empty if x-kubernetes-int-or-string", "remove type: int-or-string stands for it"),
+    (r"Claims aren't|can offer claims", "remove spec.claimNames: people order the XR itself"),
+    (
+        r"support connection secrets|connection secrets aren't",
+        "remove spec.connectionSecretKeys: compose a Secret instead",
+    ),
     (r"deprecationWarning", "set deprecated: true too"),
 )
 _VERSION_PREFIX = re.compile(r"cannot generate CRD for \"[^\"]*\" \"[^\"]*\": ")
@@ -105,7 +111,8 @@ def _own_findings(xrd: Manifest) -> tuple[Finding, ...]:
         message = f'no matches for kind "{XRD.kind}" in version "{xrd.get("apiVersion")}"'
         hint = f"write apiVersion: {GROUP}/v2"
         return (Finding("apiVersion", Reason.UNKNOWN_VERSION, message, hint=hint),)
-    return _validator(version).check(xrd).findings
+    findings = _validator(version).check(xrd).findings
+    return tuple(replace(f, hint=f.hint or hint_for(f.message)) for f in findings)
 
 
 @functools.cache

@@ -168,9 +168,14 @@ def fits(schema: Schema, text: str) -> bool:
     ):
         return False
     try:
-        return pattern is None or compile_pattern(str(pattern)).search(text) is not None
+        if pattern is not None and compile_pattern(str(pattern)).search(text) is None:
+            return False
     except PatternError:
         return False
+    if text not in (schema.get("enum") or (text,)):
+        return False
+    choices = [schema[key] for key in ("oneOf", "anyOf") if schema.get(key)]
+    return all(any(fits(branch, text) for branch in branches) for branches in choices)
 
 
 def _text(schema: Schema) -> str:

@@ -313,7 +313,7 @@ class KitRule(Coded):
     AUTO_READY_LAST = (
         "auto-ready-last",
         _E,
-        "function-auto-ready is not the last step: resources of later steps are not judged.",
+        "Nobody judges the readiness of what a step composes: no function-auto-ready follows it.",
         "end the pipeline with a step of function-auto-ready",
     )
 

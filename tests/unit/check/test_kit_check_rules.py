@@ -76,6 +76,33 @@ def also(*wanted: tuple[str, Manifest], ready: Ready = Ready.UNSPECIFIED) -> Map
     return {"lab": run}
 
 
+VM_KIND = ("compute.example.org/v1", "VirtualMachine")
+VM_SCHEMA: Changes = {
+    "schemas/vm.yaml": """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: virtualmachines.compute.example.org}
+spec:
+  group: compute.example.org
+  scope: Namespaced
+  names: {kind: VirtualMachine, plural: virtualmachines}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, properties: {instanceType: {type: string}}}
+"""
+}
+
+
+def vm(**spec: str) -> Manifest:
+    return thing("VirtualMachine", "vm", VM_KIND[0], "default", spec=spec)
+
+
 def saying(status: Mapping[str, Any] | None = None, *conditions: str) -> Mapping[str, Station]:
     def run(request: StationRequest) -> StationResponse:
         response = labkit.station(request)
@@ -249,7 +276,8 @@ spec:
 FIELDS = "".join(f"                f{n}:\n                  type: integer\n" for n in range(4))
 EXTRA = thing("ConfigMap", "extra", home="default")
 POLICY = thing("NetworkPolicy", "closed", "networking.k8s.io/v1", "default")
-BINDING = thing("RoleBinding", "b", "rbac.authorization.k8s.io/v1", "default")
+ROLE_REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+BINDING = thing("RoleBinding", "b", "rbac.authorization.k8s.io/v1", "default", roleRef=ROLE_REF)
 RBAC = "rbac.authorization.k8s.io"
 ENV = "apiextensions.crossplane.io/v1beta1"
 SIZE = "                size:\n"
@@ -560,6 +588,24 @@ CASES = [
         "a ConfigMap",
         requiring(("v1", "ConfigMap")),
         asking("v1", "ConfigMap"),
+    ),
+    Case(
+        KitRule.COMPOSED_SCHEMA,
+        "a misspelled field of a kind in schemas/",
+        {**VM_SCHEMA, **composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
+        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
+    ),
+    Case(
+        KitRule.COMPOSED_SCHEMA,
+        "one of Kubernetes' own kinds",
+        {},
+        also(("extra", {**EXTRA, "dta": {"a": "b"}})),
+    ),
+    Case(
+        KitRule.NO_SCHEMA,
+        "a kind that schemas/ lacks",
+        {**composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
+        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
     ),
     Case(
         KitRule.ENVIRONMENT_VERSION,

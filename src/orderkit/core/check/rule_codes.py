@@ -402,6 +402,18 @@ class KitRule(Coded):
         ),
         "add bind and escalate to the rule if that is intended",
     )
+    COMPOSED_SCHEMA = (
+        "composed-schema",
+        _E,
+        "A composed object does not fit the schema of its kind: the API server refuses it.",
+        "correct the field; 'orderkit plan' shows the same fault",
+    )
+    NO_SCHEMA = (
+        "no-schema",
+        _N,
+        "The pack has no schema of a kind that it composes: a misspelled field is not noticed.",
+        "put the kind's CRD into schemas/ (kubectl get crd NAME -o yaml)",
+    )
     GATE_NAMESPACE = (
         "gate-namespace",
         _E,

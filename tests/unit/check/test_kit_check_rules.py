@@ -76,6 +76,12 @@ def also(*wanted: tuple[str, Manifest], ready: Ready = Ready.UNSPECIFIED) -> Map
     return {"lab": run}
 
 
+NOTE = "                note: {type: string, description: A note.}\n"
+LATER_KIT = labkit.KIT.replace("  changes:", "  fields:\n    note: {ask: later}\n  changes:")
+LATER: Changes = {
+    XRD: labkit.TEXTS[XRD].replace("                size:\n", NOTE + "                size:\n")
+}
+PAGE = "  pages:\n    - {title: Lab, fields: [team, size, note]}\n"
 VM_KIND = ("compute.example.org/v1", "VirtualMachine")
 VM_SCHEMA: Changes = {
     "schemas/vm.yaml": """
@@ -359,6 +365,16 @@ CASES = [
             )
         },
         place="template.yaml:12",
+    ),
+    Case(
+        KitRule.KIT_CONSISTENCY,
+        "a page that has a field of changes",
+        {**LATER, KIT: LATER_KIT.replace("  changes:", PAGE + "  changes:")},
+    ),
+    Case(
+        KitRule.FIELD_UNREACHABLE,
+        "asked for later, and no change has it",
+        {**LATER, KIT: LATER_KIT},
     ),
     Case(KitRule.MANY_FIELDS, "six", swap(XRD, (SIZE, FIELDS + SIZE))),
     Case(KitRule.EXAMPLE, "a size that is none", swap(KIT, ("size: small", "size: huge"))),

@@ -119,6 +119,12 @@ class KitRule(Coded):
         "The form never asks for a field that the XRD requires.",
         "add it to the form, hide it with a value of the platform, or give it a default",
     )
+    FIELD_UNREACHABLE = (
+        "field-unreachable",
+        _W,
+        "Neither the form nor a change offers a field: no order can ever set it.",
+        "add it to a change, ask for it in the form, or hide it with a value of the platform",
+    )
     MANY_FIELDS = (
         "many-fields",
         _W,

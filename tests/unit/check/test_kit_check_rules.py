@@ -76,6 +76,7 @@ def also(*wanted: tuple[str, Manifest], ready: Ready = Ready.UNSPECIFIED) -> Map
     return {"lab": run}
 
 
+CLOCK = "from datetime import date\ndate.today()\n"
 NOTE = "                note: {type: string, description: A note.}\n"
 LATER_KIT = labkit.KIT.replace("  changes:", "  fields:\n    note: {ask: later}\n  changes:")
 LATER: Changes = {
@@ -491,6 +492,7 @@ CASES = [
     Case(KitRule.STATION_MISSING, "misspelt", swap(COMPOSITION, ("name: lab\n", "name: lap\n"))),
     Case(KitRule.STATION_BROKEN, "no import", {}, {"lab": BrokenStation("lab", "SyntaxError: x")}),
     Case(KitRule.STATION_IMPORTS, "time", {SOURCE: "import time\n" + labkit.STATION}, place="py:1"),
+    Case(KitRule.STATION_IMPORTS, "the clock", {SOURCE: CLOCK + labkit.STATION}, place="py:2"),
     Case(KitRule.STATION_DELETION, "dead", {SOURCE: 'X = "deletionTimestamp"\n'}, place="py:1"),
     Case(KitRule.AUTO_READY_LAST, "a step more", AFTER_READY, {"second": wants_nothing}),
     Case(KitRule.PIPELINE_FAILS, "one size", {}, {"lab": fails_for_large}),
@@ -650,6 +652,12 @@ def told(case: Case) -> list[tuple[KitRule, str, Finding]]:
 
 def test_the_sound_kit_has_no_findings() -> None:
     assert told(Case(KitRule.DRIFT, "none")) == []
+
+
+def test_a_station_that_only_parses_dates_has_no_findings() -> None:
+    parses = 'from datetime import date\nSTART = date.fromisoformat("2026-11-22")\n'
+
+    assert told(Case(KitRule.STATION_IMPORTS, "none", {SOURCE: parses + labkit.STATION})) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.reason}")

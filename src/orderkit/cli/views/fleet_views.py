@@ -44,6 +44,8 @@ def _lines(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
     all_folds = folds(fleet)
     for fold in of_categories(all_folds, "fault"):
         yield f"  refused     {fold.title}: {_orders(fold)}", "red"
+    for fold in of_categories(all_folds, "standing-fault"):
+        yield f"  as before   refused by both packs: {fold.title}: {_orders(fold)}", "yellow"
     for fold in of_categories(all_folds, "danger"):
         yield f"  mind        {fold.title} ({fold.code}): {_orders(fold)}", "red"
     for change in fleet.defaults:

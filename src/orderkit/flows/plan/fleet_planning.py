@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.checked_kits import checked_kit
@@ -221,10 +220,10 @@ class _Fleet:
         base, other = (
             needed_files(pack.files) for pack in (self._wanted.base, self._wanted.candidate)
         )
-        same_laws, functions = _laws(base) == _laws(other), self._wanted.functions
+        functions = self._wanted.functions
         packs = (
             AssemblerSetup(base, functions),
-            AssemblerSetup(other, functions, self._defaults, same_laws, self._prices),
+            AssemblerSetup(other, functions, self._defaults, self._prices),
         )
         return plan_all(work, packs, self._place, self._wanted.limits, self._wanted.processes)
 
@@ -308,15 +307,6 @@ def _assembled(pack: Pack) -> Iterator[tuple[str, str]]:
     for kit in pack.kits():
         if composition_of(pack.files, kit) is not None:
             yield kit.kind.group, kit.kind.kind
-
-
-def _laws(files: Files) -> dict[PurePosixPath, bytes]:
-    """Return what outcomes are judged by; Compositions and stations make them."""
-    return {
-        path: data
-        for path, data in files.items()
-        if path.parts[0] in {"gitops", "schemas"} and path.name != "composition.yaml"
-    }
 
 
 def _plain(manifest: Manifest) -> Manifest:

@@ -42,7 +42,7 @@ from orderkit.flows.plan.cluster_questions import (
 from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
-from orderkit.flows.plan.recording import PlanRecorder
+from orderkit.flows.plan.recording import PlanRecorder, Replay
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -159,12 +159,14 @@ class OrderPlanner:
         alone = {
             steps: default for steps, default in defaults.items() if value_at(spec, steps) is ABSENT
         }
-        return as_living(with_stored(xr, root, alone), root)
+        stored = with_stored(xr, root, alone)
+        return as_living(stored, root, blueprint.xrd if blueprint else None, applied=old)
 
     def _asking(self) -> tuple[AssemblyContext, AnsweredQuestions]:
         """Return the workshop with the place where orders live to look things up."""
         desk = AnsweredQuestions(self.cluster)
-        return replace(self.workshop, lookup=desk.look), desk
+        asks_cluster = self.cluster is not None and not isinstance(self.cluster, Replay)
+        return replace(self.workshop, lookup=desk.look, asks_cluster=asks_cluster), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None

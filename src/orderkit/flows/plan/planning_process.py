@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.pack import read_pack
@@ -50,6 +51,10 @@ class AssemblerSetup:
     """Schemas and rights are those of the pack before: what stays the same needs no judge."""
     prices: PriceTable | None = None
     """What things cost."""
+    processes: tuple[FunctionProcess, ...] = ()
+    """Functions to call instead of running them here."""
+    asks_cluster: bool = False
+    """What cannot be looked up does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,8 @@ def load(message: bytes) -> tuple[bytes, Callable[[bytes], bytes] | None]:
     """Load a pack; return whether that went well, and what answers tasks."""
     setup: AssemblerSetup = pickle.loads(message)  # noqa: S301 - from the process that started us
     try:
-        workshop = loaded_workshop(read_pack(setup.files), setup.functions)
+        workshop = loaded_workshop(read_pack(setup.files), setup.functions, setup.processes)
+        workshop = replace(workshop, asks_cluster=setup.asks_cluster)
         bench = _Bench(workshop, setup.defaults, setup.prices, same_laws=setup.same_laws)
     except OrderkitError as error:
         return pickled(TaskAnswer(error=str(error))), None
@@ -137,7 +143,7 @@ class _Bench:
         if self.workshop.blueprint(task.xr) is None:
             return TaskAnswer(error=_no_composition(task.xr))
         before: Assembly = pickle.loads(task.before)  # noqa: S301 - from a process like this one
-        workshop = replace(self.workshop, existing=task.existing)
+        workshop = replace(self.workshop, existing=(*task.existing, *before.assumed))
         observed = before.observed
         # what the old XRD refused is not what is stored
         stored = task.xr if any(_is_schema(fault) for fault in before.faults) else before.xr

@@ -46,6 +46,10 @@ def _lines(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
         yield f"  refused     {fold.title}: {_orders(fold)}", "red"
     for fold in of_categories(all_folds, "danger"):
         yield f"  mind        {fold.title} ({fold.code}): {_orders(fold)}", "red"
+    for fold in of_categories(all_folds, "paused"):
+        yield f"  paused      {fold.title}: {_orders(fold)}", "yellow"
+    for fold in of_categories(all_folds, "pinned"):
+        yield f"  not affected: pinned: {fold.title}: {_orders(fold)}", "yellow"
     for change in fleet.defaults:
         step = f"{change.path} {shown(change.old)} → {shown(change.new)}"
         keep = f"{counted(change.orders)} keep the old value; only new orders get the new one"

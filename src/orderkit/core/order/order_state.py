@@ -87,8 +87,8 @@ def _judge_xr(xr: Manifest) -> tuple[Phase, Hindrance]:
         return "Failing", Hindrance(problem)
     unready = xr_unready(xr)
     if is_throttled(xr):
-        reason = f"{unready}; {THROTTLED}" if unready else THROTTLED
-        return "Assembling" if unready else "Ready", Hindrance(reason, against_throttling(xr))
+        advice = against_throttling(xr)
+        return "Assembling" if unready else "Ready", Hindrance(unready or THROTTLED, advice)
     return "Assembling" if unready else "Ready", Hindrance(unready)
 
 

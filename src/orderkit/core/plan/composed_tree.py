@@ -178,6 +178,8 @@ class Assembly:
     """A step was skipped: it may compose more, change anything, and decide readiness."""
     kept: Mapping[str, Manifest] = field(default_factory=dict)
     """Existing resources that no known step composes, by path; their future is unknown."""
+    at_once: Mapping[str, Manifest] = field(default_factory=dict)
+    """What the pipeline composes in its first round, before anything becomes ready, by path."""
     made_by: Mapping[str, str] = field(default_factory=dict)
     """The step that composed a resource, by path."""
     renamed: bool = False
@@ -367,6 +369,8 @@ class _XrAssembly:
         resources = {
             name: composed.manifest for name, composed in simulation.final.resources.items()
         }
+        first_round = simulation.rounds[0].resources
+        at_once = {name: composed.manifest for name, composed in first_round.items()}
         made_by = dict(simulation.final.made_by)
         kept = self._kept_resources(simulation, nested)
         observed = {**simulation.observed, **kept}
@@ -374,6 +378,7 @@ class _XrAssembly:
         for name, below in nested.items():
             made_by |= {f"{name}/{path}": step for path, step in below.made_by.items()}
             resources |= {f"{name}/{path}": manifest for path, manifest in below.resources.items()}
+            at_once |= {f"{name}/{path}": manifest for path, manifest in below.at_once.items()}
             observed |= {f"{name}/{path}": manifest for path, manifest in below.observed.items()}
             faults += tuple(_below_fault(name, fault) for fault in below.faults)
             unknowns += tuple(f"{name}: {text}" for text in below.unknowns)
@@ -404,6 +409,7 @@ class _XrAssembly:
             is_opaque=bool(simulation.final.opaque)
             or any(assembly.is_opaque for assembly in nested.values()),
             kept=kept,
+            at_once=at_once,
             made_by=made_by,
             renamed=any(composed.renamed for composed in simulation.final.resources.values())
             or any(assembly.renamed for assembly in nested.values()),

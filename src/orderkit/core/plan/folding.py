@@ -43,7 +43,10 @@ class Fold:
     """An effect on many orders."""
 
     category: str
-    """``resource``, ``field``, ``status``, ``danger``, ``fault`` or ``unknown``."""
+    """
+    ``resource``, ``field``, ``status``, ``danger``, ``fault``, ``paused``, ``pinned`` or
+    ``unknown``.
+    """
     title: str
     orders: tuple[str, ...]
     fields: tuple[FoldedField, ...] = ()
@@ -75,7 +78,7 @@ def folds(fleet: FleetPlan) -> tuple[Fold, ...]:
     )
 
 
-_ORDER = ("fault", "danger", "resource", "field", "status", "unknown")
+_ORDER = ("fault", "danger", "paused", "pinned", "resource", "field", "status", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class _Effect:
         return (self.category, title, str(self.action), self.code, self.path, self.kind, *fields)
 
 
-_PROSE = ("fault", "danger", "unknown")
+_PROSE = ("fault", "danger", "paused", "pinned", "unknown")
 _NAME = re.compile(r"\w+(?:[-/:]+\w+)+|\b\w*\d\w*")
 """Names and amounts, not fields or kinds: ``bay-ae86/spec-sheet``, ``64Mi``."""
 
@@ -146,6 +149,12 @@ def _effects(order: OrderPlan) -> Iterator[_Effect]:
     for danger in order.plan.dangers:
         message, path = nameless(order, danger.message), nameless(order, danger.path)
         yield _Effect(order.order, "danger", message, code=str(danger.code), path=path)
+    if order.plan.paused:
+        yield _Effect(
+            order.order, "paused", nameless(order, next(iter(order.plan.paused.values())))
+        )
+    if order.is_pinned:
+        yield _Effect(order.order, "pinned", nameless(order, order.plan.after.pinned[""]))
     for text in order.plan.unknowns:
         yield _Effect(order.order, "unknown", nameless(order, text))
 

@@ -25,6 +25,7 @@ from orderkit.core.plan.comparison import plan_with_secrets
 from orderkit.core.plan.composed_tree import SecretField
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.fleet_plan import without_unnamed
+from orderkit.core.plan.live_state import paused_parts
 from orderkit.core.plan.masking import masked, masked_assembly
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
@@ -159,6 +160,7 @@ class _Bench:
             fresh = with_secret_traces(fresh, stored, workshop, {})
         mind = DangerContext(workshop.laws, workshop.existing)
         plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
+        plan = replace(plan, paused=paused_parts(before, after, None, task.xr))
         if plan.changes or not self.same_laws:
             plan = replace(plan, after=judged(None, workshop, before, plan.after))
         selectors = {

@@ -23,7 +23,7 @@ from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, ledger_snapshot, write_ledger
 from orderkit.ports.forge import Operation
 
-TEAMS = ("ae86", "rx7")
+TEAMS = (TeamName("ae86"), TeamName("rx7"))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield started.platform
 
 
-def holders(platform: Platform, order: str) -> list[str]:
+def holders(platform: Platform, order: str) -> list[TeamName]:
     """Return the teams for which the ledger delivers an order."""
     blobs = ledger_snapshot(platform).blobs
     return [team for team in TEAMS if order in ledger.living_orders(blobs, team)]
@@ -68,7 +68,7 @@ def test_an_id_that_two_teams_order_at_once_is_one_teams(platform: Platform) -> 
     assert holders(platform, "locker-both") == [first]
 
     # The same, where the second writer is stopped before it takes its entry back.
-    entry = OrderEntry(TeamName(second), OrderId("locker-both"))
+    entry = OrderEntry(second, OrderId("locker-both"))
     application = ledger.order_application(entry, kit="locker", forge_url=platform.forge.base_url)
     operation = Operation(f"register-{entry.order}", roguery.REQUESTER, "locker-both: ordered")
     write_ledger(platform, {entry.application_path: yaml11.dump(application)}, operation)
@@ -80,5 +80,5 @@ def test_an_id_that_two_teams_order_at_once_is_one_teams(platform: Platform) -> 
     assert holders(platform, "locker-both") == [first]
 
 
-def registration(team: str) -> Registration:
-    return Registration(OrderId("locker-both"), "locker", TeamName(team), roguery.REQUESTER)
+def registration(team: TeamName) -> Registration:
+    return Registration(OrderId("locker-both"), "locker", team, roguery.REQUESTER)

@@ -46,6 +46,8 @@ from orderkit.ports.requesters import Requesters
 
 Verdict = Literal["ok", "warn", "fail"]
 
+_NAMED = 5
+
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
@@ -73,6 +75,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "portal": _portal,
         "service": _service,
         "orders": _orders,
+        "crossplane": _reconciling,
         "sources": _sources,
         "credentials": _credentials,
         "policies": _policies,
@@ -327,6 +330,22 @@ def _orders(platform: Platform) -> DoctorFinding:
             f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
     return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+
+
+def _reconciling(platform: Platform) -> DoctorFinding:
+    """Report orders that Crossplane looks at rarely or not at all, Ready ones included."""
+    reports = list_orders(platform)
+    named = [report for report in reports if report.state.throttled] or [
+        report for report in reports if report.state.phase == "Paused"
+    ]
+    if not named:
+        return DoctorFinding("crossplane", "ok", "reconciles every order")
+    state = named[0].state
+    word = "throttled" if state.throttled else "paused"
+    names = ", ".join(report.entry.order for report in named[:_NAMED])
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    detail = f"{len(named)} of {len(reports)} orders {word} ({names}{more}): {state.reason}"
+    return DoctorFinding("crossplane", "warn", detail, state.advice)
 
 
 def _sources(platform: Platform) -> DoctorFinding:

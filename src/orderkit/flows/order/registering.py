@@ -177,18 +177,20 @@ def _came_second(
     neither. Of an order that was entered before (its writer was stopped before it took it back),
     only what the ledger shows as taken twice is looked up.
     """
-    if written.changed:
-        entered_at = written.commit
-    elif not ledger.teams_besides(snapshot.blobs, entry):
+    if not written.changed and not ledger.teams_besides(snapshot.blobs, entry):
         return False
-    else:
-        prefix = f"{_REGISTER}{entry.order}-on-"
-        history = platform.forge.commits(platform.ledger, path=entry.application_path)
-        entered_at = next((c.id for c in history if c.operation.startswith(prefix)), None)
-        if entered_at is None:
-            return False
+    entered_at = written.commit if written.changed else _entered_at(platform, entry)
+    if entered_at is None:
+        return False
     blobs = platform.forge.tree(platform.ledger, entered_at)
     return bool(ledger.teams_besides(blobs, entry))
+
+
+def _entered_at(platform: Platform, entry: OrderEntry) -> CommitSha | None:
+    """Return the newest commit that entered an order."""
+    prefix = f"{_REGISTER}{entry.order}-on-"
+    history = platform.forge.commits(platform.ledger, path=entry.application_path)
+    return next((commit.id for commit in history if commit.operation.startswith(prefix)), None)
 
 
 def _take_back(

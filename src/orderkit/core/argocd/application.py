@@ -20,9 +20,11 @@ from typing import Any
 from orderkit.core.argocd.messages import advice_for, plain
 from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
+    TRACKING_ID,
     Kind,
     Manifest,
     ObjectKey,
+    annotations_of,
     dig,
     metadata,
 )
@@ -94,6 +96,23 @@ def pinned(application: Manifest) -> str:
 def automated(application: Manifest) -> bool:
     """Say whether auto-sync started the running operation, not a person."""
     return bool(dig(_state(application), "operation", "initiatedBy", "automated"))
+
+
+def tracker(live: Manifest) -> str:
+    """
+    Return the name of the Application that delivered this very object, or nothing.
+
+    The annotation is ``<app>:<group>/<kind>:<namespace>/<name>``. It counts only on the object that
+    it names, because controllers copy annotations to objects they make.
+    """
+    value = annotations_of(live).get(TRACKING_ID)
+    parts = value.split(":") if isinstance(value, str) else []
+    if len(parts) != 3:  # noqa: PLR2004 - app, kind, name
+        return ""
+    key = ObjectKey.of(live)
+    namespace, _, name = parts[2].partition("/")
+    names_it = parts[1] == f"{key.kind.group}/{key.kind.kind}" and name == key.name
+    return parts[0] if names_it and (not key.namespace or namespace == key.namespace) else ""
 
 
 def short(revision: str) -> str:

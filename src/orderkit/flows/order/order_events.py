@@ -50,7 +50,7 @@ def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEve
         NotFoundError: The ledger has no such order.
     """
     trace = tracing.trace(platform, order)
-    parts = {node.key for _, node in trace.root.walk()}
+    parts = {trace.root.key, *trace.parts()}
     events = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
     texts = tracing.secrets_of(platform, trace.report)
     return [replace(event, message=texts.redact(event.message)) for event in events[:limit]]

@@ -7,12 +7,14 @@ read and one list per kind, whatever the number of orders.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.core.argocd.application import tracker
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import LABEL, OrderId, TeamName
 from orderkit.core.objects.gc_pause import uncollected
@@ -109,8 +111,8 @@ def _report_of(
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
     kit = ledger.kit_of(application or {})
-    key = xr_key(entry.order, application, cluster_state.kinds, kit)
-    xr = cluster_state.xrs.get(key) if key else None
+    look_up = cluster_state.xrs.get
+    key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, look_up)
     state = order_state.judge(application, xr, head=None, ending=ending)
     state = without_secrets(platform, xr, state)
     return _report(platform, entry, kit, state, key)
@@ -127,8 +129,7 @@ def status(platform: Platform, order: str) -> OrderReport:
     application = platform.cluster.get(application_key(entry.order))
     kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
     kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
-    key = xr_key(entry.order, application, kinds, kit)
-    xr = get_object(platform, key) if key else None
+    key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
     head = platform.forge.head(entry.repository)
     state = order_state.judge(application, xr, head=head, ending=ending)
     state = without_secrets(platform, xr, state)
@@ -190,16 +191,38 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
 
 
-def xr_key(
-    order: OrderId, application: Manifest | None, kinds: dict[str, Kind], kit: str
-) -> ObjectKey | None:
-    """Return the order's XR as Argo CD delivered it, else by the kit's naming rule."""
+def own_xr(
+    order: OrderId,
+    application: Manifest | None,
+    kinds: Mapping[str, Kind],
+    kit: str,
+    look_up: Callable[[ObjectKey], Manifest | None],
+) -> tuple[ObjectKey | None, Manifest | None]:
+    """
+    Return where the order's XR is or will be, and the XR if the cluster has it.
+
+    Whoever pushes can name another order's XR. So one that exists counts only if its tracking
+    annotation says that this order's Application delivered it.
+
+    Args:
+        look_up: Reads an object; None if it does not exist.
+    """
     by_group_kind = {(kind.group, kind.kind): kind for kind in kinds.values()}
-    for resource in dig(application, "status", "resources", default=()):
-        kind = by_group_kind.get((resource.get("group", ""), resource.get("kind")))
-        if kind:
-            return ObjectKey(kind, resource["name"], resource.get("namespace", ""))
-    return ObjectKey(kinds[kit], order) if kit in kinds else None
+    keys = [
+        ObjectKey(kind, resource["name"], resource.get("namespace", ""))
+        for resource in dig(application, "status", "resources", default=())
+        if (kind := by_group_kind.get((resource.get("group", ""), resource.get("kind"))))
+    ]
+    if kit in kinds:
+        keys.append(ObjectKey(kinds[kit], order))
+    absent: ObjectKey | None = None
+    for key in keys:
+        xr = look_up(key)
+        if xr is None:
+            absent = absent or key
+        elif tracker(xr) == order:
+            return key, xr
+    return absent, None
 
 
 def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:

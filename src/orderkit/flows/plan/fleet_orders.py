@@ -30,8 +30,8 @@ from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
-from orderkit.flows.order.live_order import LiveOrder, read_xr
-from orderkit.flows.order.order_report import find, xr_key
+from orderkit.flows.order.live_order import LiveOrder, check_name, read_xr
+from orderkit.flows.order.order_report import find, own_xr
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.cluster import ObjectList
@@ -96,8 +96,7 @@ def read_orders(
         name = ledger.kit_of(application or {})
         if name and name != kit.name:
             continue
-        key = xr_key(entry.order, application, {kit.name: kit.kind}, kit.name)
-        xr = xrs.get(key) if key else None
+        _, xr = own_xr(entry.order, application, {kit.name: kit.kind}, kit.name, xrs.get)
         if xr is None:
             unread.append(entry)
         else:
@@ -158,7 +157,9 @@ def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> ReadOrder | No
         if head is None:
             return ReadOrder(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
         live = LiveOrder(entry, kit, order, TeamFile(entry.team))
-        return ReadOrder(entry.order, entry.team, read_xr(platform, live, head).xr, GIT)
+        xr_file = read_xr(platform, live, head)
+        check_name(live, xr_file)
+        return ReadOrder(entry.order, entry.team, xr_file.xr, GIT)
     except OrderkitError as error:
         return ReadOrder(entry.order, entry.team, None, GIT, str(error))
 

@@ -159,9 +159,8 @@ def _located(entry: Located) -> dict[str, Any]:
 
 
 def _emit_sarif(outcome: ValidationOutcome) -> None:
-    import json
-
     from orderkit import __version__
+    from orderkit.cli.output import as_json
     from orderkit.core.schema.validate import Finding
     from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
@@ -179,7 +178,7 @@ def _emit_sarif(outcome: ValidationOutcome) -> None:
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
             results.append(SarifResult(NOT_EVALUATED, "note", text, *location))
-    click.echo(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
+    click.echo(as_json(sarif(results, version=__version__)))
 
 
 def _emit_text(outcome: ValidationOutcome) -> None:

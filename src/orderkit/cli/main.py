@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from orderkit import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer
+    from _typeshed import ReadableBuffer
 
 _LOST = 1
 
@@ -61,7 +61,7 @@ class _TolerantFile(io.FileIO):
 
     failure: OSError | None = None
 
-    def write(self, data: Buffer) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         if self.failure is None:
             try:
                 return super().write(data) or 0

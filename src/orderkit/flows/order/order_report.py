@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.application import applied, tracker
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import LABEL, OrderId, TeamName
 from orderkit.core.objects.gc_pause import uncollected
@@ -35,6 +35,7 @@ from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
 from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.platform import (
     Platform,
@@ -55,6 +56,10 @@ class OrderReport:
     state: OrderState
     repository_url: str
     xr: ObjectKey | None
+    delivered: str = ""
+    """The newest commit whose objects Argo CD applied; empty if there is none."""
+    check: CommitCheck | None = None
+    """What is wrong with the files of the head; None if they were not read."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command line and service both answer with."""
@@ -68,6 +73,8 @@ class OrderReport:
             "advice": self.state.advice,
             "head": self.state.head,
             "revision": self.state.revision,
+            "delivered": self.delivered or None,
+            "findings": self.check.to_json() if self.check else [],
             "repository": self.repository_url,
             "xr": self.xr.to_json() if self.xr else None,
         }
@@ -115,7 +122,7 @@ def _report_of(
     key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, look_up)
     state = order_state.judge(application, xr, head=None, ending=ending)
     state = without_secrets(platform, xr, state)
-    return _report(platform, entry, kit, state, key)
+    return _report(platform, entry, kit, state, key, delivered=applied(application or {}))
 
 
 def status(platform: Platform, order: str) -> OrderReport:
@@ -127,14 +134,20 @@ def status(platform: Platform, order: str) -> OrderReport:
     """
     entry, ending = _at_once(platform, order) or _in_ledger(platform, order)
     application = platform.cluster.get(application_key(entry.order))
-    kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
+    pack = published_pack(platform)
+    kinds = {kit.name: kit.kind for kit in pack.kits()}
     kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
     key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
     head = platform.forge.head(entry.repository)
     state = order_state.judge(application, xr, head=head, ending=ending)
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
-    return _report(platform, entry, kit, state, key)
+    checked = CheckedOrder.of(entry, pack, kit, xr)
+    check: CommitCheck | None = None
+    if checked is not None and not ending:
+        state, check = explained_by_files(platform, checked, application, state)
+    report = _report(platform, entry, kit, state, key, delivered=applied(application or {}))
+    return replace(report, check=check)
 
 
 def registered_kit(platform: Platform, entry: OrderEntry) -> str:
@@ -235,7 +248,13 @@ def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]
 
 
 def _report(
-    platform: Platform, entry: OrderEntry, kit: str, state: OrderState, xr: ObjectKey | None
+    platform: Platform,
+    entry: OrderEntry,
+    kit: str,
+    state: OrderState,
+    xr: ObjectKey | None,
+    *,
+    delivered: str,
 ) -> OrderReport:
     url = f"{platform.forge.base_url}/{entry.repository}"
-    return OrderReport(entry, kit, state, url, xr)
+    return OrderReport(entry, kit, state, url, xr, delivered)

@@ -90,6 +90,8 @@ def trace(platform: Platform, order: str) -> Trace:
         texts = secrets_of(platform, report)
         children = [_without_secrets(child, texts) for child in children]
     hindrance = obstacle(platform, application) if application else None
+    if hindrance and report.check and report.check.errors:
+        hindrance = replace(hindrance, reason=report.state.reason)
     root = _application_node(key, application, hindrance, tuple(children))
     return Trace(report, root, None if report.state.ready else _first_failing(root))
 

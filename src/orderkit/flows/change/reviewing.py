@@ -16,7 +16,6 @@ Called by ``orderkit merge`` and by the service.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,7 +24,6 @@ from orderkit.core.errors import (
     InProgressError,
     InvalidInputError,
     NotFoundError,
-    OrderkitError,
     RefusedError,
     shorten,
 )
@@ -34,7 +32,8 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.yaml.manifests import parse_documents
-from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.argocd.ancestry import Ancestry
+from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM
 from orderkit.flows.order.commit_judging import whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
@@ -105,10 +104,14 @@ def merge_reviewed(
         RefusedError: It lacks an approval by somebody else, or the kit's rules forbid it.
         ConflictError: Somebody pushed to it meanwhile, or it was closed.
         InProgressError: The forge does not show yet who pushed a commit.
+        IncompleteError: It is merged and not delivered yet; the same again delivers it.
     """
     live = find_living(platform, order)
     pull = _open_pull(platform, live, number)
     if pull.merge_commit is not None:
+        main = platform.forge.head(live.repository) or ""
+        if Ancestry(platform.forge, live.repository).contains(main, pull.merge_commit):
+            deliver(platform, live.entry, pull.merge_commit, requester, proof)
         return MergedPull(live.entry.order, number, pull.merge_commit, ())
     verdict = _judge_once_pushers_are_known(platform, live, pull)
     set_review_status(platform, live.repository, pull, verdict)
@@ -124,8 +127,7 @@ def merge_reviewed(
     commit = platform.forge.merge_pull(
         live.repository, number, head=pull.head_commit, style=MergeStyle.MERGE, operation=why
     )
-    with suppress(OrderkitError):  # it is merged; Argo CD finds it by itself too
-        nudge(platform, live.entry.order, commit)
+    deliver(platform, live.entry, commit, requester, proof)
     return MergedPull(live.entry.order, number, commit, verdict.approvers)
 
 

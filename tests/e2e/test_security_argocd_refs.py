@@ -29,6 +29,7 @@ from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_reviewed
+from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
@@ -206,6 +207,8 @@ def test_what_an_earlier_release_wrote_delivers_them_until_bootstrap_mends_it(si
 
 
 def test_an_order_ends_with_them_in_place(site: Site) -> None:
-    ended = as_process(site.lab.file)("destroy", site.entry.order, "--delete-repository")
+    request = EndRequest(site.entry.order, BOSS, repository="delete", timeout_s=240.0)
 
-    assert ended.code == 0, ended.err
+    destroy(site.platform, request, on_step=lambda *_: None)
+
+    assert not site.application()

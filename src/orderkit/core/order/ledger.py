@@ -14,6 +14,7 @@ and reads texts; flows commit them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,7 +23,7 @@ from typing import Any
 
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
@@ -50,6 +51,8 @@ kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 """Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
+MAIN = "main"
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4
 _END = "end.yaml"
 
@@ -108,6 +111,17 @@ def is_pinned(application: Manifest) -> bool:
     """
     source = dig(application, "spec", "source", default={})
     return bool(source.get("chart") or dig(source, "directory", "include"))
+
+
+def delivered_commit(application: Manifest | None) -> CommitSha | None:
+    """
+    Return the commit that an order's Application names; None if it follows a branch.
+
+    Argo CD takes any branch, tag or other ref whose short name is ``targetRevision``, but looks for
+    no ref if that is a commit id (util/git/client.go, ``lsRemote``; observed on 3.2.11).
+    """
+    revision = str(dig(application, "spec", "source", "targetRevision", default=""))
+    return CommitSha(revision) if _COMMIT.fullmatch(revision) else None
 
 
 def kit_of(application: Manifest) -> str:
@@ -243,7 +257,7 @@ def team_file(team_place: TeamPlace) -> str:
         project="default",
         source={
             "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
-            "targetRevision": "main",
+            "targetRevision": MAIN,
             "path": f"apps/{team}",
             "directory": dict(MANIFESTS_ONLY),
         },
@@ -301,10 +315,15 @@ def _namespace(team: TeamName) -> Manifest:
 
 
 def order_application(
-    entry: OrderEntry, *, kit: str, forge_url: str, ending: bool = False
+    entry: OrderEntry,
+    *,
+    kit: str,
+    forge_url: str,
+    commit: CommitSha | None = None,
+    ending: bool = False,
 ) -> Manifest:
     """
-    Return the Application of an order.
+    Return the Application of an order, which delivers `commit`, or else the branch ``main``.
 
     `ending_order` turns self-heal off and lets the last manifest be pruned: without it Argo CD
     answers "auto-sync will wipe out all resources" and keeps everything (observed).
@@ -317,7 +336,7 @@ def order_application(
         project=entry.team,
         source={
             "repoURL": f"{forge_url}/{entry.repository}.git",
-            "targetRevision": "main",
+            "targetRevision": commit or MAIN,
             "path": str(MANIFESTS),
             "directory": dict(MANIFESTS_ONLY),
         },

@@ -17,6 +17,7 @@ from orderkit.core.errors import (
     NotFoundError,
     RefusedError,
 )
+from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger, order_file
@@ -24,6 +25,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_main
@@ -83,6 +85,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     """
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
+    If its ``main`` is protected, what ``main`` holds now is delivered.
+
     Raises:
         NotFoundError: Team, repository or kit does not exist.
         InvalidInputError: The repository's record says something else, or the id is not one of
@@ -110,8 +114,9 @@ def register(platform: Platform, registration: Registration) -> Registered:
         )
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
-    protect_main(platform.forge, entry.repository, published_kit(platform, record.kit))
-    commit = _enter(platform, registration, entry, snapshot)
+    kit = published_kit(platform, record.kit)
+    protect_main(platform.forge, entry.repository, kit)
+    commit = _enter(platform, registration, entry, kit, snapshot)
     if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")
         limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
@@ -149,10 +154,20 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
 
 
 def _enter(
-    platform: Platform, registration: Registration, entry: OrderEntry, snapshot: RepositorySnapshot
+    platform: Platform,
+    registration: Registration,
+    entry: OrderEntry,
+    kit: Kit,
+    snapshot: RepositorySnapshot,
 ) -> Written:
+    before = None
+    if entry.application_path in snapshot.blobs:
+        before = commit_pinning.pinned_commit(platform, entry)
     application = ledger.order_application(
-        entry, kit=registration.kit, forge_url=platform.forge.base_url
+        entry,
+        kit=registration.kit,
+        forge_url=platform.forge.base_url,
+        commit=commit_pinning.commit_to_pin(platform, entry, kit, before),
     )
     return write_ledger(
         platform,

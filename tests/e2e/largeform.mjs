@@ -4,6 +4,7 @@ import { seen, visit, wanted } from './browser.mjs';
 
 await visit('largeform', async person => {
   const { page } = person;
+  await page.setViewport({ width: 1280, height: 2200 });   // a taller page is drawn below the sidebar
   await person.enter(`/create/templates/default/${wanted.template}`);
   await person.field('vmCount');
   await person.shoot('first-page');

@@ -19,7 +19,7 @@ from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
-from orderkit.core.kit.xrd_fields import fields_of
+from orderkit.core.kit.xrd_fields import KitField, fields_of
 from orderkit.core.objects.kube_objects import dig, metadata
 from orderkit.core.schema.structural.api_messages import path_of
 from orderkit.core.schema.validate.located_findings import Located
@@ -94,8 +94,15 @@ def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
 
 
 def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
-    """Warn about long forms, and about secrets that no form asks for."""
+    """Warn about long forms, fields that nothing offers, and secrets that no form asks for."""
     fields = fields_of(kit)
+    for field in fields.form:
+        if field.unseen or field.in_yaml or field.hidden:
+            continue
+        if not (_is_asked(subject, kit, field) or _may_change(kit, field.path)):
+            at = f"spec.fields.{field.path}" if field.path in kit.fields else "spec"
+            message = f"{field.path}: no form asks for it, and no change has it"
+            yield subject.in_kit(KitRule.FIELD_UNREACHABLE, at, message)
     visible = [
         field.path
         for outer in fields.form
@@ -111,6 +118,30 @@ def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
         for field in () if top.needs_secret else top.secrets():
             message = f"{field.path} looks like a secret: no form asks for it"
             yield subject.in_kit(KitRule.SECRET_WITHHELD, "spec", message)
+
+
+def _is_asked(subject: KitUnderCheck, kit: Kit, field: KitField) -> bool:
+    """Say whether the form of the order asks for a field of its own."""
+    form = subject.pack.files.get(PurePosixPath("templates", subject.name, "template.yaml"))
+    if form is None or is_generated(form):
+        return field.hints.ask == "order"
+    docs, _ = read_docs(PurePosixPath("template.yaml"), form)
+    asked = {
+        parameter
+        for doc in docs[:1]
+        for parameter, _ in _parameters(dig(doc.manifest, "spec", "parameters", default=None))
+    }
+    return not docs or kit.parameter(field.path) in asked
+
+
+def _may_change(kit: Kit, path: str) -> bool:
+    """Say whether a change offers a field, one inside it, or the group that has it."""
+    return not kit.changes or any(
+        f"{path}.".startswith(f"{changed}.") or changed.startswith(f"{path}.")
+        for change in kit.changes
+        if change.direction is not Direction.NEVER
+        for changed in change.fields
+    )
 
 
 def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:

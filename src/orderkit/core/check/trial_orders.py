@@ -7,6 +7,7 @@ valid for the XRD and has its defaults. Called by ``core.check``.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from orderkit.core.errors import OrderkitError
 from orderkit.core.kit import sample_values
 from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.literals import YAML_PARAMETER
-from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit.core.objects.kube_objects import Manifest, dig
@@ -124,8 +125,8 @@ def _unknown(
     """Find parameters of an example that the form does not have."""
     parameters = {kit.parameter(field.path) for field in fields_of(kit).form}
     parameters |= {YAML_PARAMETER} if kit.yaml_fields else set()
-    parameters |= {NAME_PARAMETER} if not kit.name_from else set()
-    parameters |= {TEAM_PARAMETER} if not kit.team_from else set()
+    parameters |= set(kit.name_parameters) if not kit.name_from else set()
+    parameters |= {kit.team_parameter} if not kit.team_from else set()
     for name in sorted(set(values) - parameters):
         hint = nearest(name, dict.fromkeys(sorted(parameters)))
         message = f"the form has no parameter '{name}'"
@@ -133,12 +134,12 @@ def _unknown(
 
 
 def _made_up(kit: Kit, validator: Validator) -> Order | None:
-    try:
-        spec = sample_values.sample({**kit.spec_schema, "type": "object"})
-    except sample_values.NoSampleError:
-        return None
-    report = validator.check(_xr(kit, f"{kit.name}-example", spec))
-    return Order(_MADE_UP, report.result) if report.valid else None
+    with contextlib.suppress(sample_values.NoSampleError):
+        for spec in sample_values.valid_samples({**kit.spec_schema, "type": "object"}):
+            report = validator.check(_xr(kit, f"{kit.name}-example", spec))
+            if report.valid:
+                return Order(_MADE_UP, report.result)
+    return None
 
 
 def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:

@@ -16,8 +16,6 @@ from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import (
-    NAME_PARAMETER,
-    TEAM_PARAMETER,
     Direction,
     FieldPath,
     Kit,
@@ -98,9 +96,9 @@ def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> d
     form_fields = tuple(field for field in fields_of(kit).form if field.asked or field.hidden)
     values = _form_values(kit, form_fields, spec)
     if not kit.name_from:
-        values[NAME_PARAMETER] = order.removeprefix(f"{kit.name}-")
+        values[kit.name_parameters[0]] = order.removeprefix(f"{kit.name}-")
     if not kit.team_from:
-        values[TEAM_PARAMETER] = team
+        values[kit.team_parameter] = team
     return values
 
 
@@ -163,7 +161,7 @@ def _form_values(
 def _values(kit: Kit, fields: Sequence[KitField], current: Mapping[str, Any]) -> dict[str, Any]:
     values = {}
     for field in fields:
-        if field.name not in current:
+        if field.name not in current or not (field.visible or field.hidden):
             continue
         value = current[field.name]
         if field.shape is FieldShape.OBJECT and isinstance(value, dict):

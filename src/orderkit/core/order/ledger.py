@@ -17,22 +17,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
+from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,
     NAMESPACE,
+    Kind,
     Manifest,
     dig,
     labels_of,
 )
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.manifests import parse_manifests
 
 ORDER_LABEL = "orderkit.dev/order"
 TEAM_LABEL = "orderkit.dev/team"
@@ -139,6 +143,15 @@ def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | Non
         if path.name == file and path.parts[0] == "apps" and len(path.parts) == _APP_PARTS:
             return OrderEntry(TeamName(path.parts[1]), OrderId(order))
     return None
+
+
+def teams_besides(paths: Iterable[PurePosixPath], entry: OrderEntry) -> list[TeamName]:
+    """Return the other teams that have a live order of that id, sorted; there should be none."""
+    return [
+        other.team
+        for other in entries(path for path in paths if path.name == entry.application_path.name)
+        if other.team != entry.team
+    ]
 
 
 def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
@@ -255,6 +268,23 @@ def team_file(team_place: TeamPlace) -> str:
         finalizers=[FINALIZER],
     )
     return yaml11.dump_all([*namespaces, _project(team_place), application])
+
+
+def permits(file: bytes, team: TeamName, kit: Kit) -> bool:
+    """
+    Say whether a team's file in the ledger lets Argo CD deliver a kit's XRs.
+
+    Raises:
+        ManifestError: It is no YAML of manifests.
+    """
+    scope = "namespace" if kit.namespaced else "cluster"
+    return any(
+        fnmatchcase(kit.kind.group, rule.get("group", ""))
+        and fnmatchcase(kit.kind.kind, rule.get("kind", ""))
+        for project in parse_manifests(str(team_path(team)), file)
+        if Kind.of(project) == APP_PROJECT
+        for rule in dig(project, "spec", f"{scope}ResourceWhitelist", default=())
+    )
 
 
 def _project(team_place: TeamPlace) -> Manifest:

@@ -21,7 +21,12 @@ from orderkit.core.order.change import (
     refuse_unchanged,
 )
 from orderkit.flows.argocd.commit_pinning import deliver
-from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse_losses
+from orderkit.flows.change.change_plan import (
+    plan_change,
+    refuse_faults,
+    refuse_losses,
+    refuse_paused,
+)
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
@@ -121,12 +126,13 @@ class _Run:
         return self._commit(draft, proposer)
 
     def _with_plan(self, draft: EditDraft, how: How) -> EditDraft:
-        """Add the plan; refuse a change that deletes data or breaks the order, unless accepted."""
+        """Add the plan; refuse a change that does harm or nothing, unless accepted."""
         live, request = self.editor.live, self.editor.request
         change_plan = plan_change(self.platform, live, draft.current.xr, draft.xr)
         if not (request.accept_loss or request.dry_run):
             refuse_losses(live, change_plan)
         if how is How.DIRECT and request.how is None and not (request.dry_run or request.ends):
+            refuse_paused(live, change_plan)
             refuse_faults(self.platform, live, change_plan, draft.current.xr)
         return replace(draft, change_plan=change_plan)
 

@@ -25,7 +25,7 @@ from typing import TypeVar
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import End, Kit
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, dig, metadata
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
 from orderkit.core.order.ledger import OrderEntry
@@ -170,7 +170,7 @@ def _record(
         repository=request.repository or end.repository,
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
-        must_be_gone=_parts(trace),
+        must_be_gone=tuple(trace.parts()),
         survives=survivors(platform, entry.order, kit) if kit else (),
     )
 
@@ -192,11 +192,6 @@ def _kit(platform: Platform, name: str) -> Kit | None:
         return published_kit(platform, name)
     except NotFoundError:
         return None
-
-
-def _parts(trace: tracing.Trace) -> tuple[ObjectKey, ...]:
-    """Return everything below the Application."""
-    return tuple(node.key for _, node in trace.root.walk() if node.key != trace.root.key)
 
 
 class _End:
@@ -269,7 +264,7 @@ class _End:
 
     def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
-        now = _parts(tracing.trace(self._platform, self._entry.order))
+        now = tracing.trace(self._platform, self._entry.order).parts()
         return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
     def _application(self) -> Manifest | None:
@@ -278,7 +273,7 @@ class _End:
     def _empty(self, record: EndRecord) -> EndRecord:
         """Commit the order without manifests; wait until two looks in a row find nothing."""
         kit = _kit(self._platform, record.kit)
-        absence = Absence(self._platform, record.must_be_gone, kit)
+        absence = Absence(self._platform, record.order, record.must_be_gone, kit)
         commit = self._empty_repository(record)
         if commit is None:
             refresh(self._platform, self._entry.order)

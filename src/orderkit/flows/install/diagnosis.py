@@ -7,6 +7,7 @@ nothing is written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -46,6 +47,8 @@ from orderkit.ports.requesters import Requesters
 
 Verdict = Literal["ok", "warn", "fail"]
 
+_NAMED = 5
+
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
@@ -74,6 +77,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "portal": _portal,
         "service": _service,
         "orders": _orders,
+        "crossplane": _reconciling,
         "sources": _sources,
         "credentials": _credentials,
         "policies": _policies,
@@ -207,6 +211,15 @@ def _pack(platform: Platform) -> DoctorFinding:
 
 def _ledger(platform: Platform) -> DoctorFinding:
     files = ledger_snapshot(platform)
+    counts = Counter(entry.order for entry in ledger.entries(files.blobs))
+    twice = [order for order, count in counts.items() if count > 1]
+    if twice:
+        return DoctorFinding(
+            "ledger",
+            "fail",
+            f"several teams have the same order: {', '.join(twice)}",
+            "repeat 'orderkit order' for the team that came second: that takes its entry back",
+        )
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 
@@ -340,6 +353,22 @@ def _orders(platform: Platform) -> DoctorFinding:
             f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
     return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+
+
+def _reconciling(platform: Platform) -> DoctorFinding:
+    """Report orders that Crossplane looks at rarely or not at all, Ready ones included."""
+    reports = list_orders(platform)
+    named = [report for report in reports if report.state.throttled] or [
+        report for report in reports if report.state.phase == "Paused"
+    ]
+    if not named:
+        return DoctorFinding("crossplane", "ok", "reconciles every order")
+    state = named[0].state
+    word = "throttled" if state.throttled else "paused"
+    names = ", ".join(report.entry.order for report in named[:_NAMED])
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    detail = f"{len(named)} of {len(reports)} orders {word} ({names}{more}): {state.reason}"
+    return DoctorFinding("crossplane", "warn", detail, state.advice)
 
 
 def _sources(platform: Platform) -> DoctorFinding:

@@ -118,7 +118,14 @@ def register(platform: Platform, registration: Registration) -> Registered:
     protect_main(platform.forge, entry.repository, kit)
     commit = _enter(platform, registration, entry, kit, snapshot)
     if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
-        _take_back(platform, registration, entry, team)
+        _take_back(platform, registration, entry, "one too many")
+        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
+        raise RefusedError(
+            f"team {team.team} got its last order at the same moment", hint="repeat the command"
+        )
+    if _came_second(platform, entry, snapshot, commit):
+        _take_back(platform, registration, entry, "taken by another team")
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
     return Registered(
@@ -175,23 +182,45 @@ def _enter(
     )
 
 
+def _came_second(
+    platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot, written: Written
+) -> bool:
+    """
+    Say whether another team had the id when this order was entered.
+
+    Two teams that register an id at the same moment write different files, so the forge refuses
+    neither. Of an order that was entered before (its writer was stopped before it took it back),
+    only what the ledger shows as taken twice is looked up.
+    """
+    if not written.changed and not ledger.teams_besides(snapshot.blobs, entry):
+        return False
+    entered_at = written.commit if written.changed else _entered_at(platform, entry)
+    if entered_at is None:
+        return False
+    blobs = platform.forge.tree(platform.ledger, entered_at)
+    return bool(ledger.teams_besides(blobs, entry))
+
+
+def _entered_at(platform: Platform, entry: OrderEntry) -> CommitSha | None:
+    """Return the newest commit that entered an order."""
+    prefix = f"{_REGISTER}{entry.order}-on-"
+    history = platform.forge.commits(platform.ledger, path=entry.application_path)
+    return next((commit.id for commit in history if commit.operation.startswith(prefix)), None)
+
+
 def _take_back(
-    platform: Platform, registration: Registration, entry: OrderEntry, team: TeamFile
+    platform: Platform, registration: Registration, entry: OrderEntry, reason: str
 ) -> None:
-    """Remove what another order, registered at the same moment, left no place for."""
+    """Remove an entry for which another one, written at the same moment, leaves no place."""
     write_ledger(
         platform,
         {entry.application_path: None},
         Operation(
             f"{_REFUSE}{registration.order}",
             registration.requester,
-            f"{registration.order}: one too many",
+            f"{registration.order}: {reason}",
             registration.proof,
         ),
-    )
-    limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
-    raise RefusedError(
-        f"team {team.team} got its last order at the same moment", hint="repeat the command"
     )
 
 

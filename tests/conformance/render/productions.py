@@ -214,7 +214,7 @@ STATEMENT: Patterns = {
     "{% set @v = @A %}@T${{ @x }}": 4, "{% set @v = @A %}": 1,
     "{% set @v, @v = @A %}${{ @x }}": 0.1,
     "{% for @v in @L %}{% set acc = @x %}{% endfor %}${{ acc }}": 0.3,
-    "{% for @v in @L %}{% macro w(a) %}${{ a }}${{ @x }}{% endmacro %}${{ w(@A) }}{% endfor %}": 0.05,
+    "{% for @v in @L %}{% macro w(a) %}${{ a }}{% endmacro %}${{ w(@A) }}{% endfor %}": 0.05,
     "{% for @v in values.tags %}@T${{ values.tags.pop() }}{% endfor %}": 0.05,
     "{% for @v in values.numbers %}${{ values.numbers.shift() }}@T{% endfor %}": 0.05,
     "{% set acc = 0 %}{% for @v in @L %}{% set acc = acc + @N %}{% endfor %}${{ acc }}": 0.3,

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,9 +211,9 @@ def furnish(cluster: Cluster) -> Core:
 def newest(cluster: Cluster, kind: str, channel: str, name: str) -> Iterator[str]:
     for revision in cluster.list(COMPOSITION_REVISION).items:
         of = labels_of(revision)
-        if of.get("crossplane.io/composition-name") == f"{kind.lower()}-{name[0]}":
-            if of.get("channel") == channel:
-                yield str(metadata(revision)["name"])
+        chain = (of.get("crossplane.io/composition-name"), of.get("channel"))
+        if chain == (f"{kind.lower()}-{name[0]}", channel):
+            yield str(metadata(revision)["name"])
 
 
 @pytest.fixture(scope="module")
@@ -289,10 +290,9 @@ def test_an_xr_gets_the_revision(core: Core, case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_a_plan_chooses_the_same(core: Core, case: Case) -> None:
-    choice = choose_in_the_end(
-        xr_of(case, core), core.cluster.get(ObjectKey(XRD_KIND, metadata(definition(case.kind))["name"]))
-        or {}, lambda selector: looked_up(core.cluster, selector), lambda names: names[0],
-    )  # fmt: skip
+    xrd = core.cluster.get(ObjectKey(XRD_KIND, metadata(definition(case.kind))["name"])) or {}
+    find = partial(looked_up, core.cluster)
+    choice = choose_in_the_end(xr_of(case, core), xrd, find, lambda names: names[0])
 
     assert case.error in choice.error
     if not case.error:

@@ -54,6 +54,13 @@ class OrderPlan:
         return tuple(fault for fault in self.plan.faults if fault not in old_faults)
 
     @property
+    def standing_faults(self) -> tuple[Fault, ...]:
+        """Faults that the order has already and keeps."""
+        new_faults = set(self.new_faults)
+        faults = self.plan.faults if self.plan else ()
+        return tuple(fault for fault in faults if fault not in new_faults)
+
+    @property
     def verdict(self) -> OrderVerdict:
         if self.plan is None:
             return OrderVerdict.UNKNOWN

@@ -31,7 +31,7 @@ _LIST_KEYS = ("name", "key", "mountPath", "containerPort", "port", "id", "type",
 
 
 @dataclass(frozen=True, slots=True)
-class LiveOrder:
+class ObservedOrder:
     """What the cluster has of an order."""
 
     xr: Manifest
@@ -42,7 +42,7 @@ class LiveOrder:
 
 
 def from_live_state(
-    before: Assembly, after: Assembly, live: LiveOrder, git: Manifest
+    before: Assembly, after: Assembly, live: ObservedOrder, git: Manifest
 ) -> tuple[Assembly, tuple[Drift, ...]]:
     """
     Return an order as it lives, to be compared with `after`, and its drift.
@@ -83,7 +83,7 @@ def from_live_state(
 _IDENTITY = ("apiVersion", "kind", "metadata")
 
 
-def _touches_secrets(before: Assembly, live: LiveOrder) -> bool:
+def _touches_secrets(before: Assembly, live: ObservedOrder) -> bool:
     """Return whether a live field may hold what a Secret had, even if that is gone now."""
     traces = before.secret_traces
     return bool(
@@ -94,7 +94,7 @@ def _touches_secrets(before: Assembly, live: LiveOrder) -> bool:
     )
 
 
-def _guarded(start: Assembly, live: LiveOrder, hidden: set[SecretField]) -> Assembly:
+def _guarded(start: Assembly, live: ObservedOrder, hidden: set[SecretField]) -> Assembly:
     """Return the order as it lives, with what masks need to know about its live fields."""
     traces = start.secret_traces
     values = {*traces.values, *values_of(live.resources.values())}
@@ -124,7 +124,7 @@ def _edited(manifest: Manifest, path: str, fields: Sequence[FieldDifference]) ->
     return Drift(path, message, tuple(fields))
 
 
-def _other_owner(manifest: Manifest, path: str, live: LiveOrder) -> str:
+def _other_owner(manifest: Manifest, path: str, live: ObservedOrder) -> str:
     """Return what controls a live resource instead of its XR; empty if nothing does."""
     above = path.rpartition("/")[0]
     parent = live.resources.get(above, live.xr) if above else live.xr
@@ -245,7 +245,7 @@ def _decoded(text: object) -> str:
 
 
 def paused_parts(
-    before: Assembly, after: Assembly, live: LiveOrder | None, git: Manifest
+    before: Assembly, after: Assembly, live: ObservedOrder | None, git: Manifest
 ) -> dict[str, str]:
     """
     Return what is paused after a change, by path, with what that means.

@@ -20,7 +20,7 @@ from orderkit.core.order.change import (
     differences,
     refuse_unchanged,
 )
-from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.change.change_plan import (
     plan_change,
     refuse_faults,
@@ -54,6 +54,7 @@ def change(platform: Platform, request: ChangeRequest) -> Changed:
             cannot be edited with proof.
         ConflictError: Others won every round.
         UnreachableError, RemoteError: The forge failed; repeat with the same operation.
+        IncompleteError: It is committed and not delivered yet; the same again delivers it.
     """
     check_requester(request.requester.ref)
     if not request.edits:
@@ -111,6 +112,8 @@ class _Run:
             spec = draft.current.xr.get("spec") or {}
             paths = [target.path for target in editor.targets]
             refuse_unchanged(editor.live.kit, spec, paths=paths, change=editor.request.change)
+            if not editor.request.dry_run:
+                self._deliver(head)  # an earlier run may have ended before it
             return self._unchanged(draft.current.commit, proposer)
         how = self._how(draft.verdict)
         draft = self._with_plan(draft, how)
@@ -168,6 +171,7 @@ class _Run:
                 advice = "only the platform's account writes to main here: use the portal, or --pr"
             error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
+        self._deliver(commit_result.commit)
         if not commit_result.changed:
             if any(target.is_sum for target in self.editor.targets):
                 raise ConflictError(
@@ -177,17 +181,19 @@ class _Run:
         outcome = self.editor.outcome(draft, state="committed", how=How.DIRECT)
         outcome = replace(outcome, commit=commit_result.commit)
         with suppress(RemoteError):  # the change is committed; failures from here on do not undo it
-            nudge(self.platform, live.entry.order, commit_result.commit)
             outcome = replace(outcome, other_pulls=proposer.others())
         return outcome
+
+    def _deliver(self, commit: CommitSha) -> None:
+        requester = self.editor.request.requester
+        deliver(self.platform, self.editor.live.entry, commit, requester.ref, requester.proof)
 
     def _repeated_in(self, commits: Sequence[Commit], head: CommitSha) -> Changed | None:
         """Return this operation's outcome if one of the commits in `head` is its own."""
         editor = self.editor
         for commit in commits:
             if editor.made(commit, head):
-                with suppress(RemoteError):
-                    nudge(self.platform, editor.live.entry.order, commit.id)
+                self._deliver(commit.id)
                 return self._carried_out(commit.id, commit.parents[0])
         return None
 

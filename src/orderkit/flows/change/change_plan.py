@@ -42,7 +42,7 @@ class ChangePlan:
 def plan_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> ChangePlan:
     """Return the plan from one XR to another; a plan that fails is no error."""
     try:
-        return ChangePlan(plan_order(platform, live.kit, old, new))
+        return ChangePlan(plan_order(platform, live, old, new))
     except OrderkitError as error:
         return ChangePlan(None, str(error))
 

@@ -7,6 +7,7 @@ nothing is written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -28,6 +29,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
 from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.application_sources import unpinned_applications
+from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_orders
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import unprotected_orders
@@ -66,6 +68,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "rights": _rights,
         "ownership": _ownership,
         "protection": _protection,
+        "undelivered": _undelivered,
         "pack": _pack,
         "ledger": _ledger,
         "signatures": _signatures,
@@ -166,9 +169,17 @@ def _ownership(platform: Platform) -> DoctorFinding:
 
 
 def _protection(platform: Platform) -> DoctorFinding:
-    """Report orders whose ``main`` can be pushed to although their kit wants reviews."""
-    entries = unprotected_orders(platform, ledger_snapshot(platform))
-    if entries:
+    """Report orders of which a push decides what is delivered although their kit wants reviews."""
+    files = ledger_snapshot(platform)
+    if entries := following_orders(platform, files):
+        return DoctorFinding(
+            "protection",
+            "fail",
+            f"a tag called main is delivered now and then in {len(entries)} orders, first"
+            f" {entries[0].repository}",
+            "'orderkit bootstrap' or 'orderkit platform upgrade' makes Argo CD deliver commits",
+        )
+    if entries := unprotected_orders(platform, files):
         return DoctorFinding(
             "protection",
             "fail",
@@ -179,6 +190,19 @@ def _protection(platform: Platform) -> DoctorFinding:
     return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
 
 
+def _undelivered(platform: Platform) -> DoctorFinding:
+    """Report orders that deliver a commit while ``main`` is at another one."""
+    if entries := undelivered_orders(platform, ledger_snapshot(platform)):
+        return DoctorFinding(
+            "undelivered",
+            "warn",
+            f"main of {len(entries)} orders holds what nobody delivered, first"
+            f" {entries[0].repository}",
+            f"orderkit status {entries[0].order}",
+        )
+    return DoctorFinding("undelivered", "ok", "what is on a protected main is delivered")
+
+
 def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
@@ -187,6 +211,15 @@ def _pack(platform: Platform) -> DoctorFinding:
 
 def _ledger(platform: Platform) -> DoctorFinding:
     files = ledger_snapshot(platform)
+    counts = Counter(entry.order for entry in ledger.entries(files.blobs))
+    twice = [order for order, count in counts.items() if count > 1]
+    if twice:
+        return DoctorFinding(
+            "ledger",
+            "fail",
+            f"several teams have the same order: {', '.join(twice)}",
+            "repeat 'orderkit order' for the team that came second: that takes its entry back",
+        )
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 

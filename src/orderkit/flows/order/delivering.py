@@ -9,16 +9,14 @@ Called by ``orderkit change`` and ``revert``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import ObjectKey, dig
 from orderkit.core.order import order_state
-from orderkit.core.order.ledger import team_namespace
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
 from orderkit.flows.order.foreign_words import without_secrets
-from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr, find_living, read_xr
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -60,7 +58,7 @@ def await_commit(
         NotFoundError, RefusedError: The order is gone or ending.
     """
     live = find_living(platform, order)
-    xr = _with_namespace(live, ObjectKey.of(read_xr(platform, live, commit).xr))
+    xr = ObjectKey.of(delivered_xr(live, read_xr(platform, live, commit).xr))
     watch = _Watch(platform, live, xr, commit)
     return until(
         platform.clock,
@@ -73,10 +71,3 @@ def await_commit(
         advice=lambda state: state.advice,
         on_look=on_state,
     )
-
-
-def _with_namespace(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
-    """Return the namespace of an XR that names none: the destination of its Application."""
-    if xr.namespace or not live.kit.namespaced:
-        return xr
-    return replace(xr, namespace=team_namespace(live.entry.team))

@@ -20,6 +20,7 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
     annotations_of,
+    controller,
     labels_of,
     metadata,
 )
@@ -70,11 +71,17 @@ def observed_of(
     for key in composed_keys(xr):
         manifest = get(cluster, key)
         name = annotations_of(manifest or {}).get(RESOURCE_NAME_ANNOTATION)
-        if manifest is None or not name or "/" in name:
+        if manifest is None or not name or "/" in name or _is_foreign(manifest, xr):
             continue
         yield f"{above}{name}", manifest
         if is_xr(manifest):
             yield from observed_of(cluster, manifest, is_xr, f"{above}{name}/")
+
+
+def _is_foreign(part: Manifest, xr: Manifest) -> bool:
+    """Say whether something else owns an object that an XR refers to: Crossplane ignores it."""
+    owner, uid = controller(part), metadata(xr).get("uid")
+    return bool(owner and uid and owner.get("uid") != uid)
 
 
 def looked_up(cluster: Lookup | None, selector: Selector) -> list[Manifest]:

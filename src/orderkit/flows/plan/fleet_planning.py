@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 from types import NoneType
 
 from orderkit.core.crossplane.function_processes import FunctionProcess
@@ -225,7 +224,6 @@ class _Fleet:
         base, other = (
             needed_files(pack.files) for pack in (self._wanted.base, self._wanted.candidate)
         )
-        same_laws = _laws(base) == _laws(other)
         setup = AssemblerSetup(
             base,
             self._wanted.functions,
@@ -234,13 +232,7 @@ class _Fleet:
         )
         packs = (
             setup,
-            replace(
-                setup,
-                files=other,
-                defaults=self._defaults,
-                same_laws=same_laws,
-                prices=self._prices,
-            ),
+            replace(setup, files=other, defaults=self._defaults, prices=self._prices),
         )
         return plan_all(work, packs, self._place, self._wanted.limits, self._wanted.processes)
 
@@ -335,15 +327,6 @@ def _assembled(pack: Pack) -> Iterator[tuple[str, str]]:
     for kit in pack.kits():
         if composition_of(pack.files, kit) is not None:
             yield kit.kind.group, kit.kind.kind
-
-
-def _laws(files: Files) -> dict[PurePosixPath, bytes]:
-    """Return what outcomes are judged by; Compositions and stations make them."""
-    return {
-        path: data
-        for path, data in files.items()
-        if path.parts[0] in {"gitops", "schemas"} and path.name != "composition.yaml"
-    }
 
 
 def _plain(manifest: Manifest) -> Manifest:

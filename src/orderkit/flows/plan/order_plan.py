@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
 from orderkit.core.plan import (
@@ -28,11 +27,12 @@ from orderkit.core.plan import (
 from orderkit.core.plan.comparison import Drift
 from orderkit.core.plan.composed_tree import selector_text
 from orderkit.core.plan.dangers import DangerContext
-from orderkit.core.plan.live_state import LiveOrder, from_live_state, paused_parts
+from orderkit.core.plan.live_state import ObservedOrder, from_live_state, paused_parts
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.core.schema.known import Layer
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.plan.cluster_questions import (
     NOT_ASKED,
     Lookup,
@@ -70,15 +70,16 @@ USUAL = Basis()
 
 
 def plan_order(
-    platform: Platform, kit: Kit, old: Manifest, new: Manifest, *, basis: Basis = USUAL
+    platform: Platform, live: LiveOrder, old: Manifest, new: Manifest, *, basis: Basis = USUAL
 ) -> Plan:
     """
-    Return the plan of the step from one XR of a kit to another.
+    Return the plan of the step from one XR of an order, as Git has it, to another.
 
     Raises:
         NotFoundError: No pack is published, or the kit has no Composition in it.
         RemoteError: The forge.
     """
+    kit, old, new = live.kit, delivered_xr(live, old), delivered_xr(live, new)
     workshop = published_workshop(platform)
     if workshop.blueprint(old) is None:
         raise NotFoundError(
@@ -159,7 +160,7 @@ class OrderPlanner:
         live_order = None
         drift: tuple[Drift, ...] = ()
         if root is not None:
-            live_order = LiveOrder(root, observed, emptied=isinstance(self.cluster, Replay))
+            live_order = ObservedOrder(root, observed, emptied=isinstance(self.cluster, Replay))
         paused = paused_parts(before, after, live_order, old)
         if live_order is not None and not historical:
             before, drift = from_live_state(before, after, live_order, old)

@@ -48,8 +48,6 @@ class AssemblerSetup:
     functions: PipelineFunctions
     defaults: Defaults = field(default_factory=dict)
     """What the XRD of the pack before gave to fields that nobody set."""
-    same_laws: bool = False
-    """Schemas and rights are those of the pack before: what stays the same needs no judge."""
     prices: PriceTable | None = None
     """What things cost."""
     processes: tuple[FunctionProcess, ...] = ()
@@ -102,7 +100,7 @@ def load(message: bytes) -> tuple[bytes, Callable[[bytes], bytes] | None]:
     try:
         workshop = loaded_workshop(read_pack(setup.files), setup.functions, setup.processes)
         workshop = replace(workshop, asks_cluster=setup.asks_cluster)
-        bench = _Bench(workshop, setup.defaults, setup.prices, same_laws=setup.same_laws)
+        bench = _Bench(workshop, setup.defaults, setup.prices)
     except OrderkitError as error:
         return pickled(TaskAnswer(error=str(error))), None
     return pickled(TaskAnswer()), bench.answer
@@ -113,7 +111,6 @@ class _Bench:
     workshop: AssemblyContext
     defaults: Defaults
     prices: PriceTable | None
-    same_laws: bool
 
     def answer(self, message: bytes) -> bytes:
         task: PlanBefore | PlanAfter = pickle.loads(message)  # noqa: S301 - from the process that started us
@@ -161,8 +158,7 @@ class _Bench:
         mind = DangerContext(workshop.laws, workshop.existing)
         plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
         plan = replace(plan, paused=paused_parts(before, after, None, task.xr))
-        if plan.changes or not self.same_laws:
-            plan = replace(plan, after=judged(None, workshop, before, plan.after))
+        plan = replace(plan, after=judged(None, workshop, before, plan.after))
         selectors = {
             repr(selector): selector for selector in (*after.requirements, *fresh.requirements)
         }

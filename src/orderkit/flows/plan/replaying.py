@@ -57,8 +57,10 @@ def plan_replayed(
     pack.kit(recorded_order.kit)  # raises if there is no such kit
     kit = checked_kit(recorded_order.kit, pack.files)
     if isinstance(change, dict):
-        new = change
-        _check_same(recorded_order.xr, new)
+        _check_same(recorded_order.xr, change)
+        home = metadata(recorded_order.xr).get("namespace")
+        as_recorded = {"namespace": home} if home else {}
+        new = {**change, "metadata": {**as_recorded, **metadata(change)}}
     else:
         targets = [resolve(kit, edit) for edit in change]
         new = {**recorded_order.xr, "spec": apply(recorded_order.xr.get("spec") or {}, targets)}

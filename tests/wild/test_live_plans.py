@@ -46,9 +46,6 @@ class PausedOrder:
         patch = {"data": {"stage": stage}}
         self.running.platform.cluster.patch(self.sheet, patch, owner="somebody")
 
-    def head(self) -> str | None:
-        return self.running.platform.forge.head(RepoId(self.name, self.order))
-
 
 @pytest.fixture(scope="module")
 def paused(platform: Running) -> Iterator[PausedOrder]:
@@ -78,7 +75,7 @@ def test_status_says_that_an_order_is_paused(orderkit: Command, paused: PausedOr
 
 def test_list_trace_and_doctor_say_it_too(orderkit: Command, paused: PausedOrder) -> None:
     listed = {entry["order"]: entry for entry in orderkit("list", "--json").json["orders"]}
-    findings = {f["subject"]: f for f in orderkit("doctor", "--json").json["checks"]}
+    findings = {f["what"]: f for f in orderkit("doctor", "--json").json["findings"]}
 
     assert listed[paused.order]["phase"] == "Paused"
     assert f"{PAUSED}-" in orderkit("trace", paused.order).out
@@ -103,15 +100,15 @@ def test_a_plan_says_that_nothing_happens_until_it_is_resumed(
     assert (told["ready"], [entry["path"] for entry in told["paused"]]) == (False, [""])
 
 
-def test_a_change_is_refused_before_the_commit(orderkit: Command, paused: PausedOrder) -> None:
-    before = paused.head()
-
+def test_a_proposed_change_says_it_in_the_pull_request(
+    orderkit: Command, paused: PausedOrder
+) -> None:
     done = orderkit("change", paused.order, "stage=stage2")
 
-    assert done.code == 4
-    assert "nothing of this happens until it is resumed" in done.err
-    assert "--direct --no-wait" in done.err
-    assert paused.head() == before
+    assert done.code == 0
+    assert "nothing of this happens until it is resumed" in done.out
+    (pull,) = paused.running.platform.forge.pulls(RepoId(paused.name, paused.order))
+    assert "The order is paused: nothing of this happens until it is resumed." in pull.body
 
 
 def test_a_plan_begins_with_what_somebody_edited(orderkit: Command, paused: PausedOrder) -> None:
@@ -154,22 +151,6 @@ def test_a_plan_makes_again_what_somebody_deleted(
     order.annotate(None)
     assert orderkit("change", order.order, "stage=stage2").code == 0
     assert "drift" not in orderkit("plan", order.order, "stage=stage3").out
-
-
-def test_a_direct_change_of_a_paused_order_does_not_wait(
-    orderkit: Command, platform: Running, new_name: Callable[[], str]
-) -> None:
-    order = PausedOrder(new_name(), platform)
-    assert orderkit("team", "add", order.name).code == 0
-    assert orderkit("order", "garage", f"team_name={order.name}", "stage=stage1").code == 0
-    order.annotate("true")
-
-    done = orderkit("change", order.order, "stage=stage2", "--direct", "--timeout", "100")
-
-    assert done.code == 5
-    assert f"{order.order}: becoming Ready at " in done.err
-    assert "does not happen: Paused: XGarage" in done.err
-    order.annotate(None)
 
 
 @dataclass
@@ -250,7 +231,7 @@ def test_a_changed_pack_does_not_reach_pinned_orders(pinned: PinnedBench) -> Non
     selector = {"matchLabels": {"channel": "stable"}}
     automatic = {"compositionUpdatePolicy": "Automatic", "compositionRevisionSelector": selector}
     pinned.write("channel", automatic)
-    pinned.write("ignored", {"compositionRevisionSelector": {"matchLabels": {"channel": "beta"}}})
+    pinned.write("beta", {"compositionRevisionSelector": {"matchLabels": {"channel": "beta"}}})
 
     code, text = pinned.plan()
 
@@ -262,8 +243,8 @@ def test_a_changed_pack_does_not_reach_pinned_orders(pinned: PinnedBench) -> Non
         "xgarage-default-1234567: 1 order (garage-manual)" in text
     )
     assert "compositionRevisionSelector channel=stable keeps it at CompositionRevision" in text
-    assert "2 orders (garage-free, garage-ignored)" in text
-    assert "Composition xgarage-default of the pack is assumed: 1 order" in text, text
+    assert "2 orders (garage-beta, garage-free)" in text
+    assert "Composition xgarage-default of the pack is assumed: 3 orders" in text
 
 
 def test_a_pinned_order_is_composed_by_its_revision(pinned: PinnedBench) -> None:

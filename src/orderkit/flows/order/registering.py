@@ -19,12 +19,12 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import labels_of
-from orderkit.core.order import ledger, order_file
+from orderkit.core.order import ledger, order_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order import live_order
@@ -83,6 +83,9 @@ def register(platform: Platform, registration: Registration) -> Registered:
     """
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
+    Two if the team's orders are counted: until the count is known, the order's Application goes
+    with its file, so that it can be taken back.
+
     Raises:
         NotFoundError: Team, repository or kit does not exist.
         InvalidInputError: The repository's record says something else, or the id is not one of
@@ -111,9 +114,12 @@ def register(platform: Platform, registration: Registration) -> Registered:
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
     protect_main(platform.forge, entry.repository, published_kit(platform, record.kit))
-    commit = _enter(platform, registration, entry, snapshot)
-    if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
-        _take_back(platform, registration, entry, team)
+    is_raced = is_new and team_limits.is_counted(team, registration.kit)
+    commit = _enter(platform, registration, entry, "entering" if is_raced else "living", snapshot)
+    if is_raced:
+        if limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
+            _take_back(platform, registration, entry, team)
+        commit = _enter(platform, registration, entry, "living", ledger_snapshot(platform))
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
     return Registered(
@@ -142,10 +148,18 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
 
 
 def _enter(
-    platform: Platform, registration: Registration, entry: OrderEntry, snapshot: RepositorySnapshot
+    platform: Platform,
+    registration: Registration,
+    entry: OrderEntry,
+    stage: ledger.Stage,
+    snapshot: RepositorySnapshot,
 ) -> Written:
     application = ledger.order_application(
-        entry, kit=registration.kit, forge_url=platform.forge.base_url
+        entry,
+        kit=registration.kit,
+        forge_url=platform.forge.base_url,
+        stage=stage,
+        refreshes=knows_retry_refresh(platform),
     )
     return write_ledger(
         platform,

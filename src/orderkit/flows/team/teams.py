@@ -22,7 +22,7 @@ from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import (
@@ -327,14 +327,18 @@ def _orders(
 ) -> dict[PurePosixPath, str | None]:
     """Write the Applications of a team's orders as this version does."""
     contents: dict[PurePosixPath, str | None] = {}
+    refreshes = knows_retry_refresh(platform)
     for order in ledger.living_orders(snapshot.blobs, team):
         entry = OrderEntry(team, order)
         text = read_text(platform, platform.ledger, entry.application_path, snapshot.commit) or ""
         kit = _kit_in(text, entry)
         if kit:
-            ending = entry.end_path in snapshot.blobs
             application = ledger.order_application(
-                entry, kit=kit, forge_url=platform.forge.base_url, ending=ending
+                entry,
+                kit=kit,
+                forge_url=platform.forge.base_url,
+                stage="ending" if entry.end_path in snapshot.blobs else "living",
+                refreshes=refreshes,
             )
             contents[entry.application_path] = yaml11.dump(application)
     return contents

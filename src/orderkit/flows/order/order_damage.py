@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -380,23 +379,24 @@ def _gave_up(application: Manifest) -> bool:
 
 
 def _recreated(application: Manifest, xr: Manifest | None) -> Iterator[Damage]:
-    """Report an XR that is younger than its last delivery: then somebody deleted the one before."""
-    entries = dig(application, "status", "history", default=()) or ()
-    born = metadata(xr or {}).get("creationTimestamp")
-    if not entries or not born:
+    """
+    Report an XR that Argo CD made again without a new commit: somebody deleted the one before.
+
+    Its last operation says so until the next: a self-heal names the objects that it syncs.
+    """
+    state = dig(application, "status", "operationState", default={}) or {}
+    if xr is None or not dig(state, "operation", "sync", "resources"):
         return
-    delivered = str(entries[-1].get("deployedAt") or "")
-    if delivered and _time(born) > _time(delivered):
-        yield Damage(
-            DamageKind.RECREATED,
-            f"its XR was deleted in the cluster after {delivered}, and Argo CD made it again at"
-            f" {born}: what it held is not restored; Git does not know who deleted it",
-            "see whether something is missing; 'orderkit events' shows the last hour",
-        )
-
-
-def _time(stamp: str) -> datetime:
-    return datetime.fromisoformat(stamp)
+    for entry in dig(state, "syncResult", "resources", default=()) or ():
+        is_xr = (entry.get("kind"), entry.get("name")) == (xr["kind"], metadata(xr)["name"])
+        if is_xr and str(entry.get("message")).endswith(" created"):
+            yield Damage(
+                DamageKind.RECREATED,
+                "its XR was deleted in the cluster, and Argo CD made it again at"
+                f" {state.get('finishedAt')}: what it held is not restored, and Git does not know"
+                " who deleted it",
+                "see whether something is missing; 'orderkit events' shows the last hour",
+            )
 
 
 def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:

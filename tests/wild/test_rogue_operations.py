@@ -8,116 +8,43 @@ Nothing of it deletes the order; ``status`` says what happened, by whom and what
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from commands import Command
-from forgeusers import ForgeUser, embedded_admin
-from pusher import Pusher
+from forgeusers import embedded_admin
+from mischief import (
+    BY_NOBODY,
+    FILE,
+    MENDED,
+    NAMED,
+    XGARAGE,
+    Mischief,
+    Victim,
+    archive_repository,
+    delete_repository,
+    edit_record,
+    remove_ledger_file,
+)
 from roguery import place
 
 from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     CONFIG_MAP,
     NAMESPACE,
-    Kind,
-    Manifest,
     ObjectKey,
     dig,
 )
-from orderkit.core.order.ledger import OrderEntry, is_safe, team_path
+from orderkit.core.order.ledger import is_safe
 from orderkit.flows.argocd.refreshing import nudge, refresh
-from orderkit.flows.order import order_damage
-from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import InvalidObjectError
 from orderkit.ports.forge import FileChange, Operation
-
-XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
-FILE = PurePosixPath("manifests", "xgarage.yaml")
-RECORD = PurePosixPath(".orderkit", "order.yaml")
-BY_NOBODY = "(as the commit claims: it is not signed)"
-WITHIN_S = 30.0
-
-
-@dataclass(frozen=True)
-class Victim:
-    """A living order, and a person's ways past Orderkit."""
-
-    running: Running
-    entry: OrderEntry
-    folder: Path
-
-    @property
-    def platform(self) -> Platform:
-        return self.running.platform
-
-    @property
-    def admin(self) -> ForgeUser:
-        state = self.running.embedded.state.folder
-        return embedded_admin(self.platform.forge.base_url, state)
-
-    @property
-    def repo_path(self) -> str:
-        return f"/repos/{self.entry.repository}"
-
-    def clone(self, repo: RepoId | None = None, name: str = "order") -> Pusher:
-        """Clone a repository, the order's if none is named, anew."""
-        url = f"{self.platform.forge.base_url}/{repo or self.entry.repository}.git"
-        folder = self.folder / f"{name}-{secrets.token_hex(3)}"
-        folder.mkdir()
-        pusher = Pusher.cloned(folder, url, self.admin.login, self.admin.password)
-        pusher.git("config", "user.name", "Mallory")
-        pusher.git("config", "user.email", "mallory@example.org")
-        return pusher
-
-    def get(self, kind: Kind, name: str, namespace: str = "") -> Manifest | None:
-        return self.platform.cluster.get(ObjectKey(kind, name, namespace))
-
-    def xr_uid(self) -> str:
-        return str(dig(self.get(XGARAGE, self.entry.order) or {}, "metadata", "uid", default=""))
-
-    def application(self) -> Manifest:
-        return self.get(APPLICATION, self.entry.order, ARGOCD_NAMESPACE) or {}
-
-    def remove_from_ledger(self, *paths: PurePosixPath) -> None:
-        """Remove files of the ledger in one commit, as somebody without a key does."""
-        pusher = self.clone(self.platform.ledger, "ledger")
-        for path in paths:
-            (pusher.clone / path).unlink()
-        pusher.commit("clean up", {})
-        pusher.git("push", "--quiet", "origin", "main")
-        refresh(self.platform, "ledger")
-        refresh(self.platform, f"team-{self.entry.team}")
-
-    def push(self, path: PurePosixPath, change: Callable[[str], str | None]) -> str:
-        """Commit a changed or removed file through git, as Mallory."""
-        pusher = self.clone()
-        file = pusher.clone / path
-        text = change(file.read_text())
-        if text is None:
-            file.unlink()
-        commit = pusher.commit("something", {} if text is None else {str(path): text})
-        pusher.git("push", "--quiet", "origin", "main")
-        refresh(self.platform, self.entry.order)
-        return commit
-
-    def until(self, done: Callable[[OrderReport], bool], goal: str) -> OrderReport:
-        return until(
-            self.platform.clock,
-            lambda: order_damage.status(self.platform, self.entry.order),
-            done,
-            timeout_s=WITHIN_S,
-            goal=goal,
-            why_not=lambda report: f"{report.state}",
-        )
 
 
 @pytest.fixture
@@ -126,127 +53,9 @@ def victim(
 ) -> Victim:
     team = new_name()
     assert orderkit("team", "add", team).code == 0
-    return Victim(platform, place(platform.platform, "garage", team), tmp_path)
-
-
-# --- what somebody does
-
-
-def remove_ledger_file(victim: Victim) -> None:
-    victim.remove_from_ledger(victim.entry.application_path)
-
-
-def remove_team(victim: Victim) -> None:
-    victim.remove_from_ledger(victim.entry.application_path, team_path(victim.entry.team))
-
-
-def delete_repository(victim: Victim) -> None:
-    victim.admin.api("DELETE", victim.repo_path)
-    refresh(victim.platform, victim.entry.order)
-
-
-def rename_repository(victim: Victim) -> None:
-    victim.admin.api("PATCH", victim.repo_path, {"name": f"{victim.entry.order}-old"})
-
-
-def archive_repository(victim: Victim) -> None:
-    victim.admin.api("PATCH", victim.repo_path, {"archived": True})
-
-
-def delete_main(victim: Victim) -> None:
-    victim.admin.api("POST", f"{victim.repo_path}/branches", {"new_branch_name": "other"})
-    victim.admin.api("PATCH", victim.repo_path, {"default_branch": "other"})
-    victim.admin.api("DELETE", f"{victim.repo_path}/branches/main")
-    refresh(victim.platform, victim.entry.order)
-
-
-def edit_record(victim: Victim) -> None:
-    victim.push(RECORD, lambda text: text.replace("kit: garage", "kit: palace"))
-
-
-def delete_record(victim: Victim) -> None:
-    victim.push(RECORD, lambda _: None)
-
-
-def break_record(victim: Victim) -> None:
-    victim.push(RECORD, lambda text: f"{text}\n\tnot YAML: [")
-
-
-@dataclass(frozen=True)
-class Mischief:
-    """What somebody does, how ``status`` explains it, and what ``repair`` says it did."""
-
-    reason: str
-    act: Callable[[Victim], None]
-    says: str
-    repaired: str
-
-    def words(self, text: str, victim: Victim) -> str:
-        entry = victim.entry
-        return text.format(
-            order=entry.order, team=entry.team, repo=entry.repository, file=entry.application_path
-        )
-
-
-MENDED = [
-    Mischief(
-        "the ledger file is deleted",
-        remove_ledger_file,
-        "platform/ledger has no {file} any more: removed in ",
-        "{file} is put back",
-    ),
-    Mischief(
-        "the team and its folder leave the ledger",
-        remove_team,
-        "team {team} is not in the ledger any more: removed in ",
-        "team {team} is put back into the ledger",
-    ),
-    Mischief(
-        "the repository is deleted",
-        delete_repository,
-        "the repository {repo} does not exist any more, or we may not read it; Git does not record"
-        " who deleted it",
-        "{repo} is made again from the XR in the cluster (",
-    ),
-    Mischief(
-        "the repository is renamed",
-        rename_repository,
-        "the repository {repo} was renamed to {repo}-old",
-        "it has the name {order} again",
-    ),
-    Mischief(
-        "the repository is archived",
-        archive_repository,
-        "the repository {repo} is archived: nobody can change it",
-        "it can be changed again",
-    ),
-    Mischief(
-        "branch main is deleted",
-        delete_main,
-        "{repo} has no branch main any more; ",
-        "main is at ",
-    ),
-    Mischief(
-        "the record is edited",
-        edit_record,
-        "{repo}/.orderkit/order.yaml was changed: spec.kit was 'garage' and is 'palace' (in ",
-        ".orderkit/order.yaml is as Orderkit wrote it",
-    ),
-    Mischief(
-        "the record is deleted",
-        delete_record,
-        "{repo}/.orderkit/order.yaml is gone (in ",
-        ".orderkit/order.yaml is as Orderkit wrote it",
-    ),
-    Mischief(
-        "the record is no YAML any more",
-        break_record,
-        "{repo}/.orderkit/order.yaml cannot be read: ",
-        ".orderkit/order.yaml is as Orderkit wrote it",
-    ),
-]
-NAMED = ("ledger file", "team", "record")
-"""Where Git knows who did it."""
+    flows = platform.platform
+    admin = embedded_admin(flows.forge.base_url, platform.embedded.state.folder)
+    return Victim(flows, admin, place(flows, "garage", team), tmp_path)
 
 
 @pytest.mark.parametrize("mischief", MENDED, ids=lambda mischief: mischief.reason)
@@ -287,7 +96,7 @@ def test_a_deleted_ledger_file_deletes_nothing_and_the_order_is_still_delivered(
         victim.platform.clock,
         lambda: victim.get(APPLICATION, team, ARGOCD_NAMESPACE) or {},
         lambda app: dig(app, "status", "sync", "status") == "OutOfSync",
-        timeout_s=WITHIN_S,
+        timeout_s=victim.within_s,
         goal="Argo CD seeing the file gone",
     )
     head = victim.push(FILE, lambda text: text.replace("stage1", "stage2"))
@@ -386,7 +195,7 @@ def test_a_team_application_deleted_by_hand_takes_no_order_along(victim: Victim)
         victim.platform.clock,
         lambda: dig(victim.get(APPLICATION, team, ARGOCD_NAMESPACE) or {}, "metadata", "uid"),
         lambda now: now not in (None, before),
-        timeout_s=WITHIN_S,
+        timeout_s=victim.within_s,
         goal="the ledger making the team's Application again",
     )
     victim.until(lambda report: report.state.ready, "Ready")
@@ -485,7 +294,7 @@ def test_what_an_earlier_release_wrote_is_reported_and_brought_up_to_date(
             victim.platform.clock,
             victim.application,
             lambda app: is_safe(app) is safe,
-            timeout_s=WITHIN_S,
+            timeout_s=victim.within_s,
             goal=f"the Application being {'safe' if safe else 'as before'}",
         )
 
@@ -507,7 +316,7 @@ def test_what_an_earlier_release_wrote_is_reported_and_brought_up_to_date(
 def test_doctor_lists_every_failing_order_once(victim: Victim, orderkit: Command) -> None:
     archive_repository(victim)
     other = place(victim.platform, "garage", str(_team(orderkit, f"{victim.entry.team}-b")))
-    second = Victim(victim.running, other, victim.folder)
+    second = replace(victim, entry=other)
     edit_record(second)
     second.until(lambda report: report.state.phase == "Failing", "told")
 

@@ -9,15 +9,22 @@ step is *ensure*: repeating it after a crash finishes it, repeating it afterward
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
 from orderkit.core.kit.pack import Pack
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_label, check_requester
-from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, labels_of
+from orderkit.core.objects.kube_objects import (
+    APP_PROJECT,
+    ARGOCD_NAMESPACE,
+    NAMESPACE,
+    ObjectKey,
+    labels_of,
+)
 from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
@@ -207,6 +214,8 @@ def remove_team(
     )
     refresh(platform, LEDGER_APPLICATION)
     _await_gone(platform, team, timeout_s)
+    with suppress(AccessError, NotFoundError):  # Argo CD does not prune it: XRs lived in it
+        platform.cluster.delete(ObjectKey(NAMESPACE, ledger.team_namespace(team)))
     remove_read_credential(platform, team)
     return TeamRemoved(team, commit_result.changed)
 

@@ -158,9 +158,9 @@ def test_what_is_deleted_in_the_cluster_comes_back(victim: Victim) -> None:
     uid, team = victim.xr_uid(), f"team-{victim.entry.team}"
     for name in (victim.entry.order, team):
         key = ObjectKey(APPLICATION, name, ARGOCD_NAMESPACE)
-        before = dig(victim.platform.cluster.get(key) or {}, "metadata", "uid")
+        before = _uid_of(victim, key)()
         victim.platform.cluster.delete(key)
-        _until(victim, _uid_of(victim, key), lambda now, old=before: now not in (None, old), name)
+        _until(victim, _uid_of(victim, key), _is_other(before), name)
         victim.until(lambda report: report.state.ready, "Ready")
         assert victim.xr_uid() == uid
 
@@ -208,6 +208,10 @@ def test_an_order_is_safe_and_can_be_ended_after_its_file_was_lost(
 
 def _uid_of(victim: Victim, key: ObjectKey) -> Callable[[], object]:
     return lambda: dig(victim.platform.cluster.get(key) or {}, "metadata", "uid")
+
+
+def _is_other(before: object) -> Callable[[object], bool]:
+    return lambda uid: uid not in (None, before)
 
 
 def _until(

@@ -42,6 +42,13 @@ COMMANDS = {
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }
 """Each command's module in this package, and its line in ``--help``, which imports none."""
+READING = frozenset(
+    {
+        *("doctor", "edit", "events", "history", "list", "plan", "render", "status", "trace"),
+        "validate",
+    }
+)
+"""Commands of which nothing remains but what they print."""
 SUMMARY = "Platform orders as files in Git, from a form to their proven end."
 EPILOG = (
     "Try it: 'orderkit up' in one terminal, 'orderkit order garage team_name=ae86",

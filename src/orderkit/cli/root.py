@@ -56,8 +56,6 @@ def invoke(arguments: list[str]) -> int:
         return errors.UsageError.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
         return errors.EXIT_INTERRUPTED
-    except BrokenPipeError:
-        raise
     except Exception:  # noqa: BLE001 - the last line of defence
         return _bug()
     else:

@@ -158,7 +158,8 @@ def test_what_was_composed_unseen_is_found_by_its_label(
     strange = {"labels": {COMPOSITE_LABEL: order}, "name": other.name, "namespace": other.namespace}
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": strange}, owner="test")
 
-    left = Absence(platform.platform, [xr, ObjectKey(NAMESPACE, f"garage-{team}")], kit).remaining()
+    keys = [xr, ObjectKey(NAMESPACE, f"garage-{team}")]
+    left = Absence(platform.platform, OrderId(order), keys, kit).remaining()
 
     assert sheet in {each.key for each in left}
     assert other not in {each.key for each in left}, "no part of this order composed it"

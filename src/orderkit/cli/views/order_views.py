@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.errors import UsageError
 from orderkit.core.order.order_state import short
+from orderkit.core.schema.validate.located_findings import remedy, sentence
 from orderkit.flows.end.destroying import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
@@ -94,8 +95,11 @@ def show_status(report: OrderReport, as_json: bool) -> None:
         say(f"  reason      {state.reason}")
     if state.advice:
         say(f"  what to do  {state.advice}")
+    for entry in report.check.findings if report.check else ():
+        say(f"  finding     {sentence(entry)}")
+        say(f"              {remedy(entry)}")
     say(f"  commit      {short(state.head or '-')} in {report.repository_url}")
-    say(f"  delivered   {short(state.revision or '-')}")
+    say(f"  delivered   {short(report.delivered or '-')}")
     say(f"  XR          {report.xr or '-'}")
 
 

@@ -21,9 +21,11 @@ from typing import Any
 from orderkit.core.argocd.messages import advice_for, plain
 from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
+    TRACKING_ID,
     Kind,
     Manifest,
     ObjectKey,
+    annotations_of,
     dig,
     labels_of,
     metadata,
@@ -113,9 +115,58 @@ def pinned(application: Manifest) -> str:
     return str(requested or dig(state, "syncResult", "revision", default="") or "")
 
 
+def applied(application: Manifest) -> str:
+    """
+    Return the newest commit whose objects Argo CD applied; empty if it never applied one.
+
+    ``status.sync.revision`` is only what it compared last. The history has the operations that
+    succeeded; a commit that changes no object needs none.
+    """
+    if not delivers_nothing(application) and hindrance(application) is None:
+        return _revision(application)
+    history = dig(application, "status", "history", default=()) or ()
+    return str((history[-1] if history else {}).get("revision") or "")
+
+
+def refusals(application: Manifest) -> Iterator[tuple[str, str, str, int]]:
+    """
+    Yield why the last operation failed, as time, reason, message and number of attempts.
+
+    Argo CD emits an event only when it gives up, and without the words of the API server.
+    """
+    state = _state(application)
+    at = str(state.get("finishedAt") or state.get("startedAt") or "")
+    count = int(state.get("retryCount") or 0) + 1
+    for entry in _results(state):
+        if entry.get("status") == "SyncFailed" or entry.get("hookPhase") in ("Failed", "Error"):
+            message = f"{_key(application, entry)}: {plain(str(entry.get('message') or 'failed'))}"
+            yield at, "SyncFailed", message, count
+    for entry in dig(application, "status", "conditions", default=()) or ():
+        if entry.get("type") in (*_UNREADABLE, *_DISTURBING):
+            since = str(entry.get("lastTransitionTime") or at)
+            yield since, str(entry["type"]), plain(str(entry.get("message") or "")), 1
+
+
 def automated(application: Manifest) -> bool:
     """Say whether auto-sync started the running operation, not a person."""
     return bool(dig(_state(application), "operation", "initiatedBy", "automated"))
+
+
+def tracker(live: Manifest) -> str:
+    """
+    Return the name of the Application that delivered this very object, or nothing.
+
+    The annotation is ``<app>:<group>/<kind>:<namespace>/<name>``. It counts only on the object that
+    it names, because controllers copy annotations to objects they make.
+    """
+    value = annotations_of(live).get(TRACKING_ID)
+    parts = value.split(":") if isinstance(value, str) else []
+    if len(parts) != 3:  # noqa: PLR2004 - app, kind, name
+        return ""
+    key = ObjectKey.of(live)
+    namespace, _, name = parts[2].partition("/")
+    names_it = parts[1] == f"{key.kind.group}/{key.kind.kind}" and name == key.name
+    return parts[0] if names_it and (not key.namespace or namespace == key.namespace) else ""
 
 
 def short(revision: str) -> str:

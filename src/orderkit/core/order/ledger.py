@@ -14,20 +14,24 @@ and reads texts; flows commit them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
 from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
-from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,
     NAMESPACE,
+    Kind,
     Manifest,
     dig,
     labels_of,
@@ -35,6 +39,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.manifests import parse_manifests
 
 TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"
@@ -55,6 +60,8 @@ kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 """Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
+MAIN = "main"
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4
 _END = "end.yaml"
 
@@ -130,6 +137,17 @@ def is_safe(application: Manifest) -> bool:
     return not dig(automated, "prune") and "Prune=false" in sync_options(application)
 
 
+def delivered_commit(application: Manifest | None) -> CommitSha | None:
+    """
+    Return the commit that an order's Application names; None if it follows a branch.
+
+    Argo CD takes any branch, tag or other ref whose short name is ``targetRevision``, but looks for
+    no ref if that is a commit id (util/git/client.go, ``lsRemote``; observed on 3.2.11).
+    """
+    revision = str(dig(application, "spec", "source", "targetRevision", default=""))
+    return CommitSha(revision) if _COMMIT.fullmatch(revision) else None
+
+
 def kit_of(application: Manifest) -> str:
     """Return the kit of an order's Application; empty if there is none."""
     return labels_of(application).get(KIT_LABEL, "")
@@ -149,6 +167,15 @@ def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | Non
         if path.name == file and path.parts[0] == "apps" and len(path.parts) == _APP_PARTS:
             return OrderEntry(TeamName(path.parts[1]), OrderId(order))
     return None
+
+
+def teams_besides(paths: Iterable[PurePosixPath], entry: OrderEntry) -> list[TeamName]:
+    """Return the other teams that have a live order of that id, sorted; there should be none."""
+    return [
+        other.team
+        for other in entries(path for path in paths if path.name == entry.application_path.name)
+        if other.team != entry.team
+    ]
 
 
 def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
@@ -254,7 +281,7 @@ def team_file(team_place: TeamPlace) -> str:
         project="default",
         source={
             "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
-            "targetRevision": "main",
+            "targetRevision": MAIN,
             "path": f"apps/{team}",
             "directory": dict(MANIFESTS_ONLY),
         },
@@ -264,6 +291,23 @@ def team_file(team_place: TeamPlace) -> str:
         annotations={GENERATE_PATHS: "."},
     )
     return yaml11.dump_all([*namespaces, _project(team_place), application])
+
+
+def permits(file: bytes, team: TeamName, kit: Kit) -> bool:
+    """
+    Say whether a team's file in the ledger lets Argo CD deliver a kit's XRs.
+
+    Raises:
+        ManifestError: It is no YAML of manifests.
+    """
+    scope = "namespace" if kit.namespaced else "cluster"
+    return any(
+        fnmatchcase(kit.kind.group, rule.get("group", ""))
+        and fnmatchcase(kit.kind.kind, rule.get("kind", ""))
+        for project in parse_manifests(str(team_path(team)), file)
+        if Kind.of(project) == APP_PROJECT
+        for rule in dig(project, "spec", f"{scope}ResourceWhitelist", default=())
+    )
 
 
 def _project(team_place: TeamPlace) -> Manifest:
@@ -298,10 +342,16 @@ def _namespace(team: TeamName) -> Manifest:
 
 
 def order_application(
-    entry: OrderEntry, *, kit: str, forge_url: str, stage: Stage = "living", refreshes: bool = False
+    entry: OrderEntry,
+    *,
+    kit: str,
+    forge_url: str,
+    commit: CommitSha | None = None,
+    stage: Stage = "living",
+    refreshes: bool = False,
 ) -> Manifest:
     """
-    Return the Application of an order.
+    Return the Application of an order, which delivers `commit`, or else the branch ``main``.
 
     While it lives, nothing that is pushed or lost deletes its XR: the Application does not prune,
     has no finalizer, and outlives its file in the ledger. Only an order that is ending prunes. Its
@@ -326,7 +376,7 @@ def order_application(
         project=entry.team,
         source={
             "repoURL": f"{forge_url}/{entry.repository}.git",
-            "targetRevision": "main",
+            "targetRevision": commit or MAIN,
             "path": str(MANIFESTS),
             "directory": dict(MANIFESTS_ONLY),
         },

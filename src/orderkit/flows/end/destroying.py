@@ -25,18 +25,13 @@ from typing import TypeVar
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import End, Kit
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import (
-    Manifest,
-    ObjectKey,
-    annotations_of,
-    dig,
-    metadata,
-)
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import (
     StuckOperationEnder,
@@ -180,7 +175,7 @@ def _record(
         repository=request.repository or end.repository,
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
-        must_be_gone=_parts(trace),
+        must_be_gone=tuple(trace.parts()),
         survives=survivors(platform, entry.order, kit) if kit else (),
     )
 
@@ -202,11 +197,6 @@ def _kit(platform: Platform, name: str) -> Kit | None:
         return published_kit(platform, name)
     except NotFoundError:
         return None
-
-
-def _parts(trace: tracing.Trace) -> tuple[ObjectKey, ...]:
-    """Return everything below the Application."""
-    return tuple(node.key for _, node in trace.root.walk() if node.key != trace.root.key)
 
 
 class _End:
@@ -258,6 +248,7 @@ class _End:
             self._entry,
             kit=record.kit,
             forge_url=self._platform.forge.base_url,
+            commit=pinned_commit(self._platform, self._entry),
             stage="ending",
             refreshes=knows_retry_refresh(self._platform),
         )
@@ -287,7 +278,7 @@ class _End:
 
     def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
-        now = _parts(tracing.trace(self._platform, self._entry.order))
+        now = tracing.trace(self._platform, self._entry.order).parts()
         return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
     def _application(self) -> Manifest | None:
@@ -296,9 +287,12 @@ class _End:
     def _empty(self, record: EndRecord) -> EndRecord:
         """Commit the order without manifests; wait until two looks in a row find nothing."""
         kit = _kit(self._platform, record.kit)
-        absence = Absence(self._platform, record.must_be_gone, kit)
+        absence = Absence(self._platform, record.order, record.must_be_gone, kit)
         commit = self._empty_repository(record)
-        refresh(self._platform, self._entry.order)
+        if commit is None:
+            refresh(self._platform, self._entry.order)
+        else:
+            deliver(self._platform, self._entry, commit, self._wanted.requester, self._wanted.proof)
         if commit and self._application() is not None:
             urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
 

@@ -366,8 +366,9 @@ def _in_cluster(
 ) -> Iterator[Damage]:
     if application is None:
         return
-    if (head and pinned(application) not in ("", head)) or _gave_up(application):
-        obstacle = hindrance(application, head)
+    commit = ledger.delivered_commit(application) or head
+    if (commit and pinned(application) not in ("", commit)) or _gave_up(application):
+        obstacle = hindrance(application, commit)
         if obstacle and (obstacle.failing or obstacle.waits_for):
             yield Damage(DamageKind.STUCK, "")
     yield from _recreated(application, xr)

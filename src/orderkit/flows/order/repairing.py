@@ -27,6 +27,7 @@ from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import commit_to_pin, deliver
 from orderkit.flows.argocd.refreshing import (
     OWNER,
     knows_retry_refresh,
@@ -45,7 +46,13 @@ from orderkit.flows.order.order_damage import (
     unlisted_entry,
 )
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.platform import Platform, ledger_snapshot, published_pack, write_ledger
+from orderkit.flows.platform import (
+    Platform,
+    ledger_snapshot,
+    published_kit,
+    published_pack,
+    write_ledger,
+)
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation, PullDraft
 
@@ -211,10 +218,14 @@ class _Mending:
                 f"{self._entry.order}: its kit is not known any more",
                 hint=f"restore {self._entry.application_path} from the ledger's history",
             )
+        commit = ledger.delivered_commit(self._application)
+        if commit is None:
+            commit = commit_to_pin(self._platform, self._entry, published_kit(self._platform, kit))
         application = ledger.order_application(
             self._entry,
             kit=kit,
             forge_url=self._platform.forge.base_url,
+            commit=commit,
             refreshes=knows_retry_refresh(self._platform),
         )
         if self._writes:
@@ -270,11 +281,11 @@ class _Mending:
         data, path = good[0], order_file.PATH
         if self._writes:
             now = self._platform.forge.read(self._repo, path, MAIN)
-            self._platform.forge.write(
-                self._repo,
-                [FileChange(path, data, now.sha if now else None)],
-                self._operation(f"record-on-{short(self._head or '')}", f"{path} put back"),
-            )
+            operation = self._operation(f"record-on-{short(self._head or '')}", f"{path} put back")
+            change = FileChange(path, data, now.sha if now else None)
+            written = self._platform.forge.write(self._repo, [change], operation)
+            request = self._request
+            deliver(self._platform, self._entry, written.commit, request.requester, request.proof)
         return RepairStep(damage.what, f"{path} is as Orderkit wrote it")
 
     def _lost_commits(self, damage: Damage) -> RepairStep:

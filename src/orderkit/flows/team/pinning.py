@@ -1,5 +1,8 @@
 """
-Write the Applications of teams and orders again that an earlier release wrote less safely.
+Write the Applications of teams and orders again that an earlier release left open to a push.
+
+A file that somebody pushes could choose their tool, or a tag the commit of a protected order; a new
+name, or a file that the ledger lost, could delete an order.
 
 Called by bootstrap and at the end of an upgrade; ``orderkit team add`` and registering an order
 write what is pinned and deletes nothing in any case.
@@ -16,17 +19,21 @@ from orderkit.flows.argocd.application_sources import (
     unpinned_applications,
     unsafe_applications,
 )
+from orderkit.flows.argocd.commit_pinning import following_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.flows.team.teams import add_team
 
 
 def unpinned_teams(platform: Platform) -> Sequence[TeamName]:
-    """Return the teams of the ledger that have an Application of an earlier release."""
+    """Return the teams of the ledger that have an Application of which a push decides too much."""
     files = snapshot(platform, platform.ledger)
+    if files is None:
+        return []
     old = (*unpinned_applications(platform), *unsafe_applications(platform))
     labels = [labels_of(application) for application in old]
     teams = {label.get(ledger.TEAM_LABEL) for label in labels}
-    return [team for team in ledger.teams(files.blobs if files else ()) if team in teams]
+    teams |= {entry.team for entry in following_orders(platform, files)}
+    return [team for team in ledger.teams(files.blobs) if team in teams]
 
 
 def pin_teams(platform: Platform, *, requester: str) -> Sequence[TeamName]:

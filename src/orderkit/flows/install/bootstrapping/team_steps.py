@@ -40,7 +40,7 @@ class TeamStep:
 
 @dataclass(frozen=True, slots=True)
 class PinStep:
-    """No file that a team pushes chooses the tool that renders it, or deletes an order."""
+    """No push chooses an Application's tool or a protected order's commit, or deletes an order."""
 
     site: BootstrapContext
     name: str = "sources"
@@ -49,7 +49,9 @@ class PinStep:
         teams = unpinned_teams(self.site.platform)
         if not teams:
             return Look(
-                StepVerdict.DONE, "every Application delivers plain manifests and deletes no order"
+                StepVerdict.DONE,
+                "every Application delivers plain manifests, and commits where a kit wants reviews;"
+                " none deletes an order",
             )
         return Look(StepVerdict.CHANGE, f"Applications of {', '.join(teams)}")
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 import errno
 import io
 import sys
-from typing import TYPE_CHECKING, TextIO
 
 from orderkit import __version__
 
+TYPE_CHECKING = False  # of one's own: importing typing for it takes as long as all else here
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from _typeshed import ReadableBuffer
 
 _LOST = 1

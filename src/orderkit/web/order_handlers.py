@@ -13,7 +13,7 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.service_access import Right
-from orderkit.flows.order import order_report, tracing
+from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
@@ -92,7 +92,7 @@ def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
     entry = entry_for(service, call, "read")
-    return ServiceResponse(200, order_report.status(service.platform, entry.order).to_json())
+    return ServiceResponse(200, order_damage.status(service.platform, entry.order).to_json())
 
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -11,6 +11,7 @@ Errors a caller can act on.
       IncompleteError        exit 5    partly done; the same command finishes it
       NotFoundError          exit 1    what was asked for does not exist
       RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
+        MovedError           exit 1    it was renamed or transferred
         UnreachableError     exit 1    nobody answers there; a retry can help
         InProgressError      exit 1    it is still at work on something; a retry can help
         AccessError          exit 1    it answered that we may not
@@ -126,6 +127,14 @@ class RemoteError(OrderkitError):
     """A forge, cluster or portal answered with a failure."""
 
     http_status = 502
+
+
+class MovedError(RemoteError):
+    """What was asked for has another name or address now: `place` if the other side told it."""
+
+    def __init__(self, message: str, *, hint: str = "", place: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.place = place
 
 
 class UnreachableError(RemoteError):

@@ -37,6 +37,8 @@ class Push:
     """Of the commit status."""
     delivered: bool = False
     """Argo CD delivers it all the same."""
+    passes_argocd: bool = False
+    """The real Argo CD delivers it, the embedded platform does not."""
 
 
 def text(clone: Path) -> str:
@@ -53,7 +55,10 @@ def _replace(old: str, new: str) -> Callable[[Path], None]:
 
 
 def _append(addition: str) -> Callable[[Path], None]:
-    return lambda clone: (clone / FILE).write_text(text(clone) + addition, encoding="utf-8")
+    def change(clone: Path) -> None:
+        (clone / FILE).write_text(text(clone) + addition, encoding="utf-8")
+
+    return change
 
 
 def _write(path: str, content: str | bytes) -> Callable[[Path], None]:
@@ -66,7 +71,10 @@ def _write(path: str, content: str | bytes) -> Callable[[Path], None]:
 
 
 def _recode(encode: Callable[[str], bytes]) -> Callable[[Path], None]:
-    return lambda clone: (clone / FILE).write_bytes(encode(text(clone)))
+    def change(clone: Path) -> None:
+        (clone / FILE).write_bytes(encode(text(clone)))
+
+    return change
 
 
 def _move(target: str) -> Callable[[Path], None]:
@@ -195,6 +203,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:10",
         ("key 'stage' is given twice",),
         "keep one of the two",
+        passes_argocd=True,
     ),
     Push(
         "a value that is not offered",
@@ -277,7 +286,14 @@ PUSHES: tuple[Push, ...] = (
         ("no file of manifests/ holds the order's XGarage",),
         "orderkit destroy",
     ),
-    Push("a symbolic link", _link, FILE, ("is a symbolic link",), "commit the file itself"),
+    Push(
+        "a symbolic link",
+        _link,
+        FILE,
+        ("is a symbolic link",),
+        "commit the file itself",
+        passes_argocd=True,
+    ),
     Push(
         "JSON with a comma too many",
         _as_json,

@@ -13,11 +13,13 @@ from __future__ import annotations
 import errno
 import io
 import sys
-from typing import TYPE_CHECKING, TextIO
 
 from orderkit import __version__
 
+TYPE_CHECKING = False  # typing's own takes long to import
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from _typeshed import ReadableBuffer
 
 _LOST = 1

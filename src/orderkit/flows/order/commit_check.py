@@ -24,7 +24,6 @@ from orderkit.core.order.repository_check import OrderRepository, check_reposito
 from orderkit.core.schema.validate.file_check import Definitions, definition_sources
 from orderkit.core.schema.validate.findings import Finding, FindingSeverity
 from orderkit.core.schema.validate.located_findings import Located, remedy, sentence, to_json
-from orderkit.core.visible_text import visible
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import StatusState
 
@@ -51,11 +50,10 @@ class CommitCheck:
 
     @property
     def summary(self) -> str:
-        """Return the first finding on one line, without characters that hide text."""
+        """Return the first finding on one line."""
         if not self.findings:
             return "valid"
-        more = len(self.findings) - 1
-        text = visible(sentence(self.findings[0]))
+        more, text = len(self.findings) - 1, sentence(self.findings[0])
         return f"{text} (and {more} more)" if more else text
 
     def to_json(self) -> list[dict[str, Any]]:

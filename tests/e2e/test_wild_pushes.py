@@ -7,6 +7,7 @@ What Argo CD delivers all the same is decided here. Several orders take one push
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -107,10 +108,14 @@ def test_pushes_are_explained_by_their_files_and_forgiven(
         report = roguery.wait_for(
             place.platform,
             place.entry,
-            lambda seen, commit=commit: seen.state.ready and seen.delivered == commit,
+            functools.partial(_is_ready_at, commit),
             "Ready again",
         )
         assert keep_checked(place.platform, place.entry.repository).state == "success", report
+
+
+def _is_ready_at(commit: CommitSha, report: OrderReport) -> bool:
+    return report.state.ready and report.delivered == commit
 
 
 def _settled(place: Place, push: Push, commit: CommitSha) -> OrderReport:

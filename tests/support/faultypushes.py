@@ -173,14 +173,14 @@ PUSHES: tuple[Push, ...] = (
         "two documents in a file",
         _append(f"---\n{_NOTE}"),
         f"{FILE}:12",
-        ("an order delivers one XGarage and nothing else", "ConfigMap note"),
+        ("delivers one XGarage and nothing else", "ConfigMap note"),
         "remove this object",
     ),
     Push(
         "a second XR",
         _write("manifests/second.yaml", _SECOND),
         "manifests/second.yaml:2",
-        ("an order delivers one XGarage and nothing else", "XGarage garage-second"),
+        ("delivers one XGarage and nothing else", "XGarage garage-second"),
         "a second XR is a second order",
     ),
     Push(
@@ -239,6 +239,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:2",
         ("not UTF-8",),
         "save the file in UTF-8",
+        passes_argocd=True,
     ),
     Push(
         "a byte order mark and Windows lines",

@@ -129,7 +129,10 @@ def explained_by_files(
             return state, check
         if check.errors:
             advice = f"{remedy(check.errors[0])}; commit and push"
-            return replace(state, reason=check.summary, advice=advice), check
+            # Argo CD calls it progress when the API server drops an unknown field at each sync.
+            is_stuck = state.phase == "Delivering" and state.revision == state.head
+            phase = "Failing" if is_stuck else state.phase
+            return replace(state, phase=phase, reason=check.summary, advice=advice), check
         applied = CommitSha(pinned(application or {}))
         if applied and applied != state.head:
             older = check_commit(platform, order, applied)

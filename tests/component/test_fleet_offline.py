@@ -217,7 +217,7 @@ def test_a_station_that_ends_its_process_costs_its_order_only(bench: Bench) -> N
     assert "1 unchanged, 1 unknown" in done.out
 
 
-def test_what_the_new_xrd_refuses_is_told_and_what_was_refused_before_is_not(bench: Bench) -> None:
+def test_what_the_new_xrd_refuses_is_told_and_what_both_refuse_apart_from_it(bench: Bench) -> None:
     bench.order("odd", "  colour: 7\n")
     bench.order("long", "  note: a note that is longer than ten characters\n")
     bench.edit(DEFINITION, "maxLength: 40", "maxLength: 10")
@@ -227,7 +227,21 @@ def test_what_the_new_xrd_refuses_is_told_and_what_was_refused_before_is_not(ben
     assert done.code == 4
     assert "1 refused" in done.out
     assert "refused     spec.note: " in done.out
-    assert "garage-odd" not in done.out
+    assert "as before   refused by both packs: spec.colour: Invalid value" in done.out
+    assert "1 order (garage-odd)" in done.out
+    assert "Refused by both packs:" in bench.plan("--markdown").out
+
+
+def test_a_field_that_both_packs_misspell_is_reported(bench: Bench) -> None:
+    bench.edit(STATION, '"data": ', '"dta": {}, "data": ')
+    bench.commit()
+
+    done = bench.plan()
+
+    assert done.code == 0
+    assert "2 unchanged" in done.out
+    fault = 'spec-sheet.dta: ConfigMap: unknown field "dta"'
+    assert f"as before   refused by both packs: {fault}: 2 orders" in done.out
 
 
 def test_living_orders_keep_an_old_default(bench: Bench) -> None:

@@ -16,7 +16,7 @@ import sys
 
 from orderkit import __version__
 
-TYPE_CHECKING = False  # typing's own takes long to import
+TYPE_CHECKING = False  # of one's own: importing typing for it takes as long as all else here
 if TYPE_CHECKING:
     from typing import TextIO
 

@@ -76,6 +76,40 @@ def also(*wanted: tuple[str, Manifest], ready: Ready = Ready.UNSPECIFIED) -> Map
     return {"lab": run}
 
 
+CLOCK = "from datetime import date\ndate.today()\n"
+NOTE = "                note: {type: string, description: A note.}\n"
+LATER_KIT = labkit.KIT.replace("  changes:", "  fields:\n    note: {ask: later}\n  changes:")
+LATER: Changes = {
+    XRD: labkit.TEXTS[XRD].replace("                size:\n", NOTE + "                size:\n")
+}
+PAGE = "  pages:\n    - {title: Lab, fields: [team, size, note]}\n"
+VM_KIND = ("compute.example.org/v1", "VirtualMachine")
+VM_SCHEMA: Changes = {
+    "schemas/vm.yaml": """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: virtualmachines.compute.example.org}
+spec:
+  group: compute.example.org
+  scope: Namespaced
+  names: {kind: VirtualMachine, plural: virtualmachines}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, properties: {instanceType: {type: string}}}
+"""
+}
+
+
+def vm(**spec: str) -> Manifest:
+    return thing("VirtualMachine", "vm", VM_KIND[0], "default", spec=spec)
+
+
 def saying(status: Mapping[str, Any] | None = None, *conditions: str) -> Mapping[str, Station]:
     def run(request: StationRequest) -> StationResponse:
         response = labkit.station(request)
@@ -249,7 +283,8 @@ spec:
 FIELDS = "".join(f"                f{n}:\n                  type: integer\n" for n in range(4))
 EXTRA = thing("ConfigMap", "extra", home="default")
 POLICY = thing("NetworkPolicy", "closed", "networking.k8s.io/v1", "default")
-BINDING = thing("RoleBinding", "b", "rbac.authorization.k8s.io/v1", "default")
+ROLE_REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+BINDING = thing("RoleBinding", "b", "rbac.authorization.k8s.io/v1", "default", roleRef=ROLE_REF)
 RBAC = "rbac.authorization.k8s.io"
 ENV = "apiextensions.crossplane.io/v1beta1"
 SIZE = "                size:\n"
@@ -331,6 +366,16 @@ CASES = [
             )
         },
         place="template.yaml:12",
+    ),
+    Case(
+        KitRule.KIT_CONSISTENCY,
+        "a page that has a field of changes",
+        {**LATER, KIT: LATER_KIT.replace("  changes:", PAGE + "  changes:")},
+    ),
+    Case(
+        KitRule.FIELD_UNREACHABLE,
+        "asked for later, and no change has it",
+        {**LATER, KIT: LATER_KIT},
     ),
     Case(KitRule.MANY_FIELDS, "six", swap(XRD, (SIZE, FIELDS + SIZE))),
     Case(KitRule.EXAMPLE, "a size that is none", swap(KIT, ("size: small", "size: huge"))),
@@ -447,6 +492,7 @@ CASES = [
     Case(KitRule.STATION_MISSING, "misspelt", swap(COMPOSITION, ("name: lab\n", "name: lap\n"))),
     Case(KitRule.STATION_BROKEN, "no import", {}, {"lab": BrokenStation("lab", "SyntaxError: x")}),
     Case(KitRule.STATION_IMPORTS, "time", {SOURCE: "import time\n" + labkit.STATION}, place="py:1"),
+    Case(KitRule.STATION_IMPORTS, "the clock", {SOURCE: CLOCK + labkit.STATION}, place="py:2"),
     Case(KitRule.STATION_DELETION, "dead", {SOURCE: 'X = "deletionTimestamp"\n'}, place="py:1"),
     Case(KitRule.AUTO_READY_LAST, "a step more", AFTER_READY, {"second": wants_nothing}),
     Case(KitRule.PIPELINE_FAILS, "one size", {}, {"lab": fails_for_large}),
@@ -562,6 +608,24 @@ CASES = [
         asking("v1", "ConfigMap"),
     ),
     Case(
+        KitRule.COMPOSED_SCHEMA,
+        "a misspelled field of a kind in schemas/",
+        {**VM_SCHEMA, **composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
+        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
+    ),
+    Case(
+        KitRule.COMPOSED_SCHEMA,
+        "one of Kubernetes' own kinds",
+        {},
+        also(("extra", {**EXTRA, "dta": {"a": "b"}})),
+    ),
+    Case(
+        KitRule.NO_SCHEMA,
+        "a kind that schemas/ lacks",
+        {**composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
+        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
+    ),
+    Case(
         KitRule.ENVIRONMENT_VERSION,
         "of Crossplane 1",
         requiring((ENV.replace("beta", "alpha"), "EnvironmentConfig")),
@@ -588,6 +652,12 @@ def told(case: Case) -> list[tuple[KitRule, str, Finding]]:
 
 def test_the_sound_kit_has_no_findings() -> None:
     assert told(Case(KitRule.DRIFT, "none")) == []
+
+
+def test_a_station_that_only_parses_dates_has_no_findings() -> None:
+    parses = 'from datetime import date\nSTART = date.fromisoformat("2026-11-22")\n'
+
+    assert told(Case(KitRule.STATION_IMPORTS, "none", {SOURCE: parses + labkit.STATION})) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.reason}")

@@ -28,10 +28,10 @@ from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.core.plan import Plan, assemble
-from orderkit.core.plan.judging import OutcomeRule, collisions, wanted_facts
+from orderkit.core.plan.judging import JudgingFacts, OutcomeRule, collisions, wanted_facts
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import exit_code, plan_json, to_json
-from orderkit.core.schema.known import layer_of, read_layer
+from orderkit.core.schema.known import SchemaSet, layer_of, read_layer
 
 BUCKETS = crd(
     "storage.m.example.org",
@@ -205,7 +205,8 @@ def test_a_fault_is_told_with_field_rule_and_way_out(case: Case) -> None:
 )  # fmt: skip
 def test_what_is_right_is_no_fault(manifest: Manifest) -> None:
     objects = crd("kubernetes.m.crossplane.io", "Object", {
-        "forProvider": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "forProvider": {"type": "object", "properties": {
+            "manifest": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}},
         "managementPolicies": {"type": "array", "items": {"type": "string"}},
     })  # fmt: skip
     objects["spec"]["versions"][0]["name"] = "v1alpha1"
@@ -223,6 +224,43 @@ def test_a_kind_without_schema_is_told_and_never_passed() -> None:
     (told,) = plan.unknowns
     assert told.startswith("not checked, no schema: Other.other.org")
     assert "--schemas" in told
+
+
+def _open(crd_manifest: Manifest) -> Manifest:
+    """Return the CRD as a stand-in serves it: anything goes."""
+    open_crd: Manifest = json.loads(json.dumps(crd_manifest))
+    schema = open_crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["forProvider"] = {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    return open_crd
+
+
+def judged_by(*layers: Manifest) -> Plan:
+    schemas = SchemaSet(tuple(layer_of([manifest]) for manifest in layers))
+    shop = Shop(wanting({"it": bucket(locaton="EU")}), laws=PackRules(roles=[PROVIDER]))
+    facts = JudgingFacts(schemas, roles=[PROVIDER])
+    return step(shop, shop, facts=facts)
+
+
+def test_the_strictest_known_schema_wins() -> None:
+    (fault,) = judged_by(_open(BUCKETS), BUCKETS).faults
+
+    assert fault.message == 'Bucket: unknown field "spec.forProvider.locaton"'
+    assert "did you mean" in fault.hint.lower()
+    assert "another schema of this kind accepts it" in fault.hint
+
+
+def test_two_schemas_that_agree_report_a_fault_once() -> None:
+    assert len(judged_by(BUCKETS, BUCKETS).faults) == 1
+
+
+def test_a_schema_that_accepts_anything_checks_nothing_and_is_named() -> None:
+    plan = judged_by(_open(BUCKETS))
+
+    assert plan.faults == ()
+    assert any("not checked, no schema: Bucket." in text for text in plan.unknowns)
 
 
 def test_a_transition_that_the_server_would_refuse_is_a_fault() -> None:

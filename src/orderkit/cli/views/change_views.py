@@ -92,7 +92,9 @@ def show_changed(result: Finished, as_json: bool) -> None:
         say(f"  mind        {warning}")
     if change.pull is not None and change.state != "committed":
         say(f"  review      {change.pull.web_url}")
-        say("  then        merge it there to deliver it, or close it to drop it")
+        merge = f"orderkit merge {change.order} {change.pull.number}"
+        say(f"  then        '{merge}' delivers it, after an approval if the kit wants one;")
+        say("              closing it drops it")
     if change.commit is not None and change.state == "committed":
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
         say(f"  commit      {short(change.commit)}{ready}")

@@ -102,7 +102,7 @@ _KNOWN = (
     _known_message(
         r"^resource (\S*):(\S+) is not permitted in project (\S+)$",
         r"AppProject \3 does not allow objects of kind \1:\2",
-        "take it out of the repository, or let the team order a kit that has this kind",
+        r"take it out of the repository; if it is the order's XR, 'orderkit team add \3' allows it",
     ),
     _known_message(
         r"^namespace (\S+) is not permitted in project '?([^']*)'?",
@@ -158,8 +158,10 @@ def plain(message: str) -> str:
 
 def advice_for(message: str) -> str:
     """Return the advice for a message; empty if the message is unknown."""
-    known_message = _find(_bare(message))
-    return known_message.advice if known_message else ""
+    bare = _bare(message)
+    known_message = _find(bare)
+    match = known_message.pattern.search(bare) if known_message else None
+    return match.expand(known_message.advice) if known_message and match else ""
 
 
 def _bare(message: str) -> str:

@@ -19,8 +19,10 @@ from orderkit.core.crossplane.simulated_objects import keeps_ready_condition
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.conditions import SYSTEM_TYPES, first_and_more
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.objects.managed_objects import WRAPPED, makes_nothing, wrapped_object
 from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.validate.findings import Reason
 from orderkit.core.schema.validate.located_findings import Located
 
 _PIPELINE = "spec.pipeline"
@@ -38,6 +40,7 @@ def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> It
             if (rule, key) not in reported:
                 reported.add((rule, key))
                 yield finding_at(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
+    yield from _without_schema(subject, runs)
 
 
 Verdict = tuple[KitRule, str, str]
@@ -55,6 +58,7 @@ def _judged(
         for rule, message in judge(run):
             yield rule, message, message
     yield from _scopes(subject, run)
+    yield from _schemas(subject, run)
     yield from _composes_something(run, full)
     if run.simulation.settled:
         for judge in _SETTLED_JUDGES:
@@ -172,6 +176,53 @@ def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
         ):
             message = f"'{name}' is a {kind.kind} without a namespace"
             yield KitRule.NO_NAMESPACE, message, message
+
+
+def _schemas(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
+    """Check composed objects, and what Objects wrap, against every known schema of their kind."""
+    for name, desired in run.simulation.final.resources.items():
+        yield from _unfit(subject, f"'{name}'", desired.manifest)
+        inner = wrapped_object(desired.manifest)
+        if inner is not None:
+            at = f"'{name}', {'.'.join(WRAPPED)}"
+            yield from _unfit(subject, at, inner, is_partial=makes_nothing(desired.manifest))
+
+
+def _unfit(
+    subject: KitUnderCheck, at: str, composed: Manifest, *, is_partial: bool = False
+) -> Iterator[Verdict]:
+    manifest = {key: value for key, value in composed.items() if key != "status"}
+    reported = {"metadata.name"}  # Crossplane names what has no name
+    for known_kind in subject.pack.schemas.every(Kind.of(manifest)):
+        findings = known_kind.validator.check(manifest).findings
+        for finding in findings:
+            if finding.path in reported or (is_partial and finding.reason is Reason.REQUIRED):
+                continue
+            fault = f"{manifest['kind']}: {finding.path}: {finding.message}"
+            hint = f" ({finding.hint})" if finding.hint else ""
+            yield KitRule.COMPOSED_SCHEMA, f"{at} is a {fault}{hint}", fault
+        reported |= {finding.path for finding in findings}
+
+
+def _without_schema(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Located]:
+    """Name the kinds that the runs of a Composition compose and nothing checks."""
+    for doc in {run.doc.name: run.doc for run in runs}.values():
+        composed = (
+            manifest
+            for run in runs
+            if run.doc is doc
+            for desired in run.simulation.final.resources.values()
+            for manifest in (desired.manifest, wrapped_object(desired.manifest))
+            if manifest is not None
+        )
+        kinds = {
+            str(kind)
+            for kind in map(Kind.of, composed)
+            if all(known.is_open(kind.version) for known in subject.pack.schemas.every(kind))
+        }
+        if kinds:
+            message = f"not checked, no schema: {', '.join(sorted(kinds))}"
+            yield finding_at(KitRule.NO_SCHEMA, doc, _PIPELINE, message)
 
 
 def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:

@@ -30,6 +30,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.platform.baking import VERSION
+from orderkit.core.schema.known import SchemaSet, built_in, layer_of, read_layer
 from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.yaml import yaml11
@@ -38,6 +39,7 @@ from orderkit.core.yaml.manifests import ManifestError
 from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _GITOPS = PurePosixPath("gitops")
+_SCHEMAS = "schemas"
 _YAML = {".yaml", ".yml"}
 
 
@@ -129,6 +131,18 @@ class PackFacts:
             f"__ORDERKIT_{VERSION}{name.upper().replace('-', '_')}__": str(pin)
             for name, pin in pins.items()
         }
+
+    @functools.cached_property
+    def schemas(self) -> SchemaSet:
+        """
+        What is known of kinds: ``schemas/``, the pack's own CRDs and XRDs, Kubernetes' own kinds.
+
+        Raises:
+            InvalidInputError: A file of ``schemas/`` cannot be read.
+        """
+        kept = {path: data for path, data in self.files.items() if path.parts[0] == _SCHEMAS}
+        delivered = layer_of(doc.manifest for doc in self.docs)
+        return SchemaSet((delivered, read_layer(kept), built_in()))
 
     @functools.cached_property
     def xr_scopes(self) -> dict[Kind, bool]:

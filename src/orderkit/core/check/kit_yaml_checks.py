@@ -91,12 +91,43 @@ def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
 
 
 def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
-    """Warn about long forms."""
+    """Warn about long forms, and about fields that nothing offers."""
+    for path, schema in (kit.spec_schema.get("properties") or {}).items():
+        if dig(schema, "x-ui-hidden"):
+            continue
+        if not (_is_hidden(kit, path) or _is_asked(subject, kit, path) or _may_change(kit, path)):
+            at = f"spec.fields.{path}" if path in kit.fields else "spec"
+            message = f"{path}: no form asks for it, and no change has it"
+            yield subject.in_kit(KitRule.FIELD_UNREACHABLE, at, message)
     leaves = leaves_of(kit.spec_schema)
     visible = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
     if len(visible) > VISIBLE_MAX:
         message = f"the form shows {len(visible)} fields: {', '.join(visible)}"
         yield subject.in_kit(KitRule.MANY_FIELDS, "spec", message)
+
+
+def _is_asked(subject: KitUnderCheck, kit: Kit, path: str) -> bool:
+    """Say whether the form of the order asks for a top-level field."""
+    form = subject.pack.files.get(PurePosixPath("templates", subject.name, "template.yaml"))
+    if form is None or is_generated(form):
+        return not _is_later(kit, path)
+    docs, _ = read_docs(PurePosixPath("template.yaml"), form)
+    asked = {
+        parameter
+        for doc in docs[:1]
+        for parameter, _ in _parameters(dig(doc.manifest, "spec", "parameters", default=None))
+    }
+    return not docs or kit.parameter(path) in asked
+
+
+def _may_change(kit: Kit, path: str) -> bool:
+    """Say whether a change offers a top-level field, or one inside it."""
+    return not kit.changes or any(
+        field.partition(".")[0] == path
+        for change in kit.changes
+        if change.direction is not Direction.NEVER
+        for field in change.fields
+    )
 
 
 def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:

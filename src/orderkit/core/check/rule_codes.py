@@ -119,6 +119,12 @@ class KitRule(Coded):
         "The form never asks for a field that the XRD requires.",
         "add it to the form, hide it with a value of the platform, or give it a default",
     )
+    FIELD_UNREACHABLE = (
+        "field-unreachable",
+        _W,
+        "Neither the form nor a change offers a field: no order can ever set it.",
+        "add it to a change, ask for it in the form, or hide it with a value of the platform",
+    )
     MANY_FIELDS = (
         "many-fields",
         _W,
@@ -301,7 +307,7 @@ class KitRule(Coded):
     STATION_IMPORTS = (
         "station-imports",
         _W,
-        "A station imports a module for I/O, time or randomness: its answers may vary.",
+        "A station imports a module for I/O or randomness, or reads the clock: answers may vary.",
         "read facts from required resources, and derive values from the XR",
     )
     STATION_DELETION = (
@@ -313,7 +319,7 @@ class KitRule(Coded):
     AUTO_READY_LAST = (
         "auto-ready-last",
         _E,
-        "function-auto-ready is not the last step: resources of later steps are not judged.",
+        "Nobody judges the readiness of what a step composes: no function-auto-ready follows it.",
         "end the pipeline with a step of function-auto-ready",
     )
 
@@ -401,6 +407,18 @@ class KitRule(Coded):
             "themselves."
         ),
         "add bind and escalate to the rule if that is intended",
+    )
+    COMPOSED_SCHEMA = (
+        "composed-schema",
+        _E,
+        "A composed object does not fit the schema of its kind: the API server refuses it.",
+        "correct the field; 'orderkit plan' shows the same fault",
+    )
+    NO_SCHEMA = (
+        "no-schema",
+        _N,
+        "The pack has no schema of a kind that it composes: a misspelled field is not noticed.",
+        "put the kind's CRD into schemas/ (kubectl get crd NAME -o yaml)",
     )
     GATE_NAMESPACE = (
         "gate-namespace",

@@ -15,11 +15,13 @@ from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.schema.validate.located_findings import Located
 
 _IMPURE = {
-    *("asyncio", "datetime", "glob", "http", "httpx", "importlib", "io", "os", "pathlib"),
+    *("asyncio", "glob", "http", "httpx", "importlib", "io", "os", "pathlib"),
     *("random", "requests", "secrets", "shutil", "socket", "sqlite3", "subprocess", "tempfile"),
     *("threading", "time", "urllib", "uuid", "kubernetes", "pygit2", "click"),
 }
-"""Modules for I/O and time. uuid and datetime also have pure parts, but those are rarely needed."""
+"""Modules for I/O and time. uuid also has pure parts, but those are rarely needed."""
+_CLOCK = {"now", "utcnow", "today"}
+"""Methods of datetime and date that read the clock; the others are pure."""
 _PUBLIC = "orderkit.stations"
 
 
@@ -40,7 +42,12 @@ def _source(subject: KitUnderCheck, path: PurePosixPath, data: bytes) -> Iterato
         tree = ast.parse(data)
     except (SyntaxError, ValueError):
         return  # reported already: the station cannot be imported
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    dated = any("datetime" in _imported(node) for node in nodes)
+    for node in nodes:
+        if dated and isinstance(node, ast.Attribute) and node.attr in _CLOCK:
+            message = f"reads the clock: {node.attr}()"
+            yield subject.in_file(KitRule.STATION_IMPORTS, path, message, line=node.lineno)
         for module in _imported(node):
             message = _doubt(module)
             if message:
@@ -70,7 +77,7 @@ def _doubt(module: str) -> str:
 _SETS = {"set", "frozenset", "hash", "id"}
 _SET_METHODS = {"union", "intersection", "difference", "symmetric_difference"}
 _KNOWN = {
-    *("__future__", "base64", "collections", "copy", "dataclasses", "decimal", "enum"),
+    *("__future__", "base64", "collections", "copy", "dataclasses", "datetime", "decimal", "enum"),
     *("fractions", "functools", "hashlib", "ipaddress", "itertools", "json", "math", "operator"),
     *("orderkit", "re", "string", "textwrap", "typing"),
 }

@@ -7,6 +7,7 @@ valid for the XRD and has its defaults. Called by ``core.check``.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit import sample_values
 from orderkit.core.kit.catalog_pickers import names_alone
-from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
+from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.hints import nearest
@@ -118,8 +119,8 @@ def _unknown(
 ) -> Iterator[Located]:
     """Find parameters of an example that the form does not have."""
     parameters = {kit.parameter(field) for field in kit.spec_schema.get("properties") or {}}
-    parameters |= {NAME_PARAMETER} if not kit.name_from else set()
-    parameters |= {TEAM_PARAMETER} if not kit.team_from else set()
+    parameters |= set(kit.name_parameters) if not kit.name_from else set()
+    parameters |= {kit.team_parameter} if not kit.team_from else set()
     for name in sorted(set(values) - parameters):
         hint = nearest(name, dict.fromkeys(sorted(parameters)))
         message = f"the form has no parameter '{name}'"
@@ -127,12 +128,12 @@ def _unknown(
 
 
 def _made_up(kit: Kit, validator: Validator) -> Order | None:
-    try:
-        spec = sample_values.sample({**kit.spec_schema, "type": "object"})
-    except sample_values.NoSampleError:
-        return None
-    report = validator.check(_xr(kit, f"{kit.name}-example", spec))
-    return Order(_MADE_UP, report.result) if report.valid else None
+    with contextlib.suppress(sample_values.NoSampleError):
+        for spec in sample_values.valid_samples({**kit.spec_schema, "type": "object"}):
+            report = validator.check(_xr(kit, f"{kit.name}-example", spec))
+            if report.valid:
+                return Order(_MADE_UP, report.result)
+    return None
 
 
 def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:

@@ -209,6 +209,9 @@ class _Checks:
                     yield KitProblem("kit", steps, path, "is on a page already")
                 elif field and not field.visible:
                     yield KitProblem("kit", steps, path, "is not shown in the form", "leave it out")
+                elif field and not field.asked:
+                    yield KitProblem("kit", steps, path, "is asked for in changes only",
+                                  "take it off the page, or drop 'ask: later'")  # fmt: skip
                 placed_paths.add(path)
 
     def hints(self) -> Iterator[KitProblem]:

@@ -98,9 +98,10 @@ class KitField:
         Whether the XR omits it if nothing is entered in it.
 
         A form sends empty lists, maps and groups for untouched fields; the XR must not contain
-        them, because rules would see them.
+        them, because rules would see them, and the server would not fill in its default.
         """
-        optional = not self.required and self.default is ABSENT and self.hidden is None
+        filled_in = self.default is not ABSENT and self.present
+        optional = not self.required and not filled_in and self.hidden is None
         holds = self.shape in (FieldShape.LIST, FieldShape.MAP, FieldShape.FREE, FieldShape.OBJECT)
         return optional and holds and not any(field.hidden for field in self.walk())
 

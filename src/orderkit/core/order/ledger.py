@@ -14,24 +14,29 @@ and reads texts; flows commit them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
-from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,
     NAMESPACE,
+    Kind,
     Manifest,
     dig,
     labels_of,
 )
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.manifests import parse_manifests
 
 ORDER_LABEL = "orderkit.dev/order"
 TEAM_LABEL = "orderkit.dev/team"
@@ -46,6 +51,8 @@ kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 """Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
+MAIN = "main"
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4
 _END = "end.yaml"
 
@@ -106,6 +113,17 @@ def is_pinned(application: Manifest) -> bool:
     return bool(source.get("chart") or dig(source, "directory", "include"))
 
 
+def delivered_commit(application: Manifest | None) -> CommitSha | None:
+    """
+    Return the commit that an order's Application names; None if it follows a branch.
+
+    Argo CD takes any branch, tag or other ref whose short name is ``targetRevision``, but looks for
+    no ref if that is a commit id (util/git/client.go, ``lsRemote``; observed on 3.2.11).
+    """
+    revision = str(dig(application, "spec", "source", "targetRevision", default=""))
+    return CommitSha(revision) if _COMMIT.fullmatch(revision) else None
+
+
 def kit_of(application: Manifest) -> str:
     """Return the kit of an order's Application; empty if there is none."""
     return labels_of(application).get(KIT_LABEL, "")
@@ -125,6 +143,15 @@ def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | Non
         if path.name == file and path.parts[0] == "apps" and len(path.parts) == _APP_PARTS:
             return OrderEntry(TeamName(path.parts[1]), OrderId(order))
     return None
+
+
+def teams_besides(paths: Iterable[PurePosixPath], entry: OrderEntry) -> list[TeamName]:
+    """Return the other teams that have a live order of that id, sorted; there should be none."""
+    return [
+        other.team
+        for other in entries(path for path in paths if path.name == entry.application_path.name)
+        if other.team != entry.team
+    ]
 
 
 def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
@@ -230,7 +257,7 @@ def team_file(team_place: TeamPlace) -> str:
         project="default",
         source={
             "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
-            "targetRevision": "main",
+            "targetRevision": MAIN,
             "path": f"apps/{team}",
             "directory": dict(MANIFESTS_ONLY),
         },
@@ -241,6 +268,23 @@ def team_file(team_place: TeamPlace) -> str:
         finalizers=[FINALIZER],
     )
     return yaml11.dump_all([*namespaces, _project(team_place), application])
+
+
+def permits(file: bytes, team: TeamName, kit: Kit) -> bool:
+    """
+    Say whether a team's file in the ledger lets Argo CD deliver a kit's XRs.
+
+    Raises:
+        ManifestError: It is no YAML of manifests.
+    """
+    scope = "namespace" if kit.namespaced else "cluster"
+    return any(
+        fnmatchcase(kit.kind.group, rule.get("group", ""))
+        and fnmatchcase(kit.kind.kind, rule.get("kind", ""))
+        for project in parse_manifests(str(team_path(team)), file)
+        if Kind.of(project) == APP_PROJECT
+        for rule in dig(project, "spec", f"{scope}ResourceWhitelist", default=())
+    )
 
 
 def _project(team_place: TeamPlace) -> Manifest:
@@ -271,10 +315,15 @@ def _namespace(team: TeamName) -> Manifest:
 
 
 def order_application(
-    entry: OrderEntry, *, kit: str, forge_url: str, ending: bool = False
+    entry: OrderEntry,
+    *,
+    kit: str,
+    forge_url: str,
+    commit: CommitSha | None = None,
+    ending: bool = False,
 ) -> Manifest:
     """
-    Return the Application of an order.
+    Return the Application of an order, which delivers `commit`, or else the branch ``main``.
 
     `ending_order` turns self-heal off and lets the last manifest be pruned: without it Argo CD
     answers "auto-sync will wipe out all resources" and keeps everything (observed).
@@ -287,7 +336,7 @@ def order_application(
         project=entry.team,
         source={
             "repoURL": f"{forge_url}/{entry.repository}.git",
-            "targetRevision": "main",
+            "targetRevision": commit or MAIN,
             "path": str(MANIFESTS),
             "directory": dict(MANIFESTS_ONLY),
         },

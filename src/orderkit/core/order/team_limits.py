@@ -39,7 +39,8 @@ def check_kit(team: TeamFile, kit: str) -> None:
     if not team.may_order(kit):
         raise RefusedError(
             f"team {team.team} may not order kit '{kit}', only {', '.join(team.kits)}",
-            hint=f"ask the platform team to allow it: orderkit team change {team.team} --kit …",
+            hint="ask the platform team to allow it: "
+            f"orderkit team change {team.team} --kit {' --kit '.join((*team.kits, kit))}",
         )
 
 

@@ -54,6 +54,13 @@ class OrderPlan:
         return tuple(fault for fault in self.plan.faults if fault not in old_faults)
 
     @property
+    def standing_faults(self) -> tuple[Fault, ...]:
+        """Faults that the order has already and keeps."""
+        new_faults = set(self.new_faults)
+        faults = self.plan.faults if self.plan else ()
+        return tuple(fault for fault in faults if fault not in new_faults)
+
+    @property
     def verdict(self) -> OrderVerdict:
         if self.plan is None:
             return OrderVerdict.UNKNOWN
@@ -61,6 +68,13 @@ class OrderPlan:
             return OrderVerdict.REFUSED
         touched = self.plan.changes or self.plan.fields or self.plan.status or self._mended
         return OrderVerdict.CHANGED if touched else OrderVerdict.UNCHANGED
+
+    @property
+    def is_pinned(self) -> bool:
+        """Return whether the other pack does not reach the order: it is pinned, and unchanged."""
+        if self.plan is None or "" not in self.plan.after.pinned:
+            return False
+        return self.verdict is OrderVerdict.UNCHANGED
 
     @property
     def _mended(self) -> bool:
@@ -133,6 +147,8 @@ class FleetPlan:
         if self.dangers:
             plural = "s" if self.dangers > 1 else ""
             counts.append(f"{self.dangers:,} danger{plural} in {counted(self.endangered)}")
+        pinned = sum(order.is_pinned for order in self.orders)
+        counts += [f"{pinned:,} of them not affected: pinned"] if pinned else []
         total = counted(len(self.orders))
         return f"{total}: {', '.join(counts)}" if counts else total
 

@@ -43,7 +43,7 @@ class Fold:
     """An effect on many orders."""
 
     category: str
-    """``resource``, ``field``, ``status``, ``danger``, ``fault`` or ``unknown``."""
+    """One of `_ORDER`."""
     title: str
     orders: tuple[str, ...]
     fields: tuple[FoldedField, ...] = ()
@@ -75,7 +75,17 @@ def folds(fleet: FleetPlan) -> tuple[Fold, ...]:
     )
 
 
-_ORDER = ("fault", "danger", "resource", "field", "status", "unknown")
+_ORDER = (
+    "fault",
+    "standing-fault",
+    "danger",
+    "paused",
+    "pinned",
+    "resource",
+    "field",
+    "status",
+    "unknown",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,7 @@ class _Effect:
         return (self.category, title, str(self.action), self.code, self.path, self.kind, *fields)
 
 
-_PROSE = ("fault", "danger", "unknown")
+_PROSE = ("fault", "standing-fault", "danger", "paused", "pinned", "unknown")
 _NAME = re.compile(r"\w+(?:[-/:]+\w+)+|\b\w*\d\w*")
 """Names and amounts, not fields or kinds: ``bay-ae86/spec-sheet``, ``64Mi``."""
 
@@ -138,14 +148,23 @@ def _effects(order: OrderPlan) -> Iterator[_Effect]:
             old, new = (nameless(order, shown(value)) for value in (difference.old, difference.new))
             field = FoldedField(nameless(order, difference.path), old, new)
             yield _Effect(order.order, category, field.path, (field,))
-    for fault in order.new_faults:
-        message = f"{fault.where}: {fault.message}" if fault.where else fault.message
-        yield _Effect(
-            order.order, "fault", nameless(order, message), path=nameless(order, fault.path)
-        )
+    for category, faults in (
+        ("fault", order.new_faults),
+        ("standing-fault", order.standing_faults),
+    ):
+        for fault in faults:
+            message = f"{fault.where}: {fault.message}" if fault.where else fault.message
+            path = nameless(order, fault.path)
+            yield _Effect(order.order, category, nameless(order, message), path=path)
     for danger in order.plan.dangers:
         message, path = nameless(order, danger.message), nameless(order, danger.path)
         yield _Effect(order.order, "danger", message, code=str(danger.code), path=path)
+    if order.plan.paused:
+        yield _Effect(
+            order.order, "paused", nameless(order, next(iter(order.plan.paused.values())))
+        )
+    if order.is_pinned:
+        yield _Effect(order.order, "pinned", nameless(order, order.plan.after.pinned[""]))
     for text in order.plan.unknowns:
         yield _Effect(order.order, "unknown", nameless(order, text))
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects.managed_objects import WRAPPED, wrapped_object
 from orderkit.core.plan.composed_tree import Assembly
-
-WRAPPED = ("spec", "forProvider", "manifest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +77,10 @@ def _identity(manifest: Manifest) -> tuple[str, ...]:
     return (kind.group, kind.kind, str(home), str(name))
 
 
-def wrapped_object(manifest: Manifest) -> Manifest | None:
-    """Return what a provider-kubernetes Object wraps; without a name it gets the Object's."""
-    kind = Kind.of(manifest)
-    if kind.kind != "Object" or not kind.group.startswith("kubernetes."):
-        return None
-    inner = dig(manifest, *WRAPPED)
-    if not isinstance(inner, dict) or not inner.get("kind") or not inner.get("apiVersion"):
-        return None
-    inner_metadata = {"name": metadata(manifest).get("name"), **metadata(inner)}
-    return {**inner, "metadata": inner_metadata}
-
-
 def only_observes(manifest: Manifest) -> bool:
     """Return whether a managed resource only observes."""
     policies = dig(manifest, "spec", "managementPolicies", default=None)
     return policies is not None and not {"*", "Create", "Update"} & set(policies)
-
-
-def makes_nothing(manifest: Manifest) -> bool:
-    """Return whether a managed resource never creates: then a partial object is enough."""
-    policies = dig(manifest, "spec", "managementPolicies", default=None)
-    return policies is not None and not {"*", "Create"} & set(policies)
 
 
 def parent_of(path: str, assembly: Assembly) -> Manifest:

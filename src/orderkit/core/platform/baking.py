@@ -97,4 +97,7 @@ def _hint(name: str, values: Mapping[str, str]) -> str:
     if name.startswith(VERSION):
         pin = name.removeprefix(VERSION).lower().replace("_", "-")
         return f"pin {pin} in spec.versions of pack.yaml"
-    return f"values: {', '.join(sorted(values))}"
+    return (
+        f"give it as spec.values.{name} in platform.yaml, or to 'orderkit up' as"
+        f" --value {name}=TEXT; values: {', '.join(sorted(values))}"
+    )

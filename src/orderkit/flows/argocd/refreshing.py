@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from orderkit.core.argocd.application import automated, pinned
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,
     ObjectKey,
     dig,
+    labels_of,
     metadata,
 )
+from orderkit.core.order.ledger import TEAM_LABEL, delivered_commit, team_application
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.platform import Platform, get_object
 
@@ -131,10 +133,17 @@ class StuckOperationEnder:
         """Request a refresh or end an older operation, as this state requires."""
         now_s = self._platform.clock.monotonic_s()
         if not self.has_compared(application):
-            self._refresh.look(str(metadata(application)["name"]))
+            self._refresh.look(self._to_refresh(application))
         applied = pinned(application)
         if not applied or self.reached(applied):
             return
         retries = dig(application, "status", "operationState", "retryCount", default=0)
         if retries or now_s - self._began_s > _GRACE_S:
             end_older_operation(self._platform, application, self._commit)
+
+    def _to_refresh(self, application: Manifest) -> str:
+        """Name the Application, or its team's if only that one can bring the commit's id."""
+        team, pinned_to = labels_of(application).get(TEAM_LABEL), delivered_commit(application)
+        if team and pinned_to and not self.reached(pinned_to):
+            return team_application(TeamName(team))
+        return str(metadata(application)["name"])

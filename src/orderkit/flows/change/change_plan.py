@@ -2,7 +2,8 @@
 Plan what a change will do, for its pull request and its answer.
 
 A change whose plan fails is still possible; the reason stands in place of the plan. A change that
-would delete data or break a healthy order is not committed unless the caller accepts that.
+would delete data, break a healthy order, or wait for a paused one, is not committed unless the
+caller accepts that.
 
 Called by ``applying`` and ``proposing``.
 """
@@ -41,7 +42,7 @@ class ChangePlan:
 def plan_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> ChangePlan:
     """Return the plan from one XR to another; a plan that fails is no error."""
     try:
-        return ChangePlan(plan_order(platform, live.kit, old, new))
+        return ChangePlan(plan_order(platform, live, old, new))
     except OrderkitError as error:
         return ChangePlan(None, str(error))
 
@@ -59,6 +60,22 @@ def refuse_losses(live: LiveOrder, change_plan: ChangePlan) -> None:
         raise RefusedError(
             f"{live.entry.order}: {'; '.join(losses)}",
             hint="to accept the loss: --accept-loss; 'orderkit plan' shows the whole plan",
+        )
+
+
+def refuse_paused(live: LiveOrder, change_plan: ChangePlan) -> None:
+    """
+    Check that the order is not paused: Crossplane would ignore what is committed.
+
+    Raises:
+        RefusedError: It is; the message says what resumes it.
+    """
+    text = change_plan.plan.paused.get("") if change_plan.plan else None
+    if text:
+        raise RefusedError(
+            f"{live.entry.order}: {text}",
+            hint="--pr (how: review) proposes the change meanwhile, "
+            "--direct --no-wait (how: direct) commits it",
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest
@@ -25,7 +27,7 @@ def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USU
     live = find_living(platform, request.order)
     editor = ChangeEditor(platform, live, tidied(request))
     edited = editor.edit(editor.read(editor.head()), editor.targets)
-    return plan_order(platform, live.kit, edited.current.xr, edited.xr, basis=basis)
+    return plan_order(platform, live, edited.current.xr, edited.xr, basis=basis)
 
 
 def plan_form_entry(
@@ -52,7 +54,7 @@ def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USU
         raise RefusedError(f"{live.repository} has no commit: nothing to compare with")
     old = read_xr(platform, live, head).xr
     check_same(live, old, new)
-    return within_limits(live, old, plan_order(platform, live.kit, old, new, basis=basis))
+    return within_limits(live, old, plan_order(platform, live, old, new, basis=basis))
 
 
 def plan_between(
@@ -77,7 +79,8 @@ def plan_between(
     old = read_xr(platform, live, _commit(platform, live, base or "main", "base")).xr
     new = read_xr(platform, live, _commit(platform, live, head, "head")).xr
     check_same(live, old, new)
-    return within_limits(live, old, plan_order(platform, live.kit, old, new, basis=basis))
+    basis = replace(basis, historical=base is not None)
+    return within_limits(live, old, plan_order(platform, live, old, new, basis=basis))
 
 
 def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:

@@ -31,6 +31,7 @@ from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key, refresh
 from orderkit.flows.end.before_end import first_of, make_first, survivors
@@ -242,6 +243,7 @@ class _End:
             self._entry,
             kit=record.kit,
             forge_url=self._platform.forge.base_url,
+            commit=pinned_commit(self._platform, self._entry),
             ending=True,
         )
         commit_result = write_ledger(
@@ -273,7 +275,10 @@ class _End:
         kit = _kit(self._platform, record.kit)
         absence = Absence(self._platform, record.order, record.must_be_gone, kit)
         commit = self._empty_repository(record)
-        refresh(self._platform, self._entry.order)
+        if commit is None:
+            refresh(self._platform, self._entry.order)
+        else:
+            deliver(self._platform, self._entry, commit, self._wanted.requester, self._wanted.proof)
         if commit and self._application() is not None:
             urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
 

@@ -7,6 +7,7 @@ nothing is written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -28,6 +29,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
 from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.application_sources import unpinned_applications
+from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_orders
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import unprotected_orders
@@ -44,6 +46,8 @@ from orderkit.flows.team.read_credential import (
 from orderkit.ports.requesters import Requesters
 
 Verdict = Literal["ok", "warn", "fail"]
+
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "rights": _rights,
         "ownership": _ownership,
         "protection": _protection,
+        "undelivered": _undelivered,
         "pack": _pack,
         "ledger": _ledger,
         "signatures": _signatures,
@@ -72,6 +77,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "portal": _portal,
         "service": _service,
         "orders": _orders,
+        "crossplane": _reconciling,
         "sources": _sources,
         "credentials": _credentials,
         "policies": _policies,
@@ -163,9 +169,17 @@ def _ownership(platform: Platform) -> DoctorFinding:
 
 
 def _protection(platform: Platform) -> DoctorFinding:
-    """Report orders whose ``main`` can be pushed to although their kit wants reviews."""
-    entries = unprotected_orders(platform, ledger_snapshot(platform))
-    if entries:
+    """Report orders of which a push decides what is delivered although their kit wants reviews."""
+    files = ledger_snapshot(platform)
+    if entries := following_orders(platform, files):
+        return DoctorFinding(
+            "protection",
+            "fail",
+            f"a tag called main is delivered now and then in {len(entries)} orders, first"
+            f" {entries[0].repository}",
+            "'orderkit bootstrap' or 'orderkit platform upgrade' makes Argo CD deliver commits",
+        )
+    if entries := unprotected_orders(platform, files):
         return DoctorFinding(
             "protection",
             "fail",
@@ -176,6 +190,19 @@ def _protection(platform: Platform) -> DoctorFinding:
     return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
 
 
+def _undelivered(platform: Platform) -> DoctorFinding:
+    """Report orders that deliver a commit while ``main`` is at another one."""
+    if entries := undelivered_orders(platform, ledger_snapshot(platform)):
+        return DoctorFinding(
+            "undelivered",
+            "warn",
+            f"main of {len(entries)} orders holds what nobody delivered, first"
+            f" {entries[0].repository}",
+            f"orderkit status {entries[0].order}",
+        )
+    return DoctorFinding("undelivered", "ok", "what is on a protected main is delivered")
+
+
 def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
@@ -184,6 +211,15 @@ def _pack(platform: Platform) -> DoctorFinding:
 
 def _ledger(platform: Platform) -> DoctorFinding:
     files = ledger_snapshot(platform)
+    counts = Counter(entry.order for entry in ledger.entries(files.blobs))
+    twice = [order for order, count in counts.items() if count > 1]
+    if twice:
+        return DoctorFinding(
+            "ledger",
+            "fail",
+            f"several teams have the same order: {', '.join(twice)}",
+            "repeat 'orderkit order' for the team that came second: that takes its entry back",
+        )
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 
@@ -317,6 +353,22 @@ def _orders(platform: Platform) -> DoctorFinding:
             f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
     return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+
+
+def _reconciling(platform: Platform) -> DoctorFinding:
+    """Report orders that Crossplane looks at rarely or not at all, Ready ones included."""
+    reports = list_orders(platform)
+    named = [report for report in reports if report.state.throttled] or [
+        report for report in reports if report.state.phase == "Paused"
+    ]
+    if not named:
+        return DoctorFinding("crossplane", "ok", "reconciles every order")
+    state = named[0].state
+    word = "throttled" if state.throttled else "paused"
+    names = ", ".join(report.entry.order for report in named[:_NAMED])
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    detail = f"{len(named)} of {len(reports)} orders {word} ({names}{more}): {state.reason}"
+    return DoctorFinding("crossplane", "warn", detail, state.advice)
 
 
 def _sources(platform: Platform) -> DoctorFinding:

@@ -122,7 +122,8 @@ def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:
                 f"spec.values.{hidden.value}",
                 None,
                 f"is missing: kit '{kit.name}' needs it for '{path}'",
-                hint="give it in platform.yaml, or to 'orderkit up' as --value NAME=TEXT",
+                hint="give it in platform.yaml, or to 'orderkit up' as"
+                f" --value {hidden.value}=TEXT",
             )
         field = fields_of(kit).find(path)
         pattern = guard_pattern(hidden, field) if field else ""

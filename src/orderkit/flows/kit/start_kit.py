@@ -18,7 +18,7 @@ from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit.core.kit.model import spelt_out
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit.core.names import check_label
+from orderkit.core.names import NAME_MAX, check_label
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.yaml.documents import Files
@@ -82,7 +82,7 @@ def add_kit(pack: PackFolder, name: str, files: Files) -> KitAdded:
         RefusedError: Something is in its place.
         FailsItselfError: It does not pass its own test.
     """
-    check_label("name", name)
+    check_label("name", name, longest=NAME_MAX)
     before = _read(pack)
     _check_free(pack, read_pack(before), name, files)
     listed = edit(before[PACK], [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))

@@ -9,16 +9,14 @@ Called by ``orderkit change`` and ``revert``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import ObjectKey, dig
 from orderkit.core.order import order_state
-from orderkit.core.order.ledger import team_namespace
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
 from orderkit.flows.order.foreign_words import without_secrets
-from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr, find_living, read_xr
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -55,26 +53,21 @@ def await_commit(
     Wait until the order is Ready at a commit, or at a later one that contains it.
 
     Raises:
-        IncompleteError: It timed out; the message has the first failing reason.
+        IncompleteError: It timed out, or the order is paused; the message has the first failing
+            reason.
         NotFoundError, RefusedError: The order is gone or ending.
     """
     live = find_living(platform, order)
-    xr = _with_namespace(live, ObjectKey.of(read_xr(platform, live, commit).xr))
+    xr = ObjectKey.of(delivered_xr(live, read_xr(platform, live, commit).xr))
     watch = _Watch(platform, live, xr, commit)
     return until(
         platform.clock,
         watch.look,
         lambda state: state.ready,
+        is_hopeless=lambda state: state.phase == "Paused",
         timeout_s=timeout_s,
         goal=f"{order}: becoming Ready at {short(commit)}",
         why_not=lambda state: f"{state.phase}: {state.reason}",
         advice=lambda state: state.advice,
         on_look=on_state,
     )
-
-
-def _with_namespace(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
-    """Return the namespace of an XR that names none: the destination of its Application."""
-    if xr.namespace or not live.kit.namespaced:
-        return xr
-    return replace(xr, namespace=team_namespace(live.entry.team))

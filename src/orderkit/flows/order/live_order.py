@@ -19,7 +19,7 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.values import ABSENT, Steps, value_at
 from orderkit.core.order import order_file
-from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
 from orderkit.core.order.team_file import TeamFile
@@ -179,13 +179,26 @@ def check_name(live: LiveOrder, xr_file: XrFile) -> None:
             " and the old one is deleted",
         )
     home = live.kit.namespace_of(xr_file.xr.get("spec") or {})
-    namespace = metadata(xr_file.xr).get("namespace")
+    namespace = metadata(delivered_xr(live, xr_file.xr)).get("namespace")
     if home and namespace != home:
         raise RefusedError(
             f"{live.entry.order}: {xr_file.path} has its XR in '{namespace}', not in '{home}'",
             hint="restore the namespace: in another one it is another XR,"
             " and the old one is deleted",
         )
+
+
+def delivered_xr(live: LiveOrder, xr: Manifest) -> Manifest:
+    """
+    Return an XR of Git with the namespace that Argo CD applies it with.
+
+    A namespaced one without a namespace gets the destination's, a cluster-scoped one loses its own
+    (argo-cd controller/state.go, ``DeduplicateTargetObjects``).
+    """
+    meta = {key: value for key, value in metadata(xr).items() if key != "namespace"}
+    if live.kit.namespaced:
+        meta["namespace"] = metadata(xr).get("namespace") or team_namespace(live.entry.team)
+    return {**xr, "metadata": meta}
 
 
 def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:

@@ -33,6 +33,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
@@ -142,6 +143,9 @@ def status(platform: Platform, order: str) -> OrderReport:
     state = order_state.judge(application, xr, head=head, ending=ending)
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
+    if state.phase == "Delivering" and state.revision != head:
+        why = undelivered(platform, entry, head)
+        state = replace(state, reason=why.reason, advice=why.advice) if why else state
     checked = CheckedOrder.of(entry, pack, kit, xr)
     check: CommitCheck | None = None
     if checked is not None and not ending:

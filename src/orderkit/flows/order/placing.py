@@ -412,6 +412,7 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
         timeout_s=request.timeout_s,
         goal=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
+        advice=lambda report: report.state.advice,
         on_look=ask,
     )
 

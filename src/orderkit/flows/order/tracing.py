@@ -12,6 +12,7 @@ from typing import Any
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.crossplane.composed_metadata import composed_keys, is_controlled_by
+from orderkit.core.crossplane.paused import is_paused
 from orderkit.core.errors import AccessError
 from orderkit.core.objects.kube_objects import (
     Manifest,
@@ -161,8 +162,10 @@ def _status(manifest: Manifest, type_: str) -> str:
 
 def _reason(manifest: Manifest) -> str:
     if metadata(manifest).get("deletionTimestamp"):
-        return "is being deleted"
-    return order_state.object_unready(manifest)
+        unready = order_state.object_unready(manifest) if is_paused(manifest) else ""
+        return f"is being deleted; {unready}" if unready else "is being deleted"
+    throttled = order_state.THROTTLED if order_state.is_throttled(manifest) else ""
+    return "; ".join(filter(None, (order_state.object_unready(manifest), throttled)))
 
 
 def _first_failing(node: TraceNode) -> TraceNode | None:

@@ -9,7 +9,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order import team_limits
 from orderkit.core.plan import Fault, Plan
 from orderkit.core.plan.judging import OutcomeRule
-from orderkit.flows.order.live_order import LiveOrder
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 
 
 def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
@@ -17,14 +17,21 @@ def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
     Check that both are the order's XR.
 
     Raises:
-        RefusedError: The new one has another kind or name.
+        RefusedError: The new one has another kind, name or namespace.
     """
     old_kind, new_kind = Kind.of(old), Kind.of(new)
     names = [metadata(manifest).get("name") for manifest in (old, new)]
+    homes = [metadata(delivered_xr(live, xr)).get("namespace") for xr in (old, new)]
     if (old_kind.group, old_kind.kind) != (new_kind.group, new_kind.kind) or names[0] != names[1]:
         raise RefusedError(
             f"{new_kind} {names[1]} is not the XR of {live.entry.order}, {old_kind} {names[0]}",
             hint="an XR of another name or kind is another order",
+        )
+    if homes[0] != homes[1]:
+        raise RefusedError(
+            f"{live.entry.order}: metadata.namespace is '{homes[1]}', not '{homes[0]}'",
+            hint="restore the namespace: in another one it is another XR,"
+            " and the old one is deleted",
         )
 
 

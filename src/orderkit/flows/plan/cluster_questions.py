@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION, composed_keys
+from orderkit.core.crossplane.composition_choice import with_stored_choice
 from orderkit.core.crossplane.simulation import lookup_in
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
@@ -96,10 +97,24 @@ def looked_up(cluster: Lookup | None, selector: Selector) -> list[Manifest]:
     return list(lookup_in(objects.items)(selector)) if objects is not None else []
 
 
-def as_living(xr: Manifest, root: Manifest | None) -> Manifest:
-    """Return an XR of Git as the object it is in the cluster: same uid, same status."""
+def as_living(
+    xr: Manifest,
+    root: Manifest | None,
+    xrd: Manifest | None = None,
+    *,
+    applied: Manifest | None = None,
+) -> Manifest:
+    """
+    Return an XR of Git as the object it is in the cluster: same uid, same status.
+
+    Args:
+        xrd: With it, also with the Composition and revision that Crossplane has chosen.
+        applied: The XR that Git had before.
+    """
     if root is None:
         return xr
+    if xrd:
+        xr = with_stored_choice(xr, root, xrd, applied=applied)
     kept = {key: value for key, value in metadata(root).items() if key in {"uid", "generation"}}
     labels = {**labels_of(root), **labels_of(xr)}
     meta: dict[str, Any] = {**metadata(xr), **kept, "labels": labels}

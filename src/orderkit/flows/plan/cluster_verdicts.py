@@ -57,7 +57,7 @@ def judged(
     """
     laws = workshop.laws
     facts = JudgingFacts(
-        schemas=SchemaSet((laws.supplied, laws.delivered, built_in())),
+        schemas=_schemas(laws.supplied, laws.delivered, built_in()),
         assembled=workshop.blueprints.keys(),
         roles=laws.roles,
         existing_paths=made_paths,
@@ -69,6 +69,16 @@ def judged(
         unanswered = desk.unanswered
     verdict = judge(before, after, facts)
     return replace(verdict, unknowns=tuple(dict.fromkeys((*verdict.unknowns, *unanswered))))
+
+
+def _schemas(supplied: Layer, *layers: Layer) -> SchemaSet:
+    """Return all layers; of a kind that was passed for this plan, only what was passed."""
+    if supplied:
+        layers = tuple(
+            {name: known for name, known in layer.items() if name not in supplied}
+            for layer in layers
+        )
+    return SchemaSet((supplied, *layers))
 
 
 def with_schemas(workshop: AssemblyContext, schemas: Layer) -> AssemblyContext:
@@ -96,7 +106,6 @@ class _AnsweredQuestions:
         """Return the facts with what the cluster knows."""
         served = dict(self._served(facts_needed.kinds))
         laws = self.workshop.laws
-        layers = (laws.supplied, served, laws.delivered, built_in())
         unserved = [
             kind
             for kind in facts_needed.composed
@@ -104,7 +113,7 @@ class _AnsweredQuestions:
         ]
         facts = replace(
             facts,
-            schemas=SchemaSet(layers),
+            schemas=_schemas(laws.supplied, served, laws.delivered, built_in()),
             unserved=frozenset(unserved),
             missing_namespaces=frozenset(
                 name

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -30,7 +30,7 @@ from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
-from orderkit.flows.order.live_order import LiveOrder, check_name, read_xr
+from orderkit.flows.order.live_order import LiveOrder, check_name, delivered_xr, read_xr
 from orderkit.flows.order.order_report import find, own_xr
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.platform import Platform, ledger_snapshot
@@ -38,6 +38,7 @@ from orderkit.ports.cluster import ObjectList
 
 CLUSTER, GIT, FILE = "cluster", "git", "file"
 _AT_ONCE = 8
+_NO_DESTINATION = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> ReadOrder | No
         live = LiveOrder(entry, kit, order, TeamFile(entry.team))
         xr_file = read_xr(platform, live, head)
         check_name(live, xr_file)
-        return ReadOrder(entry.order, entry.team, xr_file.xr, GIT)
+        return ReadOrder(entry.order, entry.team, delivered_xr(live, xr_file.xr), GIT)
     except OrderkitError as error:
         return ReadOrder(entry.order, entry.team, None, GIT, str(error))
 
@@ -188,7 +189,8 @@ def read_file_orders(
     for name, data in files:
         read += _in_file(name, data, kit)
     facts = tuple(manifest for manifest in read if isinstance(manifest, dict))
-    orders = _distinct([fleet_order for fleet_order in read if isinstance(fleet_order, ReadOrder)])
+    placed = [_with_namespace(order, kit) for order in read if isinstance(order, ReadOrder)]
+    orders = _distinct([order for order, _ in placed])
     for order in selection.orders:
         if order not in {fleet_order.order for fleet_order in orders}:
             raise InvalidInputError("--order", order, f"is no {kit.kind} in {folder}")
@@ -198,8 +200,22 @@ def read_file_orders(
     if not selected:
         raise NotFoundError(f"{folder}: no file holds an object of {kit.kind}")
     return FleetReading(
-        tuple(sorted(selected, key=lambda fleet_order: fleet_order.order)), facts=facts
+        tuple(sorted(selected, key=lambda fleet_order: fleet_order.order)),
+        tuple(note for _, note in placed if note),
+        facts,
     )
+
+
+def _with_namespace(order: ReadOrder, kit: Kit) -> tuple[ReadOrder, str]:
+    """Return a file's order in a namespace if its kit has one, and a note if the file has none."""
+    if order.xr is None or not kit.namespaced or metadata(order.xr).get("namespace"):
+        return order, ""
+    xr = {**order.xr, "metadata": {**metadata(order.xr), "namespace": _NO_DESTINATION}}
+    note = (
+        f"{order.order} has no metadata.namespace, and a file does not say where it is delivered:"
+        f" planned as in '{_NO_DESTINATION}'"
+    )
+    return replace(order, xr=xr), note
 
 
 class ObjectLookup:

@@ -186,7 +186,7 @@ class _Pull:
         merged_xr, conflicts = merged(split.xr, old.xr, new.xr)
         refused = (*map(str, conflicts), *_judge(live, old.xr, merged_xr))
         try:
-            plan = plan_order(self.platform, live.kit, old.xr, merged_xr, basis=self.basis)
+            plan = plan_order(self.platform, live, old.xr, merged_xr, basis=self.basis)
         except RemoteError:
             raise
         except OrderkitError as error:

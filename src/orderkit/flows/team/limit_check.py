@@ -17,7 +17,7 @@ from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
+from orderkit.flows.platform import Platform, RepositorySnapshot, published_kit, published_pack
 
 
 def team_of(platform: Platform, team: TeamName, snapshot: RepositorySnapshot) -> TeamFile:
@@ -44,12 +44,14 @@ def check_may_order(
 
     Raises:
         InvalidInputError: The id begins with the longer name of another kit.
-        RefusedError: The team may not order the kit, or has as many orders as it may.
+        RefusedError: The team may not order the kit, its AppProject does not allow the kit's kind
+            yet, or it has as many orders as it may.
     """
     team = team_of(platform, entry.team, snapshot)
     team_limits.check_kit(team, kit)
     if entry.application_path in snapshot.blobs:
         return team
+    _check_permitted(platform, entry.team, kit, snapshot)
     kits = published_pack(platform).kit_names
     # Limits and reviews know the kit of an order by its id.
     if (named := ledger.named_kit(entry.order, kits)) not in ("", kit):
@@ -62,6 +64,19 @@ def check_may_order(
     if team_limits.is_counted(team, kit):
         team_limits.check_count(team, kit, ledger.living_orders(snapshot.blobs, entry.team), kits)
     return team
+
+
+def _check_permitted(
+    platform: Platform, team: TeamName, kit: str, snapshot: RepositorySnapshot
+) -> None:
+    """Refuse a kit that the team's AppProject lacks: the pack got it after the team's file."""
+    file = platform.forge.read(platform.ledger, ledger.team_path(team), snapshot.commit)
+    if file is not None and not ledger.permits(file.data, team, published_kit(platform, kit)):
+        raise RefusedError(
+            f"team {team} was not given kit '{kit}' yet: its AppProject does not allow that"
+            " kit's kind",
+            hint=f"a platform admin allows it with: orderkit team add {team}",
+        )
 
 
 def overfull(

@@ -1,5 +1,7 @@
 """
-Write the Applications of teams and orders again that an earlier release wrote without a tool.
+Write the Applications of teams and orders again that an earlier release left open to a push.
+
+A file that somebody pushes could choose their tool, or a tag the commit of a protected order.
 
 Called by bootstrap and at the end of an upgrade; ``orderkit team add`` and registering an order
 write what is pinned in any case.
@@ -13,16 +15,20 @@ from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.application_sources import unpinned_applications
+from orderkit.flows.argocd.commit_pinning import following_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.flows.team.teams import add_team
 
 
 def unpinned_teams(platform: Platform) -> Sequence[TeamName]:
-    """Return the teams of the ledger that have an Application whose tool a file may choose."""
+    """Return the teams of the ledger that have an Application of which a push decides too much."""
     files = snapshot(platform, platform.ledger)
+    if files is None:
+        return []
     labels = (labels_of(application) for application in unpinned_applications(platform))
     teams = {label.get(ledger.TEAM_LABEL) for label in labels}
-    return [team for team in ledger.teams(files.blobs if files else ()) if team in teams]
+    teams |= {entry.team for entry in following_orders(platform, files)}
+    return [team for team in ledger.teams(files.blobs) if team in teams]
 
 
 def pin_teams(platform: Platform, *, requester: str) -> Sequence[TeamName]:

@@ -17,11 +17,17 @@ from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
 from orderkit.core.kit.pack import Pack
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_label, check_requester
-from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, labels_of
+from orderkit.core.objects.kube_objects import (
+    APP_PROJECT,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    ObjectKey,
+)
 from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import commit_to_pin
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_orders
@@ -134,13 +140,13 @@ def add_team(
     if file.members is not None:
         _give_access(platform, file)
     created = ensure_read_credential(platform, team) or created
+    protect_orders(platform, snapshot, team)
     commit_result = write_ledger(
         platform,
         _contents(platform, file, pack, snapshot),
         Operation(f"team-{team}", requester, f"team {team}: may order"),
         base=snapshot,
     )
-    protect_orders(platform, snapshot, team)
     if commit_result.changed:
         refresh(platform, LEDGER_APPLICATION)
         refresh(platform, ledger.team_application(team))
@@ -302,7 +308,7 @@ def _contents(
         ledger.apps_keep_path(team): "",
         team_file.path_of(team): None if file.is_plain else file.to_yaml(),
     }
-    return contents | _orders(platform, team, snapshot)
+    return contents | _orders(platform, team, pack, snapshot)
 
 
 def _kinds(pack: Pack, file: TeamFile) -> OrderKinds:
@@ -323,31 +329,41 @@ def placed_namespaces(pack: Pack, file: TeamFile) -> Iterator[str]:
 
 
 def _orders(
-    platform: Platform, team: TeamName, snapshot: RepositorySnapshot
+    platform: Platform, team: TeamName, pack: Pack, snapshot: RepositorySnapshot
 ) -> dict[PurePosixPath, str | None]:
-    """Write the Applications of a team's orders as this version does."""
+    """
+    Write the Applications of a team's orders as this version does.
+
+    The commit that one names stays: this delivers nothing that waits on ``main``.
+    """
     contents: dict[PurePosixPath, str | None] = {}
+    kits = {kit.name: kit for kit in pack.kits()}
     for order in ledger.living_orders(snapshot.blobs, team):
         entry = OrderEntry(team, order)
         text = read_text(platform, platform.ledger, entry.application_path, snapshot.commit) or ""
-        kit = _kit_in(text, entry)
+        before = _readable(text, entry)
+        kit = ledger.kit_of(before)
         if kit:
-            ending = entry.end_path in snapshot.blobs
+            commit = ledger.delivered_commit(before)
+            if commit is None and kit in kits:
+                commit = commit_to_pin(platform, entry, kits[kit])
             application = ledger.order_application(
-                entry, kit=kit, forge_url=platform.forge.base_url, ending=ending
+                entry,
+                kit=kit,
+                forge_url=platform.forge.base_url,
+                commit=commit,
+                ending=entry.end_path in snapshot.blobs,
             )
             contents[entry.application_path] = yaml11.dump(application)
     return contents
 
 
-def _kit_in(text: str, entry: OrderEntry) -> str:
-    """Return the kit that an order's Application names; nothing if it is not readable."""
+def _readable(text: str, entry: OrderEntry) -> Manifest:
+    """Return an order's Application; empty if its file is not readable."""
     try:
-        return labels_of(yaml11.load(text, name=str(entry.application_path), schema={})).get(
-            ledger.KIT_LABEL, ""
-        )
+        return yaml11.load(text, name=str(entry.application_path), schema={})
     except InvalidInputError:
-        return ""
+        return {}
 
 
 # --- removing

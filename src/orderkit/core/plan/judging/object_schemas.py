@@ -10,16 +10,16 @@ writers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.objects.managed_objects import makes_nothing, wrapped_object
 from orderkit.core.order.change import same
 from orderkit.core.plan.composed_tree import Assembly, Fault
 from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import (
     OutcomeObject,
-    makes_nothing,
     objects_of,
-    wrapped_object,
 )
 from orderkit.core.schema.known.builtin_kinds import built_in
 from orderkit.core.schema.known.known_kinds import KnownKind
@@ -27,6 +27,7 @@ from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.findings import Reason
 from orderkit.core.schema.validate.hints import value_at
 
+_OTHER_SCHEMA = "another schema of this kind accepts it: is schemas/ of the pack up to date?"
 _WAY_OUT = "put its CRD into schemas/ of the pack, or pass --schemas FOLDER"
 
 
@@ -39,18 +40,20 @@ def judge_schemas(
     gaps: set[str] = set()
     for obj in (OutcomeObject("", after.xr), *objects_of(after)):
         known_kinds = _known_kinds(obj.kind, facts)
-        if not known_kinds:
+        if all(known_kind.is_open(obj.kind.version) for known_kind in known_kinds):
             unjudged.add(str(obj.kind))
         is_xr = (obj.kind.group, obj.kind.kind) in facts.assembled
         if is_xr and _is_as_before(obj, before):
             continue
+        fields: set[str] = set()
         for known_kind in known_kinds:
             new_faults, open_rules = _judged(obj, known_kind, before, after)
             faults += [
-                known_kind
-                for known_kind in new_faults
-                if not is_xr or known_kind.code == OutcomeRule.TRANSITION
+                fault if known_kind is known_kinds[0] else _stricter(fault)
+                for fault in new_faults
+                if fault.field not in fields and (not is_xr or fault.code == OutcomeRule.TRANSITION)
             ]
+            fields |= {fault.field for fault in new_faults}
             gaps |= open_rules
     unjudged_notes = (
         [f"not checked, no schema: {', '.join(sorted(unjudged))}; {_WAY_OUT}"] if unjudged else []
@@ -58,14 +61,18 @@ def judge_schemas(
     return list(dict.fromkeys(faults)), [*unjudged_notes, *sorted(gaps)]
 
 
+def _stricter(fault: Fault) -> Fault:
+    """Say that another schema of the kind accepts what this one refuses."""
+    return replace(fault, hint="; ".join(filter(None, (fault.hint, _OTHER_SCHEMA))))
+
+
 def _known_kinds(kind: Kind, facts: JudgingFacts) -> list[KnownKind]:
-    """Return all schemas of a kind: the one that is served or delivered, and the built-in one."""
+    """Return all schemas of a kind: what is served or delivered, and the built-in one."""
     built_in_kind = built_in().get((kind.group, kind.kind))
     if built_in_kind is not None and kind.version not in built_in_kind.validator.versions:
         built_in_kind = None
-    served_kind = facts.schemas.find(kind)
-    candidates = [served_kind] if served_kind is built_in_kind else [served_kind, built_in_kind]
-    return [candidate for candidate in candidates if candidate is not None]
+    candidates = (*facts.schemas.every(kind), built_in_kind)
+    return [known_kind for known_kind in dict.fromkeys(candidates) if known_kind is not None]
 
 
 def _judged(

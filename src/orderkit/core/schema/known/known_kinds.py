@@ -1,9 +1,11 @@
 """
 What is known about kinds (schema, scope, plural) from CRDs, XRDs and OpenAPI documents.
 
-A `SchemaSet` searches its layers in order: schemas passed for this plan, schemas that the cluster
-serves, schemas that the pack delivers or keeps in ``schemas/``. A kind in no layer is unknown, and
-callers report that. Called by the other modules of this package and by the flow that plans.
+The layers of a `SchemaSet`: schemas passed for this plan, schemas that the cluster serves, schemas
+that the pack delivers or keeps in ``schemas/``. The first decides about scope and names; an object
+must fit all of them, because one of them may accept anything (a stand-in's, an old one's). A kind
+in no layer is unknown, and callers report that. Called by the other modules of this package, by
+plans and by ``kit check``.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, dig, metadata
 from orderkit.core.objects.scopes import is_namespaced
+from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for, crd_for
 
@@ -35,6 +38,16 @@ class KnownKind:
     partial: bool = False
     """Only some versions are known. A version that is missing is unknown, not refused."""
 
+    def is_open(self, version: str) -> bool:
+        """Say whether the schema accepts any ``spec``, or any ``spec.forProvider``."""
+        if version not in self.validator.versions:
+            return False
+        spec = dig(self.validator.schema(version), "properties", "spec", default={})
+        for_provider = dig(spec, "properties", "forProvider", default={})
+        return any(
+            part.get(PRESERVE) and not part.get("properties") for part in (spec, for_provider)
+        )
+
 
 GroupKind = tuple[str, str]
 Layer = Mapping[GroupKind, KnownKind]
@@ -42,7 +55,7 @@ Layer = Mapping[GroupKind, KnownKind]
 
 @dataclass(frozen=True, slots=True)
 class SchemaSet:
-    """Kinds by group and kind. The first layer that has a kind decides."""
+    """Kinds by group and kind."""
 
     layers: tuple[Layer, ...] = ()
 
@@ -55,6 +68,17 @@ class SchemaSet:
             ):
                 return known_kind
         return None
+
+    def every(self, kind: Kind) -> tuple[KnownKind, ...]:
+        """Return all schemas of a kind: what `find` returns, then others with its version."""
+        known = [
+            layer[kind.group, kind.kind]
+            for layer in self.layers
+            if (kind.group, kind.kind) in layer
+        ]
+        first = self.find(kind)
+        others = [other for other in known if kind.version in other.validator.versions]
+        return tuple(dict.fromkeys(([first] if first else []) + others))
 
     def namespaced(self, kind: Kind) -> bool | None:
         """Return whether objects of a kind are namespaced; None if unknown."""

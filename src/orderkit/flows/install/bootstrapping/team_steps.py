@@ -40,7 +40,7 @@ class TeamStep:
 
 @dataclass(frozen=True, slots=True)
 class PinStep:
-    """No file that a team pushes chooses the tool that renders it."""
+    """No file or tag that a team pushes chooses its tool, or the commit of a protected order."""
 
     site: BootstrapContext
     name: str = "sources"
@@ -48,7 +48,10 @@ class PinStep:
     def look(self) -> Look:
         teams = unpinned_teams(self.site.platform)
         if not teams:
-            return Look(StepVerdict.DONE, "every Application delivers plain manifests")
+            return Look(
+                StepVerdict.DONE,
+                "every Application delivers plain manifests, and commits where a kit wants reviews",
+            )
         return Look(StepVerdict.CHANGE, f"Applications of {', '.join(teams)}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - Argo CD follows the ledger by itself

@@ -1,0 +1,191 @@
+"""What a newcomer meets with kits of their own: namespaced orders, teams that lack a kit."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bays import XR
+from commands import Command, in_process
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.cli.main import run
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.names import RepoId
+from orderkit.ports.forge import FileChange, Operation, PullDraft
+
+DISK_XR = XR.with_name("xdisk.yaml")
+DISK = RepoId("ae86", "disk-one")
+FIELDS = ("--field", "sizeGb:integer:default=20", "--field", "tier:string:enum=basic|fast")
+
+
+def kit_new(pack: Path, name: str, scope: str) -> None:
+    arguments = ["kit", "new", name, "--pack", str(pack), "--scope", scope, *FIELDS, "--no-input"]
+    assert run(arguments) == 0
+
+
+@pytest.fixture(scope="module")
+def own_pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pack as `init` and `kit new` make it, with a namespaced kit."""
+    pack = tmp_path_factory.mktemp("newcomer") / "my-pack"
+    assert run(["init", str(pack)]) == 0
+    kit_new(pack, "disk", "namespaced")
+    committing = ("-c", "user.name=hand", "-c", "user.email=hand@example.org", "commit", "-qm", "x")
+    for command in (("add", "--all"), committing):
+        subprocess.run(["git", "-C", pack, *command], check=True, timeout=60)
+    return pack
+
+
+@pytest.fixture(scope="module")
+def site(own_pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A platform that serves the pack; team rx7 is older than its kit bucket."""
+    state = tmp_path_factory.mktemp("newcomer-state") / "state"
+    request = EmbeddedRunRequest(state, own_pack, Ports(0, 0, 0, 0), ("ae86", "rx7"))
+    with running(request, on_step=lambda *_: None):
+        pass
+    kit_new(own_pack, "bucket", "cluster")
+    later = EmbeddedRunRequest(state, own_pack, Ports(0, 0, 0, 0), ("ae86",))
+    with running(later, on_step=lambda *_: None) as started:
+        yield started
+
+
+@pytest.fixture
+def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(site.embedded.state.folder / "platform.yaml", capsys)
+
+
+@pytest.fixture(scope="module")
+def disk(site: Running) -> Running:
+    """Order disk-one; its XR in Git has no namespace, as the form writes it."""
+    platform_file = str(site.embedded.state.folder / "platform.yaml")
+    values = ["name=one", "team=ae86", "tier=basic"]
+    assert run(["order", "disk", *values, "--platform", platform_file]) == 0
+    revision = site.platform.forge.read(DISK, DISK_XR, "main")
+    assert revision is not None
+    assert "namespace" not in revision.text
+    return site
+
+
+def pushed(site: Running, branch: str, old: str, new: str) -> int:
+    """Open a pull request by hand that replaces a piece of disk-one's XR; return its number."""
+    forge = site.platform.forge
+    head, revision = forge.head(DISK), forge.read(DISK, DISK_XR, "main")
+    assert head is not None
+    assert revision is not None
+    assert old in revision.text
+    forge.ensure_branch(DISK, branch, head)
+    file = FileChange(DISK_XR, revision.text.replace(old, new).encode(), revision.sha)
+    by_hand = Operation(branch, "user:default/hand", "by hand")
+    forge.write(DISK, [file], by_hand, branch=branch)
+    return forge.open_pull(DISK, PullDraft("By hand", "", branch, "main"), by_hand).number
+
+
+@pytest.mark.usefixtures("disk")
+class TestANamespacedOrder:
+    """Argo CD applies its XR in the Application's namespace, and so does every plan."""
+
+    def test_is_planned_where_it_lives(self, orderkit: Command) -> None:
+        done = orderkit("plan", "disk-one", "sizeGb=5", "--json")
+
+        assert done.code == 10, done.out + done.err
+        assert "does not have this order yet" not in done.out
+        assert "has no namespace" not in done.out
+
+    def test_is_planned_from_a_file_without_a_namespace(
+        self, orderkit: Command, disk: Running, tmp_path: Path
+    ) -> None:
+        revision = disk.platform.forge.read(DISK, DISK_XR, "main")
+        assert revision is not None
+        file = tmp_path / "xdisk.yaml"
+        file.write_text(revision.text.replace("basic", "fast"))
+
+        done = orderkit("plan", "disk-one", "--file", str(file))
+
+        assert (done.code, "has no namespace" in done.out) == (10, False), done.out + done.err
+
+    def test_is_planned_from_a_snapshot(
+        self, orderkit: Command, disk: Running, own_pack: Path, tmp_path: Path
+    ) -> None:
+        snapshot, file = tmp_path / "snapshot.json", tmp_path / "xdisk.yaml"
+        revision = disk.platform.forge.read(DISK, DISK_XR, "main")
+        assert revision is not None
+        file.write_text(revision.text.replace("basic", "fast"))
+        assert orderkit("plan", "disk-one", "tier=fast", "--record", str(snapshot)).code == 10
+
+        source = ("--snapshot", str(snapshot), "--pack", str(own_pack))
+        done = orderkit("plan", "disk-one", "--file", str(file), *source)
+
+        assert (done.code, "has no namespace" in done.out) == (10, False), done.out + done.err
+
+    def test_gets_a_plan_of_its_pull_requests(self, orderkit: Command, disk: Running) -> None:
+        number = pushed(disk, "by-hand-fast", "basic", "fast")
+
+        done = orderkit("plan", "--pull-request", f"{DISK}#{number}", "--no-post")
+
+        assert done.code == 10, done.out + done.err
+        assert "basic" in done.out
+        assert "has no namespace" not in done.out
+
+    def test_may_name_the_namespace_that_it_lives_in(
+        self, orderkit: Command, disk: Running
+    ) -> None:
+        number = pushed(disk, "by-hand-same", "metadata:", "metadata:\n  namespace: team-ae86")
+
+        done = orderkit("plan", "--pull-request", f"{DISK}#{number}", "--no-post")
+
+        assert done.code == 0, done.out + done.err
+
+    def test_may_not_move_to_another_namespace(self, orderkit: Command, disk: Running) -> None:
+        number = pushed(disk, "by-hand-moves", "metadata:", "metadata:\n  namespace: team-rx7")
+
+        done = orderkit("plan", "--pull-request", f"{DISK}#{number}", "--no-post")
+
+        assert done.code == 4, done.out + done.err
+        assert "metadata.namespace is 'team-rx7', not 'team-ae86'" in done.out
+
+    def test_is_part_of_a_fleet_plan_of_the_cluster_and_of_git(
+        self, orderkit: Command, own_pack: Path
+    ) -> None:
+        for offline in ((), ("--offline",)):
+            done = orderkit("plan", "--kit", "disk", "--pack", str(own_pack), "--json", *offline)
+
+            assert done.code == 0, done.out + done.err
+            assert "has no namespace" not in done.out
+
+    def test_is_planned_from_files_that_do_not_say_where_they_go(
+        self, orderkit: Command, disk: Running, own_pack: Path, tmp_path: Path
+    ) -> None:
+        revision = disk.platform.forge.read(DISK, DISK_XR, "main")
+        assert revision is not None
+        (tmp_path / "xdisk.yaml").write_text(revision.text)
+
+        done = orderkit("plan", "--kit", "disk", "--pack", str(own_pack), "--xrs", str(tmp_path))
+
+        assert "has no namespace" not in done.out
+        assert "planned as in 'default'" in done.out, done.out + done.err
+
+
+def test_a_kit_that_the_team_was_not_given_is_refused_with_the_remedy(
+    orderkit: Command, site: Running
+) -> None:
+    """The team's AppProject is older than the kit."""
+    done = orderkit("order", "bucket", "name=one", "team=rx7", "tier=basic")
+
+    assert done.code == 4, done.out + done.err
+    assert "team rx7 was not given kit 'bucket'" in done.err
+    assert "orderkit team add rx7" in done.err
+    assert site.platform.forge.head(RepoId("rx7", "bucket-one")) is None, "nothing was written"
+
+    assert orderkit("team", "add", "rx7").code == 0
+    assert orderkit("order", "bucket", "name=one", "team=rx7", "tier=basic").code == 0
+
+
+def test_a_kit_that_the_team_may_not_order_names_the_whole_command(orderkit: Command) -> None:
+    assert orderkit("team", "add", "cv1", "--kit", "disk").code == 0
+
+    done = orderkit("order", "bucket", "name=two", "team=cv1", "tier=basic")
+
+    assert done.code == 4, done.out + done.err
+    assert "orderkit team change cv1 --kit disk --kit bucket" in done.err

@@ -39,6 +39,8 @@ class Push:
     """Argo CD delivers it all the same."""
     passes_argocd: bool = False
     """The real Argo CD delivers it, the embedded platform does not."""
+    is_pruned: bool = False
+    """The real API server applies the rest and refuses nothing; the embedded one refuses it."""
 
 
 def text(clone: Path) -> str:
@@ -106,6 +108,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:10",
         ("spec.colour", "unknown field", '"red"', "declared fields only"),
         "fields here: teamName, stage",
+        is_pruned=True,
     ),
     Push(
         "a wrong type",
@@ -307,7 +310,7 @@ PUSHES: tuple[Push, ...] = (
         _replace("  stage:", "  st\u202eage: stage1\n  stage:"),
         f"{FILE}:9",
         ("unknown field", "\\u202e"),
-        "",
+        is_pruned=True,
     ),
 )
 """A submodule is tried where a repository can have one: see the tests."""

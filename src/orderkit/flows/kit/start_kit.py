@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
-from orderkit.core.kit.model import spelt_out
+from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import NAME_MAX, check_label
 from orderkit.core.schema.validate.findings import Finding, FindingSeverity

@@ -29,6 +29,9 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _swallow_output()
+    except KeyboardInterrupt:  # while modules are imported; later `cli.root` answers
+        sys.stderr.write("interrupted before anything was done\n")
+        return 130
     return 0
 
 

@@ -99,7 +99,9 @@ def _show(report: TestReport) -> None:
     for case in report.cases:
         _show_case(case)
     for kit in report.untested:
-        click.echo(f"kit '{kit}' has no scenario in tests/kits/{kit}", err=True)
+        click.echo(
+            f"kit '{kit}' has no scenario: add tests/kits/{kit}/CASE/scenario.yaml", err=True
+        )
     counts = ", ".join(f"{n} {result}" for result in ScenarioResult if (n := report.count(result)))
     total = len(report.cases)
     click.echo(f"{total} scenarios: {counts or 'none'} in {report.seconds:.2f} s", err=True)

@@ -210,7 +210,12 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
 @click.option(
     "--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: the reference pack."
 )
-@click.option("--team", "teams", multiple=True, default=("ae86",), help="A team that may order.")
+@click.option(
+    "--team",
+    "teams",
+    multiple=True,
+    help="A team that may order. Default: the teams of the last start, at first ae86.",
+)
 @_port("forge", 7300, "the forge")
 @_port("cluster", 7344, "the Kubernetes API")
 @_port("portal", 7307, "the catalog")

@@ -307,7 +307,7 @@ class KitRule(Coded):
     STATION_IMPORTS = (
         "station-imports",
         _W,
-        "A station imports a module for I/O or randomness, or reads the clock: its answers may vary.",
+        "A station imports a module for I/O or randomness, or reads the clock.",
         "read facts from required resources, and derive values from the XR",
     )
     STATION_DELETION = (

@@ -225,7 +225,7 @@ def test_a_hint_for_a_form_names_no_option_of_the_command_line() -> None:
     conflict = FieldConflict("sizeGb", 1, 2, 3, None, "", "")
     error = FieldConflictError(OrderId("disk-one"), [conflict], CommitSha("0123456789"))
 
-    answer = refusal(error).body.decode()
+    answer = bytes(refusal(error).body).decode()
 
     assert "--" not in answer
     assert "open the form again" in answer

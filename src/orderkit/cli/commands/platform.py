@@ -17,6 +17,7 @@ from orderkit.cli.options import (
     state_option,
     state_path,
 )
+from orderkit.cli.output import say
 from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ def up_command(
         running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
-        click.echo(_welcome(platform, run_request.pack))
+        say(_welcome(platform, run_request.pack))
         wait_for_signal(stop)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orderkit.cli.options import json_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from orderkit.core.schema.validate.file_check import Definitions, ValidationOutcome
@@ -179,7 +180,7 @@ def _emit_sarif(outcome: ValidationOutcome) -> None:
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
             results.append(SarifResult(NOT_EVALUATED, "note", text, *location))
-    click.echo(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
+    say(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
 
 
 def _emit_text(outcome: ValidationOutcome) -> None:
@@ -192,12 +193,12 @@ def _emit_text(outcome: ValidationOutcome) -> None:
         about = entry.about
         if isinstance(about, Finding):
             lead = "" if about.severity is FindingSeverity.ERROR else f"{about.severity}: "
-            click.echo(f"{location}: {lead}{about.reason}: {about}")
+            say(f"{location}: {lead}{about.reason}: {about}")
             if about.hint:
-                click.echo(f"  hint: {about.hint}")
+                say(f"  hint: {about.hint}")
         else:
-            click.echo(f"{location}: not evaluated: {about.path}: {about.rule}")
-            click.echo(f"  why: {about.why}")
+            say(f"{location}: not evaluated: {about.path}: {about.rule}")
+            say(f"  why: {about.why}")
     counted = (
         (len(outcome.objects), "objects"),
         (outcome.definitions, "XRDs"),
@@ -205,4 +206,4 @@ def _emit_text(outcome: ValidationOutcome) -> None:
         (len(outcome.not_evaluated), "rules not evaluated"),
         (outcome.skipped, "objects of other kinds skipped"),
     )
-    click.echo(", ".join(f"{count} {label}" for count, label in counted), err=True)
+    say(", ".join(f"{count} {label}" for count, label in counted), err=True)

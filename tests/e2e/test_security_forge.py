@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import mixedplatform
 import pytest
@@ -71,6 +72,17 @@ def stranger(forge_admin: ForgeUser) -> ForgeUser:
 @pytest.fixture
 def new_name() -> Callable[[], str]:
     return lambda: f"rival-{next(_numbers):03d}"
+
+
+@pytest.fixture
+def rename(forge_admin: ForgeUser) -> Callable[[ForgeUser, str], ForgeUser]:
+    """Give a user another login, as the user could unless the forge forbids it."""
+
+    def change(user: ForgeUser, login: str) -> ForgeUser:
+        forge_admin.api("POST", f"/admin/users/{user.login}/rename", {"new_username": login})
+        return replace(user, login=login)
+
+    return change
 
 
 people, review = four_eyes.people, four_eyes.review

@@ -7,8 +7,9 @@ The second runs its service as ``orderkit up`` does.
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from commands import Command, in_process
@@ -22,6 +23,7 @@ from orderkit.cli.connecting import SECRET_HEADER, connect, service_options
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.web.service import service_app
 
+Rename = Callable[[ForgeUser, str], ForgeUser]
 _numbers = itertools.count(1)
 
 
@@ -94,3 +96,16 @@ def stranger(forge_admin: ForgeUser) -> ForgeUser:
 def new_name() -> Callable[[], str]:
     """Return names that no other test uses."""
     return lambda: f"crew-{next(_numbers):03d}"
+
+
+@pytest.fixture
+def rename(platform: Running) -> Rename:
+    """Give a user another login. The embedded forge has no way to, so its store is changed."""
+
+    def change(user: ForgeUser, login: str) -> ForgeUser:
+        with sqlite3.connect(platform.embedded.state.part("forge") / "forge.sqlite") as store:
+            sql = "UPDATE accounts SET name = ?, lower_name = ? WHERE name = ?"
+            assert store.execute(sql, (login, login.lower(), user.login)).rowcount == 1
+        return replace(user, login=login)
+
+    return change

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import secrets
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from forgeusers import ForgeUser, new_user
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import ConflictError, RefusedError
+from orderkit.core.names import blob_sha
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.main_protection import CONTEXT, MAIN
-from orderkit.ports.forge import PullRequest
+from orderkit.ports.forge import FileChange, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 
 BOSS = "user:default/boss"
@@ -134,6 +136,55 @@ def test_the_requester_does_not_approve_their_own_change(review: Review) -> None
         review.merge()
 
     assert review.bay.spec()["stage"] == "stage1"
+
+
+def test_a_requester_with_a_new_login_does_not_approve(
+    review: Review, rename: Callable[[ForgeUser, str], ForgeUser], forge_admin: ForgeUser
+) -> None:
+    """Somebody else has the old login by then, so that the change seems to be theirs."""
+    renamed = rename(review.eve, f"{review.eve.login}-2")
+    body = {"username": review.eve.login, "password": review.eve.password}
+    taken = {**body, "email": f"{renamed.login}@example.org", "must_change_password": False}
+    forge_admin.api("POST", "/admin/users", taken)
+    person = f"/repos/{review.bay.repo}/collaborators/{review.eve.login}"
+    forge_admin.api("PUT", person, {"permission": "write"})
+    review.approve(renamed)
+
+    with pytest.raises(RefusedError, match=f"{renamed.login} is behind the change"):
+        review.merge()
+
+    review.approve(review.carol)
+    review.merge()
+    assert review.bay.spec()["stage"] == "stage2"
+
+
+def test_a_requester_whose_login_nobody_has_any_more_is_known_by_id(
+    review: Review, rename: Callable[[ForgeUser, str], ForgeUser]
+) -> None:
+    renamed = rename(review.eve, f"{review.eve.login}-2")
+    review.approve(renamed)
+
+    with pytest.raises(RefusedError, match=f"{renamed.login} is behind the change"):
+        review.merge()
+
+    review.approve(review.carol)
+    assert review.merge()
+
+
+def test_a_proposal_that_records_no_account_is_not_merged(review: Review) -> None:
+    """As an earlier release made it: its requester may have another login by now."""
+    bay, forge = review.bay, review.bay.platform.forge
+    forge.ensure_branch(bay.repo, "orderkit/old", bay.head)
+    why = Operation("change-old", f"user:default/{review.eve.login}", "stage3")
+    text = bay.text()
+    change = FileChange(XR, text.replace("stage1", "stage3").encode(), blob_sha(text.encode()))
+    forge.write(bay.repo, [change], why, branch="orderkit/old")
+    pull = forge.open_pull(bay.repo, PullDraft("stage3", "", "orderkit/old"), why)
+    old = replace(review, pull=pull)
+    old.approve(review.carol)
+
+    with pytest.raises(RefusedError, match="does not record which account"):
+        old.merge()
 
 
 def test_somebody_elses_approval_merges(review: Review) -> None:

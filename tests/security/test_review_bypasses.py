@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bays import XR, ask, new_bay, set_
@@ -74,6 +75,30 @@ def test_a_branch_named_like_a_commit_hides_nothing(
         review.merge()
 
     assert review.bay.head == main
+
+
+def test_what_is_pushed_just_before_the_request_is_opened_is_not_ours(
+    platform: Running,
+    forge_admin: ForgeUser,
+    people: tuple[ForgeUser, ForgeUser],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The forge notes who opened a request as the pusher of all that its branch holds then."""
+    bay, (eve, mallory) = new_bay(platform.platform), people
+    forge = type(platform.platform.forge)
+    open_pull = forge.open_pull
+
+    def push_first(self: Any, repo: Any, draft: Any, operation: Any) -> Any:
+        path = f"/repos/{repo}/contents/by-mallory"
+        mallory.api("POST", path, {"content": "eA==", "message": "x", "branch": draft.head})
+        return open_pull(self, repo, draft, operation)
+
+    monkeypatch.setattr(forge, "open_pull", push_first)
+    review = four_eyes.proposed(bay, forge_admin, eve, mallory)
+    review.approve(mallory)
+
+    with pytest.raises(RefusedError, match="nothing proves who wrote"):
+        review.merge()
 
 
 def test_a_tag_named_main_is_not_main(review: Review, tmp_path: Path) -> None:

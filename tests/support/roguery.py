@@ -13,9 +13,10 @@ from rogues import Pair, Rogue
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
-from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger import OrderEntry, team_application
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.argocd.commit_pinning import deliver
+from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_report import OrderReport
@@ -43,11 +44,50 @@ def place(
 
 
 def unprotect(platform: Platform, repo: RepoId) -> None:
-    """Let members push to ``main``, as a forge admin can: what holds behind the forge is tried."""
+    """
+    Let members push to ``main``, and Argo CD follow it: what holds behind the forge is tried.
+
+    A forge admin can do the first; the second is what an order has whose kit wants no review.
+    """
     forge = platform.forge
     assert isinstance(forge, GiteaForge)
     path = f"/repos/{repo}/branch_protections/main"
     forge._http.send("DELETE", path)  # noqa: SLF001  the port has no way to do this
+    follow_main(platform, OrderEntry(TeamName(repo.owner), OrderId(repo.name)))
+
+
+def deliver_main(platform: Platform, repo: RepoId) -> None:
+    """Have what somebody wrote to ``main`` past Orderkit delivered, as registering again does."""
+    head = platform.forge.head(repo)
+    assert head is not None
+    deliver(platform, OrderEntry(TeamName(repo.owner), OrderId(repo.name)), head, REQUESTER)
+
+
+def follow_main(platform: Platform, entry: OrderEntry) -> None:
+    """Write an order's Application as earlier releases did: it delivers what is called main."""
+    forge = platform.forge
+    file = forge.read(platform.ledger, entry.application_path, "main")
+    if file is not None:
+        manifest = yaml.safe_load(file.data)
+        if manifest["spec"]["source"]["targetRevision"] == "main":
+            return
+        manifest["spec"]["source"]["targetRevision"] = "main"
+        change = FileChange(file.path, yaml.safe_dump(manifest).encode(), file.sha)
+        operation = Operation(f"follow-{entry.order}-{file.sha[:8]}", REQUESTER, "follow main")
+        forge.write(platform.ledger, [change], operation)
+        refresh(platform, team_application(entry.team))
+        wait_for_application(platform, entry)
+
+
+def wait_for_application(platform: Platform, entry: OrderEntry) -> None:
+    until(
+        SystemClock(),
+        lambda: application(platform, entry),
+        lambda live: dig(live, "spec", "source", "targetRevision", default="main") == "main",
+        timeout_s=WAIT_S,
+        goal=f"{entry.order} follows main",
+        why_not=lambda live: str(dig(live, "spec", "source")),
+    )
 
 
 @dataclass

@@ -40,7 +40,7 @@ def kubeconfig_certificates(path: Path, context: str | None) -> Iterator[tuple[s
         OSError, ValueError: The file or one of those it names cannot be read.
     """
     try:
-        kubeconfig = yaml.safe_load(path.read_text())
+        kubeconfig = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is no YAML") from error
     name = context or dig(kubeconfig, "current-context")

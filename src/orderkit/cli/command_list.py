@@ -27,6 +27,7 @@ COMMANDS = {
     "merge": ("changes", "Merge a pull request of an order that somebody else approved."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
+    "repair": ("orders", "Undo what was done to an order by hand, where that is safe."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
     "kit": ("kit", "Start, write, check and test the kits of a pack."),
@@ -41,6 +42,13 @@ COMMANDS = {
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }
 """Each command's module in this package, and its line in ``--help``, which imports none."""
+READING = frozenset(
+    {
+        *("doctor", "edit", "events", "history", "list", "plan", "render", "status", "trace"),
+        "validate",
+    }
+)
+"""Commands of which nothing remains but what they print."""
 SUMMARY = "Platform orders as files in Git, from a form to their proven end."
 EPILOG = (
     "Try it: 'orderkit up' in one terminal, 'orderkit order garage team_name=ae86",

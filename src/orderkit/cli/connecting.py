@@ -62,7 +62,7 @@ def load_settings(platform_file: str | None) -> PlatformSettings:
     """
     path = settings_path(platform_file)
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise NotFoundError(
             f"no platform: {path} cannot be read ({error.strerror})",
@@ -82,7 +82,7 @@ def token(endpoint: Endpoint) -> str:
     if endpoint.token_file is None:
         raise NotFoundError(f"no tokenFile for {endpoint.url}", hint="name one in platform.yaml")
     try:
-        secret = Path(endpoint.token_file).read_text().strip()
+        secret = Path(endpoint.token_file).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise NotFoundError(
             f"the token for {endpoint.url} cannot be read from {endpoint.token_file}",

@@ -7,6 +7,7 @@ a step, and only for people: on a terminal, unless ``--json``.
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 import time
@@ -29,7 +30,13 @@ def say(text: str = "", *, nl: bool = True, err: bool = False) -> None:
 
 def emit_json(schema: str, value: dict[str, Any], *, indent: int | None = 2) -> None:
     """Print one JSON object; `schema` is for example ``orderkit.order/v1``."""
-    say(json.dumps({"schema": schema, **value}, indent=indent, ensure_ascii=False))
+    say(as_json({"schema": schema, **value}, indent=indent))
+
+
+def as_json(value: Any, *, indent: int | None = 2) -> str:
+    """Return JSON that stdout can hold: all readers expect UTF-8, whatever the locale."""
+    encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
+    return json.dumps(value, indent=indent, ensure_ascii=encoding != "utf-8")
 
 
 def emit_error(error: OrderkitError) -> None:

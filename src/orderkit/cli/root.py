@@ -57,8 +57,6 @@ def invoke(arguments: list[str]) -> int:
     """Run one command; return the exit code (see ``core.errors``)."""
     try:
         code = root.main(arguments, prog_name="orderkit", standalone_mode=False)
-    except BrokenPipeError:
-        raise
     except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the last line of defence
         error = _explained(raised)
         if "--json" in arguments:

@@ -23,6 +23,8 @@ BlobSha = NewType("BlobSha", str)
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 LABEL_MAX = 63
+NAME_MAX = 40
+"""Longest name of a pack or kit: orders, teams and labels add to it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,18 +46,21 @@ def blob_sha(data: bytes, like: str = "") -> BlobSha:
     return BlobSha(digest.hexdigest())
 
 
-def check_label(field: str, value: str) -> str:
+def check_label(field: str, value: str, *, longest: int = LABEL_MAX) -> str:
     """
     Return `value` if it is an RFC 1123 label.
 
     Raises:
         InvalidInputError: It is not; the message names `field`.
     """
+    if longest < len(value) <= LABEL_MAX and LABEL.match(value):
+        hint = f"choose a name of at most {longest} characters"
+        raise InvalidInputError(field, value, f"has {len(value)} characters", hint=hint)
     if len(value) > LABEL_MAX or not LABEL.match(value):
         raise InvalidInputError(
             field,
             value,
-            f"is no RFC 1123 label (lower-case letters, digits, '-', at most {LABEL_MAX})",
+            f"is no RFC 1123 label (lower-case letters, digits, '-', at most {longest})",
             hint="start and end with a letter or digit, for example 'ae86'",
         )
     return value

@@ -46,7 +46,7 @@ def protect_orders(
     platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
 ) -> int:
     """Protect the living orders that need it, of one team or all; return how many were not."""
-    entries = _in_need(platform, ledger_files, team)
+    entries = orders_in_need(platform, ledger_files, team)
     return sum(protect_main(platform.forge, entry.repository, kit) for entry, kit in entries)
 
 
@@ -54,14 +54,15 @@ def unprotected_orders(platform: Platform, ledger_files: RepositorySnapshot) -> 
     """Return the living orders whose main branch is not protected although their kit needs it."""
     return [
         entry
-        for entry, _ in _in_need(platform, ledger_files)
+        for entry, _ in orders_in_need(platform, ledger_files)
         if not platform.forge.is_protected(entry.repository, MAIN, checks=(CONTEXT,))
     ]
 
 
-def _in_need(
+def orders_in_need(
     platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
 ) -> Iterator[tuple[OrderEntry, Kit]]:
+    """Yield the living orders whose main branch their kit wants to be protected."""
     kits = {kit.name: kit for kit in published_pack(platform).kits()}
     for entry in ledger.entries(ledger_files.blobs):
         kit = kits.get(ledger.named_kit(entry.order, kits))

@@ -19,6 +19,7 @@ def until(
     look: Callable[[], T],
     is_done: Callable[[T], bool],
     *,
+    is_hopeless: Callable[[T], bool] = lambda _: False,
     timeout_s: float,
     goal: str,
     why_not: Callable[[T], str] = lambda _: "",
@@ -29,8 +30,8 @@ def until(
     Look until `is_done`, first often, then once a second; return the last state.
 
     Raises:
-        IncompleteError: `timeout_s` passed; the message says `goal` and `why_not`, its hint
-            `advice`.
+        IncompleteError: `timeout_s` passed, or waiting `is_hopeless`; the message says `goal` and
+            `why_not`, its hint `advice`.
     """
     deadline = clock.monotonic_s() + timeout_s
     pause_s = POLL_S
@@ -39,6 +40,8 @@ def until(
         on_look(state)
         if is_done(state):
             return state
+        if is_hopeless(state):
+            raise IncompleteError(f"{goal} does not happen: {why_not(state)}", hint=advice(state))
         if clock.monotonic_s() >= deadline:
             reason = why_not(state)
             going_on = "repeat the same command to continue, or look with 'orderkit trace'"

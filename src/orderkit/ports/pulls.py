@@ -32,6 +32,14 @@ class MergeStyle(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ForgeUser:
+    """A user of the forge. A login can change and pass to somebody else; an id never does."""
+
+    id: int
+    login: str
+
+
+@dataclass(frozen=True, slots=True)
 class PullDraft:
     """A pull request to open: from branch `head` into branch `base`."""
 
@@ -62,16 +70,15 @@ class PullRequest:
     """Id of our operation that opened it or changed it last; "" if there is none."""
     requester: str = ""
     """As the text of the pull request says, which everybody who may push can edit."""
-    author: str = ""
-    """The login that opened it."""
+    author: ForgeUser = ForgeUser(0, "")
+    """Who opened it, as the forge authenticated them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
     """An approval or rejection of a pull request."""
 
-    reviewer: str
-    """A login."""
+    reviewer: ForgeUser
     state: ReviewState
     commit: CommitSha
     """The head that was looked at."""
@@ -85,7 +92,7 @@ class PullEvent:
     """Something that happened to a pull request after it was opened."""
 
     kind: Literal["push", "retarget"]
-    login: str
+    by: ForgeUser
     """Who did it, as the forge authenticated them."""
     when: str
     commits: tuple[CommitSha, ...] = ()
@@ -246,9 +253,11 @@ class ForgePulls(Protocol):
         """
         ...
 
-    def right_of(self, repo: RepoId, login: str) -> str:
+    def user_with_right(self, repo: RepoId, login: str) -> tuple[ForgeUser, str] | None:
         """
-        Return ``none``, ``read``, ``write``, ``admin`` or ``owner``; "" if no such login exists.
+        Return who has a login now, and ``none``, ``read``, ``write``, ``admin`` or ``owner``.
+
+        None if no such login exists.
 
         Raises:
             NotFoundError: No such repository.
@@ -269,6 +278,15 @@ class ForgePulls(Protocol):
         Raises:
             RefusedError: Another rule of the repository counts before ours.
             NotFoundError: No such repository.
+        """
+        ...
+
+    def blocking_rule(self, repo: RepoId, branch: str) -> str:
+        """
+        Return the protection rule that keeps our account from pushing to a branch; "" if none does.
+
+        Raises:
+            NotFoundError: No such repository or branch.
         """
         ...
 

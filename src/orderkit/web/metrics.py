@@ -25,6 +25,7 @@ class Metrics:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._refused: Counter[str] = Counter()
         self._plans: Counter[str] = Counter()
+        self._pushes: Counter[str] = Counter()
         self._within: Counter[tuple[str, float]] = Counter()
         self._count: Counter[str] = Counter()
         self._sum_s: dict[str, float] = {}
@@ -56,6 +57,11 @@ class Metrics:
         with self._lock:
             self._plans[state] += 1
 
+    def push(self, state: str) -> None:
+        """Count a push to main that was checked for a webhook, by outcome."""
+        with self._lock:
+            self._pushes[state] += 1
+
     def text(self) -> str:
         """Return everything, in order."""
         with self._lock:
@@ -76,6 +82,9 @@ class Metrics:
         yield from _head("orderkit_pull_plans_total", "counter", "Plans made for webhooks.")
         for state, count in sorted(self._plans.items()):
             yield f'orderkit_pull_plans_total{{state="{state}"}} {count}'
+        yield from _head("orderkit_push_checks_total", "counter", "Pushes checked for webhooks.")
+        for state, count in sorted(self._pushes.items()):
+            yield f'orderkit_push_checks_total{{state="{state}"}} {count}'
         yield from self._durations()
 
     def _durations(self) -> Iterator[str]:

@@ -1,11 +1,11 @@
 """
 Handler for the forge's webhooks: plan a pull request again after it was opened or pushed to.
 
-A new commit on main changes what merging would do, so all open pull requests of the repository are
-planned again. A delivery is answered at once: a few threads plan from a bounded queue that has each
-pull request at most once; one that is pushed to while it is planned is planned once more.
-The queue is lost when the process ends; the next push or ``orderkit platform webhook --missed``
-plans the missing ones.
+A new commit on main is checked, which sets its commit status. It also changes what merging would
+do, so all open pull requests of the repository are planned again. A delivery is answered at once: a
+few threads plan from a bounded queue that has each pull request at most once; one that is pushed to
+while it is planned is planned once more. The queue is lost when the process ends; the next push or
+``orderkit platform webhook --missed`` plans the missing ones.
 
 Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
 """
@@ -26,6 +26,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
+from orderkit.flows.order.commit_status import keep_checked
 from orderkit.flows.plan.pull_requests import MAIN, keep_planned, say_failed
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
@@ -127,9 +128,11 @@ class PullPlans:
         repo, number = key
         if number is not None:
             _plan(service, repo, number)
-        elif (
-            state := _run_safely(service, str(repo), lambda: self._add_open(service, repo))
-        ) != _DONE:
+            return
+        check = lambda: str(keep_checked(service.platform, repo).state)  # noqa: E731
+        service.metrics.push(_run_safely(service, f"main of {repo}", check))
+        state = _run_safely(service, str(repo), lambda: self._add_open(service, repo))
+        if state != _DONE:
             service.metrics.plan(state)
 
     def _add_open(self, service: Service, repo: RepoId) -> str:
@@ -194,15 +197,15 @@ def _run_safely(service: Service, name: str, act: Callable[[], str]) -> str:
         try:
             return act()
         except (NotFoundError, RefusedError) as error:
-            logger.info("%s is not planned: %s", name, error)
+            logger.info("%s is left out: %s", name, error)
             return "ignored"
         except OrderkitError as error:
-            logger.warning("%s has no plan: %s", name, error)
+            logger.warning("%s failed: %s", name, error)
             if not (tries_left and error.retryable):
                 break
             service.platform.clock.sleep(_PAUSE_S)
         except Exception:
-            logger.exception("the plan of %s", name)
+            logger.exception("%s failed", name)
             return "bug"
     return "lost"
 

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 from commands import Command
+from roguery import deliver_main
 
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
@@ -88,6 +89,7 @@ def write(platform: Running, repo: RepoId, files: dict[PurePosixPath, bytes]) ->
     platform.platform.forge.write(
         repo, changes, Operation(f"by-hand-{repo}-{len(files)}", EVE, "by hand")
     )
+    deliver_main(platform.platform, repo)
 
 
 def test_a_protected_order_is_not_ended_until_git_lifts_it(
@@ -158,7 +160,8 @@ def test_what_was_composed_unseen_is_found_by_its_label(
     strange = {"labels": {COMPOSITE_LABEL: order}, "name": other.name, "namespace": other.namespace}
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": strange}, owner="test")
 
-    left = Absence(platform.platform, [xr, ObjectKey(NAMESPACE, f"garage-{team}")], kit).remaining()
+    keys = [xr, ObjectKey(NAMESPACE, f"garage-{team}")]
+    left = Absence(platform.platform, OrderId(order), keys, kit).remaining()
 
     assert sheet in {each.key for each in left}
     assert other not in {each.key for each in left}, "no part of this order composed it"
@@ -189,6 +192,7 @@ def annotate(platform: Running, team: str, name: str, value: str) -> None:
     change = FileChange(XR, yaml11.dump(xr).encode(), found.sha)
     operation = Operation(f"annotate-{found.sha}", EVE, "by hand")
     platform.platform.forge.write(repo, [change], operation)
+    deliver_main(platform.platform, repo)
 
 
 def hold(platform: Running, key: ObjectKey, finalizers: list[str]) -> None:

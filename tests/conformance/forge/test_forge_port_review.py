@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import AccessError, RefusedError
+from orderkit.core.errors import AccessError, NotFoundError, RefusedError
 from orderkit.core.names import RepoId
-from orderkit.ports.forge import CommitStatus, MergeStyle, PullDraft, PullRequest
+from orderkit.ports.forge import CommitStatus, ForgeUser, MergeStyle, PullDraft, PullRequest
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
@@ -113,7 +113,7 @@ def test_f206_reviews_are_official_only_of_those_who_write(shop: Workshop) -> No
         ("approved", False), ("approved", False), ("rejected", True),
     ]  # fmt: skip
     assert {r.commit for r in reviews} == {pull.head_commit}
-    assert {r.reviewer for r in reviews} == {shop.outsider[0]}
+    assert {r.reviewer.login for r in reviews} == {shop.outsider[0]}
 
 
 def test_f207_the_author_approves_nothing(shop: Workshop) -> None:
@@ -149,14 +149,14 @@ def test_f209_who_pushed_is_noted_and_a_new_base_forgets_it(shop: Workshop) -> N
     def pushes() -> set[tuple[str, str]]:
         """Return who pushed what; a busy Gitea may note the first push twice."""
         events = shop.forge.pull_events(repo, pull.number)
-        return {(e.login, commit) for e in events if e.kind == "push" for commit in e.commits}
+        return {(e.by.login, commit) for e in events if e.kind == "push" for commit in e.commits}
 
     expected = {(shop.forge.user(), pull.head_commit), (shop.outsider[0], pushed)}
     shop.eventually(lambda: pushes() == expected)
     path = f"/repos/{repo}/pulls/{pull.number}"
     assert shop.api("PATCH", path, {"base": "other"}, auth=shop.outsider).status_code == 201
 
-    kinds = {(e.kind, e.login) for e in shop.forge.pull_events(repo, pull.number)}
+    kinds = {(e.kind, e.by.login) for e in shop.forge.pull_events(repo, pull.number)}
     assert ("retarget", shop.outsider[0]) in kinds
     assert ("push", shop.forge.user()) not in kinds
 
@@ -164,11 +164,15 @@ def test_f209_who_pushed_is_noted_and_a_new_base_forgets_it(shop: Workshop) -> N
 def test_f210_rights_are_told_by_login(shop: Workshop) -> None:
     repo, guest = shop.seeded_repo(private=True), shop.outsider[0]
 
-    before = shop.forge.right_of(repo, guest)
+    before = shop.forge.user_with_right(repo, guest)
     collaborate(shop, repo, "write")
+    after = shop.forge.user_with_right(repo, guest)
 
-    assert (before, shop.forge.right_of(repo, guest)) == ("none", "write")
-    assert shop.forge.right_of(repo, "no-such-user") == ""
+    assert before
+    assert after
+    assert (before[1], after[1]) == ("none", "write")
+    assert after[0] == before[0] == ForgeUser(after[0].id, guest)
+    assert shop.forge.user_with_right(repo, "no-such-user") is None
 
 
 def test_f211_only_owners_push_to_and_merge_into_a_protected_branch(shop: Workshop) -> None:
@@ -191,6 +195,21 @@ def test_f211_only_owners_push_to_and_merge_into_a_protected_branch(shop: Worksh
             merge(guest, shop, repo, pull)
     merge(forge, shop, repo, pull)
     assert forge.read(repo, PurePosixPath("n"), "main") is not None
+
+
+def test_f215_a_rule_that_keeps_us_out_is_named_also_where_a_write_fails(shop: Workshop) -> None:
+    repo, (user, password) = shop.seeded_repo(), shop.outsider
+    collaborate(shop, repo, "write")
+    assert shop.forge.blocking_rule(repo, "main") == ""
+    shop.forge.protect_branch(repo, "main", checks=[CHECK])
+
+    assert shop.forge.blocking_rule(repo, "main") == ""
+    with GiteaForge(shop.target.url, user=user, password=password, allow_http=True) as guest:
+        assert guest.blocking_rule(repo, "main") == "main"
+        with pytest.raises(AccessError, match="protected on the forge by the rule 'main'"):
+            guest.write(repo, [shop.new("theirs", "1")], shop.op())
+    with pytest.raises(NotFoundError):
+        shop.forge.blocking_rule(repo, "nowhere")
 
 
 def test_f212_a_required_status_holds_the_owners_too(shop: Workshop) -> None:

@@ -68,7 +68,8 @@ _PARTS = (
     "+", "?", "{2}", "{1,}", "|", r"\.", r"\-", r"\_", "[a-]", r"[\w-]", "[[]", "[]a]", "[^]a]",
     r"\b", "[[:alpha:]]", "[[:^alpha:]]", "[^[:space:]]", "[:a]", r"\z", r"\A", r"\x{e9}", r"\x61",
     r"\141", r"\a", r"[\]]", r"[\-a]", "(?P<x>a)", "é", "😀", r"\n", "[\\s]", "[^\\s-]", "-", "{",
-    r"\v", r"\f", "\u2028", "[.]", "(?i)", r"\Q", r"\pL", r"\C", "#", " ",
+    r"\v", r"\f", "\u2028", "[.]", "(?i)", "(?i:k)", "(?s-i)", "[a-s]", "[[:lower:]]", "[Kz]",
+    r"\Q", r"\pL", r"\C", "#", " ",
 )  # fmt: skip
 
 
@@ -103,6 +104,8 @@ def test_a_pattern_of_the_server_matches_alike_in_the_form_or_is_refused(
 def _job(choices: random.Random) -> tuple[str, str]:
     pattern = "".join(choices.choices(_PARTS, k=choices.randint(1, 4)))
     text = "".join(
-        choices.choices("aabbz_-. 1é😀\n\v\f\u2028\u00a0:[]\\x", k=choices.randint(0, 6))
+        choices.choices(
+            "aAbBkKsSz\u212a\u017f_-. 1é😀\n\v\f\u2028\u00a0:[]\\x", k=choices.randint(0, 6)
+        )
     )
     return pattern, text

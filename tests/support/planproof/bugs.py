@@ -107,7 +107,7 @@ def _context_lost(answer: Any, run: Any, *_: Any) -> Any:
     return answer
 
 
-def _old_fields(answer: Any, _xr: Any, root: Mapping[str, Any] | None) -> Any:
+def _old_fields(answer: Any, _xr: Any, root: Mapping[str, Any] | None, *_: Any) -> Any:
     return {**answer, "spec": {**(root or {}).get("spec", {}), **answer["spec"]}}
 
 

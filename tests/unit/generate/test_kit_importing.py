@@ -14,11 +14,11 @@ from orderkit.core.generate.imported_kit import (
     cleaned,
     composition_for,
     kit_name,
-    pipeline_of,
     read_source,
     text_of,
     the_xrd,
 )
+from orderkit.core.generate.imported_pipeline import pipeline_of
 
 XRD = b"""\
 # Our databases.
@@ -38,6 +38,11 @@ spec:
 """
 
 
+def text_of_xrd(sources: list[ImportSource]) -> bytes:
+    xrd = the_xrd(sources)
+    return text_of(xrd, cleaned(xrd.manifest))
+
+
 def composition(name: str, group: str = "db.example.org", **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.crossplane.io/v1",
@@ -52,7 +57,7 @@ def with_compositions(*objects: dict[str, Any]) -> list[ImportSource]:
 
 
 def test_a_file_keeps_its_text_and_learns_that_argo_cd_must_not_delete_it() -> None:
-    text = text_of(the_xrd([read_source("xrd.yaml", XRD)])).decode()
+    text = text_of_xrd([read_source("xrd.yaml", XRD)]).decode()
 
     own, added = XRD.decode().split("spec:\n")[0], text.split("spec:\n")[0]
     assert added.startswith(own)
@@ -76,7 +81,7 @@ def test_what_a_server_wrote_is_taken_out_of_the_text() -> None:
 spec:
 """,
     )
-    text = text_of(the_xrd([read_source("xrd.yaml", told + b"status:\n  conditions: []\n")]))
+    text = text_of_xrd([read_source("xrd.yaml", told + b"status:\n  conditions: []\n")])
 
     found = yaml.safe_load(text)
     assert found["metadata"] == {
@@ -95,7 +100,7 @@ spec:
 def test_an_object_of_several_is_written_anew() -> None:
     both = XRD + b"---\n" + yaml.safe_dump(composition("a")).encode()
 
-    text = text_of(the_xrd([read_source("both.yaml", both)]))
+    text = text_of_xrd([read_source("both.yaml", both)])
 
     assert b"# Our" not in text
     assert yaml.safe_load(text)["spec"] == yaml.safe_load(XRD)["spec"]
@@ -193,7 +198,8 @@ def test_a_pipeline_tells_foreign_steps_and_stations() -> None:
                 },
                 {"step": "ready", "functionRef": {"name": "function-auto-ready"}},
             ],
-        )
+        ),
+        {},
     )
 
     assert found.foreign == (("kcl", "function-kcl"),)
@@ -203,7 +209,7 @@ def test_a_pipeline_tells_foreign_steps_and_stations() -> None:
 
 def test_a_composition_without_a_pipeline_is_refused() -> None:
     with pytest.raises(OrderkitError, match="has no pipeline"):
-        pipeline_of(composition("a", resources=[]))
+        pipeline_of(composition("a", resources=[]), {})
 
 
 @pytest.mark.parametrize(

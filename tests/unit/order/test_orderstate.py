@@ -30,7 +30,9 @@ def delivered(revision: str = HEAD, **more: Any) -> dict[str, Any]:
 
 def xr(*, synced: str = "True", ready: str = "True", seen: int = 2, **ready_more: Any) -> Any:
     return {
-        "metadata": {"generation": 2},
+        "apiVersion": "garage.example.org/v1alpha1",
+        "kind": "XGarage",
+        "metadata": {"name": "garage-x", "generation": 2},
         "status": {
             "conditions": [
                 {"type": "Synced", "status": synced, "observedGeneration": 2, "message": "no"},
@@ -177,7 +179,38 @@ def test_who_waits_for_an_order_that_crossplane_seldom_looks_at_is_told_why() ->
 
     assert state.reason == "Unready resources: budget"
     assert "--circuit-breaker-burst" in state.advice
-    assert judge(delivered(), _responsive("False", 2), head=HEAD, ending=False).advice == ""
+
+
+def test_an_open_circuit_breaker_is_reported_although_the_order_is_ready() -> None:
+    """It stays open until the XR has an event, also when its cause is long gone."""
+    state = judge(delivered(), _responsive("False", 2), head=HEAD, ending=False)
+
+    assert (state.phase, state.throttled) == ("Ready", True)
+    assert "circuit breaker is open (Responsive=False)" in state.reason
+    assert "--circuit-breaker-burst=1000" in state.advice
+    assert (
+        "kubectl annotate xgarage.garage.example.org garage-x "
+        "crossplane.io/reconcile-requested-at=$(date +%s) --overwrite" in state.advice
+    )
+    assert not judge(delivered(), xr(), head=HEAD, ending=False).throttled
+
+
+@pytest.mark.parametrize("synced", ["False", "True"], ids=["Crossplane has seen it", "not yet"])
+def test_a_paused_order_is_neither_ready_nor_failing(synced: str) -> None:
+    paused = xr(synced=synced)
+    paused["metadata"]["annotations"] = {"crossplane.io/paused": "true"}
+
+    state = judge(delivered(), paused, head=HEAD, ending=False)
+
+    assert state.phase == "Paused"
+    assert state.reason == (
+        "XGarage garage-x is paused (annotation crossplane.io/paused): Crossplane composes, "
+        "changes and deletes nothing until it is resumed"
+    )
+    assert "remove the annotation crossplane.io/paused from its manifest in Git" in state.advice
+    assert "kubectl annotate xgarage.garage.example.org garage-x crossplane.io/paused-" in (
+        state.advice
+    )
 
 
 @pytest.mark.parametrize(

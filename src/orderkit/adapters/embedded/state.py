@@ -41,7 +41,7 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
     """Write to a sibling and rename, so that nobody ever reads half a file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w") as stream:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
     draft.replace(path)
 
@@ -78,7 +78,7 @@ class StateFolder:
         path = self.folder / "credentials" / name
         if not path.exists():
             write_atomically(path, secrets.token_hex(20) + "\n", mode=0o600)
-        return path.read_text().strip()
+        return path.read_text(encoding="utf-8").strip()
 
     def credential_path(self, name: str) -> Path:
         self.credential(name)
@@ -96,7 +96,7 @@ class StateFolder:
         path = self.folder / "ports.json"
         if not path.exists():
             return {}
-        ports = json.loads(path.read_text())
+        ports = json.loads(path.read_text(encoding="utf-8"))
         return {str(server): int(port) for server, port in ports.items()}
 
     def remember_ports(self, ports: Mapping[str, int]) -> None:
@@ -109,7 +109,7 @@ class StateFolder:
 
 def _check_version(folder: Path) -> None:
     try:
-        state = json.loads((folder / "state.json").read_text())
+        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         _check_empty(folder)
         return

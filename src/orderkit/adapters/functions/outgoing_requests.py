@@ -11,7 +11,7 @@ Called by ``remote_function``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import crossplane.function.proto.v1.run_function_pb2 as fnv1
 
@@ -38,9 +38,15 @@ _STATUSES: Mapping[int, ConditionStatus] = {
 }
 
 
-def request_message(request: StationRequest) -> fnv1.RunFunctionRequest:
+def request_message(
+    request: StationRequest, old_names: Collection[str] = ()
+) -> fnv1.RunFunctionRequest:
     """
     Write a request.
+
+    Args:
+        old_names: Requirements that the function asks for under both names (`asked_twice`):
+            Crossplane answers both.
 
     Raises:
         ValueError, TypeError: It contains data that cannot be sent.
@@ -55,6 +61,8 @@ def request_message(request: StationRequest) -> fnv1.RunFunctionRequest:
         items = message.required_resources[name].items
         for manifest in manifests:
             items.add().resource.update(copied(manifest, f"required.{name}"))
+        if name in old_names:
+            message.extra_resources[name].CopyFrom(message.required_resources[name])
     tag = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
     message.meta.tag = tag
     message.meta.capabilities.extend(_CAPABILITIES)
@@ -70,7 +78,7 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
         OpaqueError: It requests something that is not supported here.
     """
     requirements = message.requirements
-    if requirements.extra_resources:
+    if requirements.extra_resources.keys() != asked_twice(message):
         raise OpaqueError("asks for extra_resources, the name required resources had before")
     if requirements.schemas:
         raise OpaqueError("asks for schemas")
@@ -85,6 +93,17 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
         },
         ttl_s=message.meta.ttl.ToTimedelta().total_seconds(),
     )
+
+
+def asked_twice(message: fnv1.RunFunctionResponse) -> frozenset[str]:
+    """
+    Return the requirements that an answer states equally under the old and the new name.
+
+    Functions that also serve Crossplane 1 do so (function-go-templating 0.12.2).
+    """
+    new = message.requirements.resources
+    old = message.requirements.extra_resources
+    return frozenset(name for name in old if name in new and old[name] == new[name])
 
 
 def _result(message: fnv1.Result) -> Result:

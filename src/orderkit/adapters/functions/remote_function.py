@@ -17,7 +17,11 @@ from pathlib import Path
 import crossplane.function.proto.v1.run_function_pb2 as fnv1
 import grpc
 
-from orderkit.adapters.functions.outgoing_requests import request_message, response_of
+from orderkit.adapters.functions.outgoing_requests import (
+    asked_twice,
+    request_message,
+    response_of,
+)
 from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import OpaqueError, StationRequest, StationResponse
 from orderkit.core.errors import NotFoundError, shorten
@@ -48,6 +52,8 @@ class RemoteFunction:
         """
         self._process = process
         self._lock = threading.Lock()
+        self._old_names: frozenset[str] = frozenset()
+        """Requirements that it asks for under both names."""
         self._channel = _channel(process)
         self._call = self._channel.unary_unary(
             _METHOD,
@@ -64,11 +70,12 @@ class RemoteFunction:
             FunctionCallError: It answers with an error.
             ValueError, TypeError: Request or answer contain data that cannot be converted.
         """
-        message = request_message(request)
+        message = request_message(request, self._old_names)
         try:
             answer: fnv1.RunFunctionResponse = self._call(message, timeout=self._process.timeout_s)
         except grpc.RpcError as error:
             raise self._failed(error) from error
+        self._old_names |= asked_twice(answer)
         return response_of(answer)
 
     def _failed(self, error: grpc.RpcError) -> Exception:

@@ -14,6 +14,7 @@ from orderkit.adapters.gitea.answers import refusal as refusal_of
 from orderkit.adapters.gitea.transport import GiteaTransport, Query, path_of
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import RepoId
+from orderkit.ports.forge import ForgeUser
 
 PAGE = 50
 PASSES = 3
@@ -140,6 +141,17 @@ def number_in(document: Any, key: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise GarbledError(f"the forge's answer has no {key}", hint="is this a Gitea?")
     return value
+
+
+def user_in(document: Found) -> ForgeUser:
+    """
+    Return the ``user`` of a document.
+
+    Raises:
+        GarbledError: It is missing.
+    """
+    user = document.get("user")
+    return ForgeUser(number_in(user, "id"), text_in(user, "login"))
 
 
 def list_in(items: Any) -> list[Found]:

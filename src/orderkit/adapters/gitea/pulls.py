@@ -21,6 +21,7 @@ from orderkit.adapters.gitea.calls import (
     number_in,
     object_in,
     text_in,
+    user_in,
 )
 from orderkit.adapters.gitea.comments_and_statuses import Notes
 from orderkit.adapters.gitea.transport import path_of
@@ -222,7 +223,7 @@ class GiteaPulls(Branches, Notes):
             web_url=f"{self.base_url}{path_of(repo.owner, repo.name, 'pulls', str(number))}",
             operation=line[1] if line else "",
             requester=line[2] if line else "",
-            author=text_in(entry.get("user"), "login"),
+            author=user_in(entry),
         )
 
 

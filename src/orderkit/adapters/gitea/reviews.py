@@ -25,12 +25,13 @@ from orderkit.adapters.gitea.calls import (
     list_in,
     object_in,
     text_in,
+    user_in,
 )
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.ports.pulls import PullEvent, Review, ReviewState
+from orderkit.ports.pulls import ForgeUser, PullEvent, Review, ReviewState
 
 _STATES: Mapping[str, ReviewState] = {"APPROVED": "approved", "REQUEST_CHANGES": "rejected"}
 _EVENTS = ("pull_push", "change_target_branch")
@@ -51,7 +52,7 @@ class GiteaReviews(Calls):
         )
         return tuple(
             Review(
-                reviewer=text_in(review.get("user"), "login"),
+                reviewer=user_in(review),
                 state=_STATES[str(review.get("state"))],
                 commit=CommitSha(str(review.get("commit_id") or "")),
                 official=bool(review.get("official")) and not review.get("dismissed"),
@@ -67,13 +68,14 @@ class GiteaReviews(Calls):
         events = self._pages(path, {}, f"read the timeline of {repo}#{number}")
         return tuple(_event(event) for event in events if event.get("type") in _EVENTS)
 
-    def right_of(self, repo: RepoId, login: str) -> str:
-        """Return somebody's right on a repository, "" for an unknown login; see the port."""
+    def user_with_right(self, repo: RepoId, login: str) -> tuple[ForgeUser, str] | None:
+        """Return somebody and their right on a repository, None for an unknown login."""
         answer = self._http.get(self._path(repo, "collaborators", login, "permission"))
         if answer.status in (MISSING, INVALID):
-            return ""
+            return None
         doing = f"read the right of {login} on {repo}"
-        return text_in(object_in(checked(answer, doing), doing), "permission")
+        shape = object_in(checked(answer, doing), doing)
+        return user_in(shape), text_in(shape, "permission")
 
     def is_protected(self, repo: RepoId, branch: str, *, checks: Sequence[str]) -> bool:
         """Say whether the rule that counts for the branch is ours; see the port."""
@@ -175,7 +177,7 @@ def _event(event: Found) -> PullEvent:
     commits = push.get("commit_ids") if isinstance(push, dict) else None
     return PullEvent(
         kind="push" if event.get("type") == "pull_push" else "retarget",
-        login=text_in(event.get("user"), "login"),
+        by=user_in(event),
         when=str(event.get("created_at") or ""),
         commits=tuple(CommitSha(str(commit)) for commit in commits or ()),
     )

@@ -237,7 +237,7 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     """
     import yaml
 
-    config: Any = yaml.safe_load(path.read_text())  # the client has just read it
+    config: Any = yaml.safe_load(path.read_text(encoding="utf-8"))  # the client has just read it
     context_name = context or config.get("current-context")
     user = _entry_by_name(config, "contexts", context_name, "context").get("user")
     file = _entry_by_name(config, "users", user, "user").get("tokenFile")
@@ -246,7 +246,7 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
 
     def reread(configuration: Any) -> None:
         with suppress(OSError):  # the file is being replaced; the old token may still be valid
-            token = (path.parent / file).read_text().strip()
+            token = (path.parent / file).read_text(encoding="utf-8").strip()
             configuration.api_key["BearerToken"] = f"Bearer {token}"
 
     return reread

@@ -46,7 +46,9 @@ def add_client(new_client: NewClient, platform_file: str | None) -> tuple[str, P
             hint="spec.service.access.tokensFile: clients.yaml",
         )
     path, token = Path(file), new_token()
-    clients = read_clients(path.read_text(), name=path.name) if path.exists() else ()
+    clients = (
+        read_clients(path.read_text(encoding="utf-8"), name=path.name) if path.exists() else ()
+    )
     client = _client(new_client, token)
     other_clients = [other for other in clients if other.name != client.name]
     write_atomically(path, write_clients([*other_clients, client]), mode=0o600)

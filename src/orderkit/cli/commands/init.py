@@ -36,11 +36,14 @@ def init_command(
     from orderkit.adapters.folders.skeletons import render_skeleton
     from orderkit.adapters.folders.template_folder import check_free
     from orderkit.cli.output import emit_json
+    from orderkit.core.errors import UsageError
     from orderkit.flows.kit.start_pack import name_of, start_pack
 
     target = Path(folder)
     check_free(target)
     name = name or name_of(target.absolute().name)
+    if not name:
+        raise UsageError(f"'{folder}' has no letter or digit for a name", hint="give --name NAME")
     reference = read_folder(reference_pack())
     files = start_pack(name, title, orderkit, reference=reference, render_skeleton=render_skeleton)
     write_pack(files, target, git=not no_git)

@@ -113,9 +113,9 @@ def _advice(entry: Located) -> str:
 
 
 def _emit_sarif(verdict: PackVerdict, folder: Path) -> None:
-    import json
 
     from orderkit import __version__
+    from orderkit.cli.output import as_json
     from orderkit.core.check.rule_codes_markdown import descriptions
     from orderkit.core.schema.validate.sarif import SarifResult, sarif
     from orderkit.flows.kit.check_kits import severity_of
@@ -132,7 +132,7 @@ def _emit_sarif(verdict: PackVerdict, folder: Path) -> None:
         for entry in verdict.findings
     ]
     log = sarif(results, version=__version__, descriptions=descriptions())
-    say(json.dumps(log, indent=2, ensure_ascii=False))
+    say(as_json(log))
 
 
 def _emit_text(verdict: PackVerdict, folder: Path) -> None:

@@ -11,6 +11,8 @@ from orderkit.cli.options import json_option, pack_option
 from orderkit.cli.output import say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.core.generate.imported_kit import ImportSource
     from orderkit.core.generate.kit_draft import Draft, FieldDraft
@@ -133,6 +135,11 @@ def _prompted_fields() -> list[FieldDraft]:
     metavar="NAME",
     help="Name of the Composition, if there are several.",
 )
+@click.option(
+    "--convert",
+    is_flag=True,
+    help="Turn a Composition of mode Resources into a pipeline of function-patch-and-transform.",
+)
 @json_option
 def kit_import(
     files: tuple[str, ...],
@@ -142,15 +149,17 @@ def kit_import(
     kubeconfig: str | None,
     context: str | None,
     composition: str,
+    convert: bool,
     as_json: bool,
 ) -> None:
     """
     Add a kit from an existing XRD (v1 or v2), with its Composition if given.
 
     Give files ('-' is standard input) or --from-cluster. Without a Composition, the kit gets a
-    first station to edit.
+    first station to edit. With one, its Functions are added: their packages come from the files,
+    or from crossplane.yaml and functions.yaml beside them.
 
-    Example: orderkit kit import xrd.yaml composition.yaml
+    Example: orderkit kit import xrd.yaml composition.yaml --convert
     """
     from orderkit.adapters.folders.skeletons import render_skeleton
     from orderkit.flows.kit.import_kit import ImportRequest, import_kit
@@ -158,7 +167,10 @@ def kit_import(
     if bool(files) == bool(xrd_name):
         raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
     xrd_sources = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
-    imported = import_kit(ImportRequest(pack, xrd_sources, render_skeleton, name, composition))
+    request = ImportRequest(
+        pack, xrd_sources, render_skeleton, name, composition, _beside(files), convert
+    )
+    imported = import_kit(request)
     _show(imported.added, imported.next, as_json)
 
 
@@ -174,6 +186,47 @@ def _read(files: tuple[str, ...]) -> list[ImportSource]:
         else read_source(name, read_limited(Path(name), field="XRD"))
         for name in files
     ]
+
+
+def _beside(files: tuple[str, ...]) -> list[ImportSource]:
+    """Read the files of a Configuration beside the given ones that name packages of functions."""
+    from orderkit.adapters.folders.template_folder import read_limited
+    from orderkit.core.errors import OrderkitError
+    from orderkit.core.generate.imported_kit import read_source
+
+    sources: dict[Path, ImportSource] = {}
+    for folder in _folders_above(files):
+        for path in (p for pattern in _PACKAGE_FILES for p in sorted(folder.glob(pattern))):
+            try:
+                source = read_source(str(path), read_limited(path, field="functions"))
+            except (OrderkitError, OSError):
+                continue  # not meant for this
+            sources.setdefault(path, source)
+    return list(reversed(sources.values()))  # the nearest file counts
+
+
+_PACKAGE_FILES = (
+    "crossplane.yaml",
+    "functions.yaml",
+    "functions/*.yaml",
+    "examples/functions.yaml",
+)
+
+
+def _folders_above(files: tuple[str, ...]) -> list[Path]:
+    """Return the folders of the files, and those above them within the same Configuration."""
+    from pathlib import Path
+
+    folders: list[Path] = []
+    for name in files:
+        above = list(Path(name).resolve().parents) if name != "-" else []
+        ends = [
+            number
+            for number, folder in enumerate(above)
+            if (folder / "crossplane.yaml").exists() or (folder / ".git").exists()
+        ]
+        folders += above[: ends[0] + 1] if ends else above[:1]
+    return list(dict.fromkeys(folders))
 
 
 def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> ImportSource:

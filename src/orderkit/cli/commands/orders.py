@@ -1,4 +1,4 @@
-"""Commands about orders: order, register, adopt, list, status, trace, destroy."""
+"""Commands about orders: order, register, adopt, list, status, trace, events, repair, destroy."""
 
 from __future__ import annotations
 
@@ -175,9 +175,9 @@ def status_command(
     Example: orderkit status garage-ae86
     """
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import order_report
+    from orderkit.flows.order import order_damage
 
-    report = order_report.status(connect_to(platform_file), order)
+    report = order_damage.status(connect_to(platform_file), order)
     order_views.show_status(report, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 
@@ -221,6 +221,34 @@ def events_command(order: str, limit: int, platform_file: str | None, as_json: b
     order_views.show_events(
         order, order_events(connect_to(platform_file), order, limit=limit), as_json
     )
+
+
+@click.command("repair")
+@click.argument("order")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what was done to it and what helps. Nothing is written."
+)
+@requester_option
+@platform_option
+@json_option
+def repair_command(
+    order: str, dry_run: bool, requester: str, platform_file: str | None, as_json: bool
+) -> int:
+    """
+    Undo what was done to ORDER by hand, where that is safe: nothing is deleted.
+
+    Brings back its file in the ledger, its repository, branch, record or name, and ends a sync that
+    is stuck. Exit 1 if something is left for a person. Repeating it is no error.
+
+    Example: orderkit repair garage-ae86 --dry-run
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order.repairing import RepairRequest, repair
+
+    request = RepairRequest(order, requester, dry_run=dry_run)
+    repaired = repair(connect_to(platform_file), request)
+    order_views.show_repaired(repaired, dry_run=dry_run, as_json=as_json)
+    return int(not repaired.is_whole)
 
 
 @click.command("destroy")

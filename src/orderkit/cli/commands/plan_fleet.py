@@ -10,6 +10,7 @@ from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
+from orderkit.core.crossplane.function_processes import processes_of
 from orderkit.core.plan.fleet_json import fleet_exit_code
 from orderkit.core.plan.fleet_plan import Side
 from orderkit.flows.plan import fleet_planning
@@ -18,7 +19,10 @@ from orderkit.flows.plan.parallel_planning import FleetLimits
 from orderkit.flows.plan.recording import PlanRecorder, digest_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from orderkit.cli.commands.plan_request import PlanRequest
+    from orderkit.core.crossplane.function_processes import FunctionProcess
     from orderkit.core.plan.fleet_plan import FleetPlan
     from orderkit.core.plan.price_table import PriceTable
 
@@ -58,7 +62,7 @@ def _plan_living(
     candidate = fleet_planning.FleetPack(
         Side(str(folder.resolve())), rendered_for(settings, folder)
     )
-    fleet_request = _fleet_request(request, (base, candidate), prices)
+    fleet_request = _fleet_request(request, (base, candidate), prices, platform.functions)
     return fleet_planning.plan_living(
         platform, fleet_request, offline=request.offline, recorder=recorder
     )
@@ -79,9 +83,18 @@ def _fleet_request(
     request: PlanRequest,
     packs: tuple[fleet_planning.FleetPack, fleet_planning.FleetPack],
     prices: PriceTable | None,
+    configured: Sequence[FunctionProcess] = (),
 ) -> fleet_planning.FleetRequest:
     orders = OrderSelection(request.orders, request.teams)
     limits = FleetLimits(request.lanes or len(os.sched_getaffinity(0)), request.limit_s)
+    called = (*configured, *processes_of(request.function_texts))
     return fleet_planning.FleetRequest(
-        request.kit or "", *packs, LocalProcesses(), LocalFunctions(), limits, orders, prices
+        request.kit or "",
+        *packs,
+        LocalProcesses(),
+        LocalFunctions(),
+        limits,
+        orders,
+        prices,
+        called,
     )

@@ -9,6 +9,7 @@ from orderkit.cli.inputs import edits, prices_of, read_one, schemas_of
 from orderkit.cli.options import connect_to
 from orderkit.cli.time_limits import within
 from orderkit.cli.views import plan_views
+from orderkit.core.crossplane.function_processes import processes_of
 from orderkit.core.plan.plan_json import exit_code
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ def _from_snapshot(
     pack_files = read_folder(request.pack_folder)
     recorded = load_snapshot(request.snapshot_file)
     functions = LocalFunctions()
-    return plan_replayed(recorded, order, pack_files, change, functions=functions, by=by)
+    processes = processes_of(request.function_texts)
+    return plan_replayed(
+        recorded, order, pack_files, change, functions=functions, processes=processes, by=by
+    )
 
 
 def _from_platform(
@@ -94,6 +98,4 @@ def _with_functions(platform: Platform, texts: tuple[str, ...]) -> Platform:
     Raises:
         InvalidInputError: A text is none.
     """
-    from orderkit.core.crossplane.function_processes import processes_of
-
     return replace(platform, functions=(*platform.functions, *processes_of(texts)))

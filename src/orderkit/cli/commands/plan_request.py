@@ -82,7 +82,7 @@ class PlanRequest:
 
     def _check_kit(self) -> None:
         excluded_options = (self.order, self.file, self.head, self.graph, self.schemas_folder)
-        if any(excluded_options) or self.function_texts:
+        if any(excluded_options):
             raise click.UsageError("--kit goes without ORDER and what is for one order")
 
     def _check_order(self) -> None:

@@ -10,8 +10,14 @@ from orderkit.cli.options import json_option
 from orderkit.cli.output import say
 
 if TYPE_CHECKING:
-    from orderkit.core.schema.validate.file_check import Definitions, ValidationOutcome
-    from orderkit.core.schema.validate.located_findings import Located
+    from pathlib import Path
+
+    from orderkit.core.kit.pack import Pack
+    from orderkit.core.schema.validate.file_check import (
+        Definitions,
+        OldObject,
+        ValidationOutcome,
+    )
 
 _FOUND = 1
 
@@ -60,35 +66,63 @@ def validate_command(
     from pathlib import Path
 
     from orderkit.adapters.folders.source_files import sources
-    from orderkit.core.schema.validate.file_check import validate
+    from orderkit.core.schema.validate.file_check import (
+        ValidationOutcome,
+        old_objects,
+        validate,
+    )
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
-    definitions = _definitions(pack_folder, xrd_files)
-    outcome = validate(
-        sources([Path(name) for name in files]),
-        definitions,
-        sources([Path(name) for name in old_files]),
-    )
+    definitions, pack = _definitions(pack_folder, xrd_files)
+    old_of = old_objects(sources([Path(name) for name in old_files]))
+    outcome, others = ValidationOutcome(), []
+    for path in map(Path, files):
+        of_order = _order_outcome(path, pack, definitions, old_of) if pack else None
+        if of_order:
+            outcome.merge(of_order)
+        else:
+            others.append(path)
+    outcome.merge(validate(sources(others), definitions, old_of=old_of))
     _refuse_nothing(outcome)
     _show(outcome, as_json=as_json, as_sarif=as_sarif)
     failed = outcome.errors or (strict and (outcome.warnings or outcome.not_evaluated))
     return _FOUND if failed else 0
 
 
-def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definitions:
-    from pathlib import Path
+def _order_outcome(
+    folder: Path, pack: Pack, definitions: Definitions, old_of: OldObject
+) -> ValidationOutcome | None:
+    """Check a folder as an order's repository; None if it is none, or of a kit of another pack."""
+    from orderkit.adapters.folders.source_files import order_record, order_repository
+    from orderkit.core.order.repository_check import check_repository
+
+    record = order_record(folder)
+    if record is None or record.kit not in pack.kit_names:
+        return None
+    repository = order_repository(folder, pack.kit(record.kit), record)
+    return check_repository(repository, definitions, old_of)
+
+
+def _definitions(
+    pack_folder: str | None, xrd_files: tuple[str, ...]
+) -> tuple[Definitions, Pack | None]:
+    """Return what to validate against, and the pack, if it is one with a ``pack.yaml``."""
+    from pathlib import Path, PurePosixPath
 
     from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
     from orderkit.adapters.folders.source_files import sources
+    from orderkit.core.kit.pack import read_pack
     from orderkit.core.schema.validate.file_check import Definitions, definition_sources
 
     if xrd_files and pack_folder:
         raise click.UsageError("give --pack or --xrd")
     if xrd_files:
-        return Definitions.of(sources([Path(name) for name in xrd_files]))
+        return Definitions.of(sources([Path(name) for name in xrd_files])), None
     folder = Path(pack_folder) if pack_folder else reference_pack()
-    return Definitions.of(definition_sources(folder, read_folder(folder)))
+    files = read_folder(folder)
+    pack = read_pack(files) if PurePosixPath("pack.yaml") in files else None
+    return Definitions.of(definition_sources(folder, files)), pack
 
 
 def _refuse_nothing(outcome: ValidationOutcome) -> None:
@@ -114,6 +148,8 @@ def _show(outcome: ValidationOutcome, *, as_json: bool, as_sarif: bool) -> None:
 
 
 def _json(outcome: ValidationOutcome) -> dict[str, Any]:
+    from orderkit.core.schema.validate.located_findings import to_json
+
     counts = {
         "files": outcome.files,
         "objects": len(outcome.objects),
@@ -141,28 +177,14 @@ def _json(outcome: ValidationOutcome) -> dict[str, Any]:
             }
             for judged in outcome.objects
         ],
-        "findings": [_located(entry) for entry in outcome.findings],
-        "not_evaluated": [_located(entry) for entry in outcome.not_evaluated],
+        "findings": [to_json(entry) for entry in outcome.findings],
+        "not_evaluated": [to_json(entry) for entry in outcome.not_evaluated],
     }
 
 
-def _located(entry: Located) -> dict[str, Any]:
-    from orderkit.core.schema.validate import Finding
-
-    about = entry.about
-    details = (
-        about.to_json()
-        if isinstance(about, Finding)
-        else {"path": about.path, "rule": about.rule, "why": about.why}
-    )
-    location = {"file": str(entry.file), "line": entry.line, "column": entry.column}
-    return {**location, "subject": entry.subject, **details}
-
-
 def _emit_sarif(outcome: ValidationOutcome) -> None:
-    import json
-
     from orderkit import __version__
+    from orderkit.cli.output import as_json
     from orderkit.core.schema.validate import Finding
     from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
@@ -180,22 +202,20 @@ def _emit_sarif(outcome: ValidationOutcome) -> None:
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
             results.append(SarifResult(NOT_EVALUATED, "note", text, *location))
-    say(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
+    say(as_json(sarif(results, version=__version__)))
 
 
 def _emit_text(outcome: ValidationOutcome) -> None:
     from orderkit.core.schema.validate import Finding, FindingSeverity
+    from orderkit.core.schema.validate.located_findings import explanation, remedy
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
-        location = ":".join(
-            str(coordinate) for coordinate in (entry.file, entry.line, entry.column) if coordinate
-        )
         about = entry.about
+        location = ":".join(str(part) for part in (entry.file, entry.line, entry.column) if part)
         if isinstance(about, Finding):
             lead = "" if about.severity is FindingSeverity.ERROR else f"{about.severity}: "
-            say(f"{location}: {lead}{about.reason}: {about}")
-            if about.hint:
-                say(f"  hint: {about.hint}")
+            say(f"{location}: {lead}{about.reason}: {explanation(entry)}")
+            say(f"  hint: {remedy(entry)}")
         else:
             say(f"{location}: not evaluated: {about.path}: {about.rule}")
             say(f"  why: {about.why}")

@@ -109,7 +109,7 @@ def _access(settings: PlatformSettings) -> RepositoryAccess:
 
 def _text(path: Path, field: str) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NotFoundError(
             f"{field}: {path} cannot be read", hint=f"check {field} in platform.yaml"

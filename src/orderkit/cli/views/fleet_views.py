@@ -37,17 +37,25 @@ def show(
         screen.echo(_lines(fleet, screen))
 
 
+_FOLD_LEADS = (
+    ("fault", "refused     ", "red"),
+    ("standing-fault", "as before   refused by both packs: ", "yellow"),
+    ("danger", "mind        ", "red"),
+    ("paused", "paused      ", "yellow"),
+    ("pinned", "not affected: pinned: ", "yellow"),
+)
+"""Categories of folds that are a sentence, in the order shown; how a line begins; its colour."""
+
+
 def _lines(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
     yield f"{', '.join(fleet.kits)}: {fleet.summary}", ""
     yield f"  from        {fleet.base.title}", ""
     yield f"  to          {fleet.candidate.title}", ""
     all_folds = folds(fleet)
-    for fold in of_categories(all_folds, "fault"):
-        yield f"  refused     {fold.title}: {_orders(fold)}", "red"
-    for fold in of_categories(all_folds, "standing-fault"):
-        yield f"  as before   refused by both packs: {fold.title}: {_orders(fold)}", "yellow"
-    for fold in of_categories(all_folds, "danger"):
-        yield f"  mind        {fold.title} ({fold.code}): {_orders(fold)}", "red"
+    for category, lead, color in _FOLD_LEADS:
+        for fold in of_categories(all_folds, category):
+            code = f" ({fold.code})" if fold.code else ""
+            yield f"  {lead}{fold.title}{code}: {_orders(fold)}", color
     for change in fleet.defaults:
         step = f"{change.path} {shown(change.old)} → {shown(change.new)}"
         keep = f"{counted(change.orders)} keep the old value; only new orders get the new one"

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.errors import UsageError
 from orderkit.core.order.order_state import short
+from orderkit.core.schema.validate.located_findings import remedy, sentence
 from orderkit.flows.end.destroying import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
@@ -19,6 +20,7 @@ from orderkit.flows.order.order_events import OrderEvent
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
+from orderkit.flows.order.repairing import Repaired
 from orderkit.flows.order.tracing import Trace, TraceNode
 
 
@@ -93,8 +95,11 @@ def show_status(report: OrderReport, as_json: bool) -> None:
         say(f"  reason      {state.reason}")
     if state.advice:
         say(f"  what to do  {state.advice}")
+    for entry in report.check.findings if report.check else ():
+        say(f"  finding     {sentence(entry)}")
+        say(f"              {remedy(entry)}")
     say(f"  commit      {short(state.head or '-')} in {report.repository_url}")
-    say(f"  delivered   {short(state.revision or '-')}")
+    say(f"  delivered   {short(report.delivered or '-')}")
     say(f"  XR          {report.xr or '-'}")
 
 
@@ -149,6 +154,21 @@ def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
     say(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
     for path in result.files_written:
         say(f"  {'would add' if dry_run else 'added':9}  {path}")
+
+
+def show_repaired(result: Repaired, *, dry_run: bool, as_json: bool) -> None:
+    """Show what was done to an order, what was repaired, and what is left for a person."""
+    if as_json:
+        emit_json("orderkit.repair/v1", result.to_json(dry_run=dry_run))
+        return
+    if not result.steps:
+        say(f"{result.entry.order}: nothing to repair")
+    for step in result.steps:
+        say(step.what)
+        if step.done:
+            say(f"  {'would be' if dry_run else 'repaired':9}   {step.done}")
+        if step.remains:
+            say(f"  what to do  {step.remains}")
 
 
 def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:

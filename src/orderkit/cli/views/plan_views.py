@@ -152,6 +152,7 @@ def lines_of(plan: Plan, screen: Screen) -> Iterator[Line]:
 
 
 def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
+    yield from _live_state(plan, screen)
     for changes in _folded(plan.changes, screen):
         yield from _resources(changes, screen)
     for field in plan.status:
@@ -169,7 +170,17 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
     if len(plan.waves) > 1:
         yield "  in order    " + "; then ".join(", ".join(wave) for wave in plan.waves), ""
     if not plan.faults:
-        yield f"  in the end  {plan.after.readiness}", ""
+        yield f"  in the end  {plan.readiness}", ""
+
+
+def _live_state(plan: Plan, screen: Screen) -> Iterator[Line]:
+    yield from ((f"  paused      {text}", "red") for text in plan.paused.values())
+    for path, text in plan.after.pinned.items():
+        yield f"  pinned      {path or 'order'}: {text}", "yellow"
+    for drift in plan.drift:
+        yield f"  drift       {drift.message}", "yellow"
+        for field in drift.fields[: None if screen.full else _FIELDS_MAX]:
+            yield f"              {_field(field, screen, prefix=14)}", ""
 
 
 def _costs(costs: Costs, screen: Screen) -> Iterator[Line]:

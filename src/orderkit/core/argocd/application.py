@@ -12,6 +12,7 @@ waited for.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,13 +21,20 @@ from typing import Any
 from orderkit.core.argocd.messages import advice_for, plain
 from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
+    TRACKING_ID,
     Kind,
     Manifest,
     ObjectKey,
+    annotations_of,
     dig,
+    labels_of,
     metadata,
 )
 
+ORDER_LABEL = "orderkit.dev/order"
+"""On the Application of an order, with the order's id: ``orderkit repair`` may act on it."""
+TERMINATE = {"status": {"operationState": {"phase": "Terminating"}}}
+"""The patch that ends the running operation."""
 _UNREADABLE = ("InvalidSpecError", "ComparisonError", "UnknownError", "DeletionError")
 """While one of these conditions is set, the other fields mean nothing."""
 _DISTURBING = ("SyncError", "SharedResourceWarning", "RepeatedResourceWarning")
@@ -83,17 +91,82 @@ def delivers_nothing(application: Manifest) -> bool:
     return status == "Synced" and not dig(application, "status", "resources")
 
 
+def extraneous(application: Manifest) -> list[ObjectKey]:
+    """Return what Argo CD delivered, Git no longer has, and the Application may not prune."""
+    if dig(application, "spec", "syncPolicy", "automated", "prune"):
+        return []
+    return [
+        _key(application, entry)
+        for entry in dig(application, "status", "resources", default=()) or ()
+        if entry.get("requiresPruning")
+    ]
+
+
 def pinned(application: Manifest) -> str:
-    """Return the commit that a running operation applies; empty if none runs."""
+    """
+    Return the commit that a running operation applies; empty if none runs.
+
+    A retry with ``retry.refresh`` names none in its request: its result says which it took.
+    """
     state = _state(application)
     if state.get("phase") not in ("Running", "Terminating"):
         return str(dig(application, "operation", "sync", "revision", default="") or "")
-    return str(dig(state, "operation", "sync", "revision", default="") or "")
+    requested = dig(state, "operation", "sync", "revision")
+    return str(requested or dig(state, "syncResult", "revision", default="") or "")
+
+
+def applied(application: Manifest) -> str:
+    """
+    Return the newest commit whose objects Argo CD applied; empty if it never applied one.
+
+    ``status.sync.revision`` is only what it compared last. The history has the operations that
+    succeeded; a commit that changes no object needs none.
+    """
+    if not delivers_nothing(application) and hindrance(application) is None:
+        return _revision(application)
+    history = dig(application, "status", "history", default=()) or ()
+    return str((history[-1] if history else {}).get("revision") or "")
+
+
+def refusals(application: Manifest) -> Iterator[tuple[str, str, str, int]]:
+    """
+    Yield why the last operation failed, as time, reason, message and number of attempts.
+
+    Argo CD emits an event only when it gives up, and without the words of the API server.
+    """
+    state = _state(application)
+    at = str(state.get("finishedAt") or state.get("startedAt") or "")
+    count = int(state.get("retryCount") or 0) + 1
+    for entry in _results(state):
+        if entry.get("status") == "SyncFailed" or entry.get("hookPhase") in ("Failed", "Error"):
+            message = f"{_key(application, entry)}: {plain(str(entry.get('message') or 'failed'))}"
+            yield at, "SyncFailed", message, count
+    for entry in dig(application, "status", "conditions", default=()) or ():
+        if entry.get("type") in (*_UNREADABLE, *_DISTURBING):
+            since = str(entry.get("lastTransitionTime") or at)
+            yield since, str(entry["type"]), plain(str(entry.get("message") or "")), 1
 
 
 def automated(application: Manifest) -> bool:
     """Say whether auto-sync started the running operation, not a person."""
     return bool(dig(_state(application), "operation", "initiatedBy", "automated"))
+
+
+def tracker(live: Manifest) -> str:
+    """
+    Return the name of the Application that delivered this very object, or nothing.
+
+    The annotation is ``<app>:<group>/<kind>:<namespace>/<name>``. It counts only on the object that
+    it names, because controllers copy annotations to objects they make.
+    """
+    value = annotations_of(live).get(TRACKING_ID)
+    parts = value.split(":") if isinstance(value, str) else []
+    if len(parts) != 3:  # noqa: PLR2004 - app, kind, name
+        return ""
+    key = ObjectKey.of(live)
+    namespace, _, name = parts[2].partition("/")
+    names_it = parts[1] == f"{key.kind.group}/{key.kind.kind}" and name == key.name
+    return parts[0] if names_it and (not key.namespace or namespace == key.namespace) else ""
 
 
 def short(revision: str) -> str:
@@ -247,6 +320,14 @@ def _difference(application: Manifest) -> Hindrance | None:
     compared_revision = short(_revision(application))
     if dig(application, "status", "sync", "status") == "Synced":
         return None
+    if kept := extraneous(application):
+        names = ", ".join(map(str, kept))
+        return Hindrance(
+            f"{compared_revision} does not hold {names} any more, and Argo CD keeps what an order"
+            " delivered until the order ends",
+            "put it back under its name (git revert), or end the order: orderkit destroy",
+            failing=True,
+        )
     policy = dig(application, "spec", "syncPolicy", "automated")
     if policy is None or policy.get("enabled") is False:
         reason = f"the cluster differs from {compared_revision}, and auto-sync is off"
@@ -289,17 +370,27 @@ def _key(application: Manifest, entry: dict[str, Any]) -> ObjectKey:
 
 
 def _ending(application: Manifest) -> str:
-    return _patching(application, '{"status":{"operationState":{"phase":"Terminating"}}}')
+    if order := labels_of(application).get(ORDER_LABEL):
+        return f"orderkit repair {order}"
+    return kubectl_patch(application, TERMINATE)
 
 
 def _again(application: Manifest) -> str:
-    revision = _revision(application)
-    return _patching(
-        application, f'{{"operation":{{"sync":{{"prune":true,"revision":"{revision}"}}}}}}'
-    )
+    if order := labels_of(application).get(ORDER_LABEL):
+        return f"orderkit repair {order}"
+    return kubectl_patch(application, sync_request(application))
 
 
-def _patching(application: Manifest, patch: str) -> str:
+def sync_request(application: Manifest) -> dict[str, Any]:
+    """Return the patch that starts a sync of the compared commit; an order keeps what it has."""
+    prunes = dig(application, "spec", "syncPolicy", "automated", "prune", default=False)
+    prune = bool(prunes) or ORDER_LABEL not in labels_of(application)
+    return {"operation": {"sync": {"prune": prune, "revision": _revision(application)}}}
+
+
+def kubectl_patch(application: Manifest, patch: Manifest) -> str:
+    """Return the command with which a person patches an Application."""
+    text = json.dumps(patch, separators=(",", ":"))
     name = metadata(application).get("name", "")
     namespace = metadata(application).get("namespace", ARGOCD_NAMESPACE)
-    return f"kubectl -n {namespace} patch application {name} --type merge -p '{patch}'"
+    return f"kubectl -n {namespace} patch application {name} --type merge -p '{text}'"

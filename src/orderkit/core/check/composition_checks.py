@@ -7,13 +7,14 @@ Called by ``core.check``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen, steps_in
 from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from orderkit.core.crossplane.station import INPUT
+from orderkit.core.crossplane.twins.choice import function_name
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.objects.kube_objects import dig
@@ -23,6 +24,12 @@ from orderkit.core.schema.xrd import xr_kind
 
 _REMOVED = ("resources", "patchSets", "environment", "publishConnectionDetailsWithStoreConfigRef")
 _STEPS_MAX = 99
+_JUDGE_THEMSELVES = {
+    "function-patch-and-transform",
+    "function-environment-configs",
+    "function-extra-resources",
+}
+"""Functions that judge the readiness of what they compose, or compose nothing."""
 _PACKAGE = re.compile(
     r"(?:__ORDERKIT_[A-Z_]+__|[^/\s:]+\.[^/\s:]+(?::[0-9]+)?)"  # a host, or one that is baked in
     r"(?:/[^/\s:@]+)+(?::(?P<tag>[\w][\w.-]*))?(?P<digest>@sha256:[0-9a-f]{64})?\Z"
@@ -153,10 +160,24 @@ def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
             )
             yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
         yield from _function(subject, doc, step, at)
-    if steps[-1].function != AUTO_READY_FUNCTION:
+    unjudged = _unjudged(steps, subject.pack.packages)
+    if unjudged is not None:
         last = f"spec.pipeline[{len(steps) - 1}]"
-        message = f"the last step, '{steps[-1].name}', runs {steps[-1].function}"
+        message = (
+            f"no step of function-auto-ready follows step '{unjudged.name}' of {unjudged.function}"
+        )
         yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
+
+
+def _unjudged(steps: Sequence[PipelineStep], packages: Mapping[str, str]) -> PipelineStep | None:
+    """Return the last step whose resources nobody judges; None if there is none."""
+    for step in reversed(steps):
+        function = function_name(step.function, packages)
+        if function == AUTO_READY_FUNCTION:
+            return None
+        if function not in _JUDGE_THEMSELVES:
+            return step
+    return None
 
 
 def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:

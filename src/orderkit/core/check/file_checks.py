@@ -6,7 +6,8 @@ Called by ``core.check``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from orderkit.core.check.kit_under_check import KitUnderCheck
 from orderkit.core.check.rule_codes import KitRule
@@ -82,6 +83,24 @@ def check_style(subject: KitUnderCheck, style: str) -> Iterator[Located]:
     Raises:
         ValueError: It is not a valid configuration.
     """
+    lint = _linter(style)
+    broken = {entry.file for entry in (*subject.pack.unreadable, *subject.kit_docs[1])}
+    rooms = _rooms(subject.name)
+    for path, data in subject.pack.files.items():
+        if path.suffix not in _YAML or not str(path).startswith(rooms) or path in broken:
+            continue
+        if "skeleton" in path.parts or is_generated(data):
+            continue
+        for problem in lint(data, str(path)):
+            warns = problem.level == "warning"
+            rule = KitRule.YAML_STYLE_WARNING if warns else KitRule.YAML_STYLE
+            message = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
+            about = Finding("", rule, message, hint=rule.advice, severity=rule.severity)
+            kit = f"kit {subject.name}"
+            yield Located(path, problem.line, problem.column, kit, about)
+
+
+def _linter(style: str) -> Callable[[bytes, str], Sequence[Any]]:
     from yamllint import linter  # lazy: only this check needs it
     from yamllint.config import YamlLintConfig, YamlLintConfigError
 
@@ -89,20 +108,31 @@ def check_style(subject: KitUnderCheck, style: str) -> Iterator[Located]:
         config = YamlLintConfig(style)
     except YamlLintConfigError as error:
         raise ValueError(str(error)) from error
-    broken = {entry.file for entry in (*subject.pack.unreadable, *subject.kit_docs[1])}
-    rooms = _rooms(subject.name)
-    for path, data in subject.pack.files.items():
-        if path.suffix not in _YAML or not str(path).startswith(rooms) or path in broken:
-            continue
-        if "skeleton" in path.parts or is_generated(data) or config.is_file_ignored(str(path)):
-            continue
-        for problem in linter.run(data.decode(errors="replace"), config, str(path)):
-            warns = problem.level == "warning"
-            rule = KitRule.YAML_STYLE_WARNING if warns else KitRule.YAML_STYLE
-            message = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
-            about = Finding("", rule, message, hint=rule.advice, severity=rule.severity)
-            kit = f"kit {subject.name}"
-            yield Located(path, problem.line, problem.column, kit, about)
+
+    def lint(data: bytes, path: str) -> Sequence[Any]:
+        if config.is_file_ignored(path):
+            return ()
+        return tuple(linter.run(data.decode(errors="replace"), config, path))
+
+    return lint
+
+
+def with_excuses(data: bytes, style: str) -> bytes:
+    """
+    Return a file whose first line disables the rules that its long texts and blocks break.
+
+    Raises:
+        ValueError: The style is not a valid configuration.
+    """
+    broken = {problem.rule for problem in _linter(style)(data, "") if problem.level == "error"}
+    excused = sorted(broken & _CONTENT_RULES)
+    if not excused:
+        return data
+    return f"# yamllint disable {' '.join(f'rule:{rule}' for rule in excused)}\n".encode() + data
+
+
+_CONTENT_RULES = {"line-length", "trailing-spaces", "empty-lines"}
+"""Rules that a text may break which must not be changed: patterns, scripts, templates."""
 
 
 def _rooms(kit: str) -> tuple[str, ...]:

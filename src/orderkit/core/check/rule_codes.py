@@ -131,6 +131,18 @@ class KitRule(Coded):
         "The form shows more than five fields.",
         "set defaults, or hide fields that the platform knows",
     )
+    SECRET_FIELD = (
+        "secret-field",
+        _E,
+        "An order needs a secret in plain text; orders are files in Git.",
+        "take a reference to a Secret, or write secret: false below fields in kit.yaml",
+    )
+    SECRET_WITHHELD = (
+        "secret-withheld",
+        _W,
+        "A field looks like a secret, so no form asks for it and no change sets it.",
+        "take a reference to a Secret, or write secret: false below fields in kit.yaml",
+    )
     EXAMPLE = (
         "example",
         _E,
@@ -307,7 +319,7 @@ class KitRule(Coded):
     STATION_IMPORTS = (
         "station-imports",
         _W,
-        "A station imports a module for I/O or randomness, or reads the clock.",
+        "A station imports a module for I/O or randomness, or reads the clock: answers may vary.",
         "read facts from required resources, and derive values from the XR",
     )
     STATION_DELETION = (
@@ -319,7 +331,7 @@ class KitRule(Coded):
     AUTO_READY_LAST = (
         "auto-ready-last",
         _E,
-        "function-auto-ready is not the last step: resources of later steps are not judged.",
+        "Nobody judges the readiness of what a step composes: no function-auto-ready follows it.",
         "end the pipeline with a step of function-auto-ready",
     )
 

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.crossplane.station import Station, station_runner
 from orderkit.core.crossplane.twins import Chosen, choose
-from orderkit.core.crossplane.twins.choice import TWINS, package_name
+from orderkit.core.crossplane.twins.choice import TWINS, function_name
 from orderkit.core.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
@@ -45,7 +45,7 @@ def functions_here(
     all_names = {*function_names, *packages}
     twins = choose(packages, all_names)
     station_functions = {
-        name for name in all_names if _function_name(name, packages) == STATION_FUNCTION
+        name for name in all_names if function_name(name, packages) == STATION_FUNCTION
     }
     run = station_runner(stations)
     return Chosen({**twins.functions, **dict.fromkeys(sorted(station_functions), run)}, twins.notes)
@@ -53,16 +53,12 @@ def functions_here(
 
 def runs_here(name: str, packages: Mapping[str, str]) -> bool:
     """Return whether a function runs in this process, by its package if that is known."""
-    return _function_name(name, packages) in NAMES
+    return function_name(name, packages) in NAMES
 
 
 def is_own(name: str, packages: Mapping[str, str]) -> bool:
     """Return whether a function is the one that runs a pack's stations."""
-    return _function_name(name, packages) == STATION_FUNCTION
-
-
-def _function_name(name: str, packages: Mapping[str, str]) -> str:
-    return package_name(packages[name]) if name in packages else name
+    return function_name(name, packages) == STATION_FUNCTION
 
 
 def packages_of(files: Files) -> dict[str, str]:

@@ -212,9 +212,9 @@ def _prepared(xr: Manifest, salt: str) -> Manifest:
 def _as_functions_see_it(xr: Manifest, around: SimulatedWorld) -> Manifest:
     """Return the XR as functions see it, with the Composition that Crossplane has selected."""
     spec = xr.get("spec") or {}
-    if not around.composition or "crossplane" in spec:
+    if not around.composition:
         return xr
-    machinery = {"compositionRef": {"name": around.composition}}
+    machinery = {**(spec.get("crossplane") or {}), "compositionRef": {"name": around.composition}}
     return {**xr, "spec": {**spec, "crossplane": machinery}}
 
 

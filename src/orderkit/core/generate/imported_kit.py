@@ -1,27 +1,28 @@
 """
 Turn existing objects into a pack's files: remove fields that a server added, keep the rest.
 
-The text of a file with one document is kept, including comments and order, if the edits can be
-proved (``core.yaml.edit``); otherwise the object is written anew. There is one conversion: an XRD
-that a cluster returns as v1, without features that v2 lacks, is written as v2.
+The text of a file with one document keeps its comments and order, in the pack's YAML style. There
+are two conversions: an XRD that a cluster returns as v1, without features that v2 lacks, is written
+as v2; and fields that Crossplane replaces with its own are left out of an XRD's schema.
 
 Called by ``flows.kit.import_kit``.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.crossplane.composed import steps_of
-from orderkit.core.crossplane.python_functions import NAMES, STATION_FUNCTION
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
+from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.generate.imported_pipeline import source_packages
+from orderkit.core.names import NAME_MAX
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     CRD,
-    FUNCTION,
     TRACKING_ID,
     XRD,
     Kind,
@@ -30,10 +31,12 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.core.schema.xrd import GROUP, is_legacy, xr_kind
+from orderkit.core.objects.values import ABSENT
+from orderkit.core.schema.xrd import GROUP, is_legacy, overridden_fields, xr_kind
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.core.yaml.manifests import parse_documents
+from orderkit.core.yaml.restyle import rewritten
 
 SYNC_OPTIONS, WAVE = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/sync-wave"
 KEPT = "Prune=false,Delete=false"
@@ -161,14 +164,9 @@ def composition_for(
 _DEFAULT_REF = "defaultCompositionRef"
 
 
-def functions_in(sources: Iterable[ImportSource]) -> dict[str, Manifest]:
-    """Return the Crossplane functions that the sources declare, by name."""
-    return {
-        declared.name: declared.manifest
-        for declared in _all(sources)
-        if Kind.of(declared.manifest).group == FUNCTION.group
-        and Kind.of(declared.manifest).kind == FUNCTION.kind
-    }
+def packages_in(sources: Iterable[ImportSource]) -> dict[str, str]:
+    """Return the packages of functions that the sources declare, by name."""
+    return source_packages(candidate.manifest for candidate in _all(sources))
 
 
 def _all(sources: Iterable[ImportSource]) -> Iterator[SourcedObject]:
@@ -202,7 +200,19 @@ def cleaned(manifest: Manifest) -> Manifest:
     }
     if cleaned_manifest["apiVersion"] != manifest["apiVersion"]:
         cleaned_manifest["spec"] = {k: v for k, v in manifest["spec"].items() if k not in _V1_ONLY}
+    if _is(manifest, XRD):
+        cleaned_manifest["spec"] = copy.deepcopy(cleaned_manifest["spec"])
+        for steps in overridden_fields(cleaned_manifest):
+            properties = _at(cleaned_manifest, steps[:-1])
+            del properties[steps[-1]]
     return cleaned_manifest
+
+
+def _at(manifest: Manifest, steps: Sequence[str]) -> Any:
+    value: Any = manifest
+    for step in steps:
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
 
 
 def _api_version(manifest: Manifest) -> str:
@@ -226,80 +236,43 @@ def _own_annotations(manifest: Manifest, annotations: dict[str, str]) -> dict[st
     return {SYNC_OPTIONS: ",".join(options), **wave}
 
 
-def text_of(obj: SourcedObject) -> bytes:
-    """Return the cleaned object as a file, with the original text kept if that can be proved."""
-    cleaned_manifest = cleaned(obj.manifest)
-    if obj.source.text is not None:
-        try:
-            text = edit(
-                obj.source.text, _edits(obj.manifest, cleaned_manifest), name=obj.source.name
-            )
-            if _objects(text, obj.source.name) == [cleaned_manifest]:
-                return text
-        except OrderkitError:
-            pass  # the edits cannot be proved: write anew
-    return yaml11.dump(cleaned_manifest).encode()
+def text_of(
+    obj: SourcedObject, target: Manifest, *, prepare: Callable[[Any], None] | None = None
+) -> bytes:
+    """
+    Return an object as a file in the pack's style, with the comments of the text it comes from.
+
+    Args:
+        target: What to write: `cleaned`, or what a Composition became.
+        prepare: As in `core.yaml.restyle.rewritten`, where parts of ``spec`` moved.
+    """
+    text = obj.source.text
+    if text is None:
+        return yaml11.dump(target).encode()
+    first = target if prepare is None else {**target, "spec": obj.manifest["spec"]}
+    with contextlib.suppress(OrderkitError):  # a splice keeps new keys before later comments
+        text = edit(text, list(_edits(obj.manifest, first)), name=obj.source.name)
+    return rewritten(text, target, prepare=prepare or (lambda _: None))
 
 
-def _objects(text: bytes, name: str) -> list[object]:
-    return [document for document, _ in parse_documents(name, text) if document is not None]
-
-
-def _edits(before: Manifest, after: Manifest) -> list[Edit]:
-    """Return the edits that clean a text."""
-    edits = [Edit(("status",), Op.UNSET)] if "status" in before else []
-    old, new = metadata(before), metadata(after)
-    edits += [Edit(("metadata", key), Op.UNSET) for key in old if key not in new]
-    if "annotations" in new:
-        notes, kept = annotations_of(before), annotations_of(after)
-        path = ("metadata", "annotations")
-        edits += [Edit((*path, key), Op.UNSET) for key in notes if key not in kept]
-        edits += [
-            Edit((*path, key), Op.SET, value)
-            for key, value in kept.items()
-            if notes.get(key) != value
-        ]
-    if before["apiVersion"] != after["apiVersion"]:
-        edits += [Edit(("spec", key), Op.UNSET) for key in before["spec"] if key in _V1_ONLY]
-        edits.append(Edit(("apiVersion",), Op.SET, after["apiVersion"]))
-    return edits
+def _edits(before: Any, after: Any, at: tuple[str | int, ...] = ()) -> Iterator[Edit]:
+    """Yield the edits that turn one object into another."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from (Edit((*at, key), Op.UNSET) for key in before if key not in after)
+        entries: Iterable[tuple[str | int, Any]] = after.items()
+    else:
+        entries = enumerate(after)
+    for key, value in entries:
+        old = before.get(key, ABSENT) if isinstance(before, dict) else before[int(key)]
+        both = {type(old), type(value)}
+        if both == {dict} or (both == {list} and len(old) == len(value)):
+            yield from _edits(old, value, (*at, key))
+        elif old is ABSENT or old != value:
+            yield Edit((*at, key), Op.SET, value)
 
 
 def kit_name(xrd: Manifest) -> str:
     """Return the kit name suggested by an XRD: ``XAgentBudget`` is ``agent-budget``."""
     bare = re.sub(r"^X(?=[A-Z])", "", str(dig(xrd, "spec", "names", "kind", default="")))
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", bare)
-    return parts.lower()[:40].strip("-")
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """What a Composition requires of a pack."""
-
-    foreign: tuple[tuple[str, str], ...]
-    """Step and function, for functions that do not run as Python in this process."""
-    stations: tuple[str, ...]
-    functions: tuple[str, ...]
-
-
-def pipeline_of(composition: Manifest) -> Pipeline:
-    """
-    Read a Composition's pipeline.
-
-    Raises:
-        RefusedError: It has none: mode Resources was removed in Crossplane 2.
-    """
-    steps = steps_of(composition.get("spec") or {})
-    if not steps:
-        raise RefusedError(
-            f"Composition {metadata(composition).get('name')} has no pipeline",
-            hint="mode Resources is gone since Crossplane 2; convert it with its own tools first",
-        )
-    stations: Sequence[Any] = [
-        step.input.get("name", "") for step in steps if step.function == STATION_FUNCTION
-    ]
-    return Pipeline(
-        tuple((step.name, step.function) for step in steps if step.function not in NAMES),
-        tuple(sorted({str(name) for name in stations})),
-        tuple(sorted({step.function for step in steps})),
-    )
+    return parts.lower()[:NAME_MAX].strip("-")

@@ -16,12 +16,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, UsageError
-from orderkit.core.kit.model import plural_of, spelt_out
-from orderkit.core.kit.sample_values import NoSampleError, fits, sample
+from orderkit.core.generate.form_draft import form_draft
+from orderkit.core.kit.change_forms import order_data
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.literals import YAML_PARAMETER
+from orderkit.core.kit.model import Kit, plural_of
+from orderkit.core.kit.sample_values import NoSampleError, fits, longest, valid_samples
 from orderkit.core.kit.xrd_fields import ABSENT
 from orderkit.core.names import check_label
-from orderkit.core.objects.kube_objects import Manifest, dig
-from orderkit.core.schema.xrd import default_composition, scope_of, xr_kind
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.xrd import (
+    default_composition,
+    referenceable_version,
+    scope_of,
+    xr_kind,
+)
 from orderkit.core.yaml import yaml11
 
 TYPES = ("string", "integer", "number", "boolean")
@@ -200,9 +211,14 @@ def _schema(draft: Draft) -> dict[str, Any]:
     }
 
 
-def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
+def skeleton_values(
+    name: str, title: str, xrd: Manifest, *, complete: bool = False
+) -> dict[str, Any]:
     """
     Return the values that ``skeletons/kit`` needs for an XRD.
+
+    Args:
+        complete: The example has a value for every field that can be guessed.
 
     Raises:
         BrokenXrdError: No version is referenceable.
@@ -212,10 +228,11 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
     schema = dig(version, "schema", "openAPIV3Schema", default={})
     spec = dig(schema, "properties", "spec", default={})
     fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
-    values = form_values(spec)
+    naming = {**_naming(name, spec), **form_draft(xrd)}
+    kit = kit_of(name, naming, xrd)
+    values = form_values(kit, complete=complete)
     status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
-    naming = {**({"nameFrom": NAME_FIELD} if named(spec) else {}), **_team_from(spec)}
-    team = naming.get("teamFrom", "team")
+    team = kit.team_parameter
     return {
         "name": name,
         "module": name.replace("-", "_"),
@@ -235,41 +252,77 @@ def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
         "guessed": values is not None,
         "answers": _yaml(values or {}),
         "capitals": _yaml({**(values or {}), team: EXAMPLE_TEAM.upper()}),
-        "spec": {key: value for key, value in (values or {}).items() if key in fields},
+        "spec": {key: v for key, v in kit.by_field(values or {}).items() if key in fields},
         "xr_name": f"{name}-{EXAMPLE_NAME}",
     }
 
 
-def named(spec: Mapping[str, Any]) -> bool:
-    """Return whether the XRD has a field that can name an order."""
-    return _is_text(spec, NAME_FIELD) and NAME_FIELD in (spec.get("required") or ())
+def declared_kinds(composes: Sequence[Kind], requires: Sequence[Kind]) -> str:
+    """Return the kinds of a pipeline as entries of kit.yaml; empty if there are none."""
+    entries = {
+        key: [{"apiVersion": kind.api_version, "kind": kind.kind} for kind in kinds]
+        for key, kinds in (("composes", composes), ("requires", requires))
+        if kinds
+    }
+    return _yaml(entries) if entries else ""
 
 
-def _team_from(spec: Mapping[str, Any]) -> dict[str, str]:
-    for name in TEAM_FIELDS:
-        if _is_text(spec, name) and name in (spec.get("required") or ()):
-            return {"teamFrom": name}
-    return {}
+def _naming(kit: str, spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return which fields name an order and its team, as kit.yaml says it."""
+    name = dig(spec, "properties", NAME_FIELD, default={})
+    named = _is_required_text(spec, NAME_FIELD) and (
+        longest(name, _LABEL_MAX) + len(kit) < _LABEL_MAX  # a longer order has no repository
+    )
+    team = next((field_ for field_ in TEAM_FIELDS if _is_required_text(spec, field_)), None)
+    return {
+        **({"nameFrom": NAME_FIELD} if named else {}),
+        **({"teamFrom": team} if team else {}),
+    }
 
 
-def _is_text(spec: Mapping[str, Any], name: str) -> bool:
-    return bool(dig(spec, "properties", name, "type") == "string")
+def _is_required_text(spec: Mapping[str, Any], name: str) -> bool:
+    is_text = dig(spec, "properties", name, "type") == "string"
+    return is_text and name in (spec.get("required") or ())
 
 
-def form_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return form values for an example; None if no value for a field can be guessed."""
+def form_values(kit: Kit, *, complete: bool = False) -> dict[str, Any] | None:
+    """
+    Return form values for an example: valid for the XRD if that can be found.
+
+    None if no value for a field can be guessed.
+    """
+    xrd = kit.xrd
+    kind, namespaced = xr_kind(xrd), scope_of(xrd) == "Namespaced"
+    meta = {"name": f"{kit.name}-{EXAMPLE_NAME}", **({"namespace": "team-a"} if namespaced else {})}
+    head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
+    spec = dig(referenceable_version(xrd), "schema", "openAPIV3Schema", "properties", "spec")
+    schema = {**(spec or {}), "type": "object"}
+    validator = Validator(xrd)
+    first: dict[str, Any] | None = None
     try:
-        answers = dict(sample({**spec, "type": "object"}))
+        for sample in valid_samples(schema, complete=complete):
+            answers = _with_names(sample, schema)
+            first = first if first is not None else answers
+            if validator.check({**head, "spec": answers}).valid:
+                first = answers
+                break
     except NoSampleError:
         return None
-    answers.pop("crossplane", None)
+    order = f"{kit.name}-{EXAMPLE_NAME}"
+    values = order_data(kit, first or {}, order=order, team=EXAMPLE_TEAM)
+    values.pop(YAML_PARAMETER, None)  # rare fields are no part of an example
+    own = [*kit.name_parameters, kit.team_parameter]
+    return {key: values[key] for key in (*own, *values) if key in values}
+
+
+def _with_names(sample: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a sample in which the fields of name and team have speaking values."""
+    answers = {key: value for key, value in sample.items() if key != "crossplane"}
     for key, text in {**dict.fromkeys(TEAM_FIELDS, EXAMPLE_TEAM), NAME_FIELD: EXAMPLE_NAME}.items():
-        schema = dig(spec, "properties", key, default={})
-        if key in answers and "enum" not in schema and fits(schema, text):
+        field_schema = dig(schema, "properties", key, default={})
+        if key in answers and "enum" not in field_schema and fits(field_schema, text):
             answers[key] = text
-    name_answer = {} if named(spec) else {"name": EXAMPLE_NAME}
-    team = {} if _team_from(spec) else {"team": EXAMPLE_TEAM}
-    return {**name_answer, **team, **answers}
+    return answers
 
 
 def _columns(spec: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -1,5 +1,5 @@
 """
-Find the Composition of a pack that assembles the XRs of a kit.
+Find the Compositions of a pack that may assemble the XRs of a kit.
 
 Called by ``kit test`` and plans, which run a kit's pipeline from the pack's files.
 """
@@ -27,8 +27,24 @@ def composition_of(files: Files, kit: Kit) -> Manifest | None:
     Raises:
         ManifestError: A file of ``gitops/apis/<kit>`` is malformed.
     """
+    candidates = compositions_of(files, kit)
+    for key in ("enforcedCompositionRef", "defaultCompositionRef"):
+        named_composition = dig(kit.xrd, "spec", key, "name")
+        for manifest in candidates if named_composition else ():
+            if metadata(manifest).get("name") == named_composition:
+                return manifest
+    return candidates[0] if candidates else None
+
+
+def compositions_of(files: Files, kit: Kit) -> list[Manifest]:
+    """
+    Return every Composition for XRs of the kit.
+
+    Raises:
+        ManifestError: A file of ``gitops/apis/<kit>`` is malformed.
+    """
     room = PurePosixPath("gitops", "apis", kit.name)
-    candidates = [
+    return [
         manifest
         for path, data in files.items()
         if path.is_relative_to(room) and path.suffix in {".yaml", ".yml"}
@@ -36,9 +52,3 @@ def composition_of(files: Files, kit: Kit) -> Manifest | None:
         if Kind.of(manifest) == COMPOSITION
         and dig(manifest, "spec", "compositeTypeRef", "kind") == kit.kind.kind
     ]
-    for key in ("enforcedCompositionRef", "defaultCompositionRef"):
-        named_composition = dig(kit.xrd, "spec", key, "name")
-        for manifest in candidates if named_composition else ():
-            if metadata(manifest).get("name") == named_composition:
-                return manifest
-    return candidates[0] if candidates else None

@@ -1,14 +1,17 @@
 """
 Generate values that a schema allows: a first one, and others that differ from it in one field.
 
-Small on purpose: it tries enums, defaults, bounds and a list of common texts against patterns, and
-gives up where none fits; then the kit needs examples. It ignores CEL rules: the caller validates.
+Small on purpose: it tries enums, defaults, bounds, the words of a pattern and a list of common
+texts, and gives up where none fits; then the kit needs examples. Rules in CEL and the like are met
+by trial (`valid_samples`).
+
 Called by ``core.check.trial_orders`` and ``core.generate.kit_draft``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -37,6 +40,8 @@ _FORMATS = {
     "byte": "YQ==",
     "mac": "00:00:5e:00:53:01",
 }
+_TRIALS_MAX = 150
+_BETWEEN_WORDS = re.compile(r"[\^$()|?]+")
 _LONG = ("a", "0", "A", "a0")
 
 
@@ -58,6 +63,45 @@ def sample(schema: Schema) -> Any:
     if schema.get("x-kubernetes-int-or-string"):
         return 1
     return _BY_TYPE.get(str(schema.get("type")), _anything)(schema)
+
+
+def valid_samples(
+    schema: Schema, *, complete: bool = False, trials: int = _TRIALS_MAX
+) -> Iterator[dict[str, Any]]:
+    """
+    Yield objects that may meet rules beyond the schema's keywords, the simplest first.
+
+    After the sample: with one more or another field, with all fields, with two changes.
+
+    Args:
+        complete: Begin with all fields.
+
+    Raises:
+        NoSampleError: None of the common texts matches a pattern.
+    """
+    plain: dict[str, Any] = sample({key: schema[key] for key in schema if key != "default"})
+    full = {**_complete(schema), **plain}
+    queue = [plain, *(value for _, value in alternatives(schema, plain)), full]
+    queue = [full, *queue] if complete else queue
+    queue += [value for _, value in alternatives(schema, full)]
+    tried: list[dict[str, Any]] = []
+    while queue and len(tried) < trials:
+        candidate = queue.pop(0)
+        if candidate in tried:
+            continue
+        tried.append(candidate)
+        yield candidate
+        if len(queue) < trials:
+            queue += [value for _, value in alternatives(schema, candidate)]
+
+
+def _complete(schema: Schema) -> dict[str, Any]:
+    """Return a sample of each field for which there is one."""
+    fields = {}
+    for name, inner in (schema.get("properties") or {}).items():
+        with contextlib.suppress(NoSampleError):
+            fields[name] = sample(inner)
+    return fields
 
 
 def alternatives(schema: Schema, value: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -121,20 +165,34 @@ def fits(schema: Schema, text: str) -> bool:
     ):
         return False
     try:
-        return pattern is None or compile_pattern(str(pattern)).search(text) is not None
+        if pattern is not None and compile_pattern(str(pattern)).search(text) is None:
+            return False
     except PatternError:
         return False
+    if text not in (schema.get("enum") or (text,)):
+        return False
+    choices = [schema[key] for key in ("oneOf", "anyOf") if schema.get(key)]
+    return all(any(fits(branch, text) for branch in branches) for branches in choices)
 
 
 def _text(schema: Schema) -> str:
     format_sample = _FORMATS.get(str(schema.get("format")))
-    candidates = (
-        [format_sample] if format_sample else [*_TEXTS, "x" * int(schema.get("minLength", 0))]
-    )
+    common = [format_sample] if format_sample else list(_TEXTS)
+    candidates = [*common, *_words(schema), "x" * int(schema.get("minLength", 0))]
     for candidate in candidates:
         if fits(schema, candidate):
             return candidate
     raise NoSampleError(f"no text for pattern {schema.get('pattern')!r}")
+
+
+def _words(schema: Schema) -> list[str]:
+    """Return the words that stand in a pattern, or in the patterns and enums to choose from."""
+    branches = [branch for key in ("oneOf", "anyOf", "allOf") for branch in schema.get(key) or ()]
+    words = [word for branch in branches for word in map(str, branch.get("enum") or ())]
+    for part in (schema, *branches):
+        pattern = str(part.get("pattern") or "")
+        words += [word.replace("\\", "") for word in _BETWEEN_WORDS.split(pattern) if word]
+    return words
 
 
 def _integer(schema: Schema) -> int:

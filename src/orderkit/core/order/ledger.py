@@ -14,15 +14,18 @@ and reads texts; flows commit them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
+from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
+from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
@@ -32,15 +35,22 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     dig,
     labels_of,
+    metadata,
 )
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import parse_manifests
 
-ORDER_LABEL = "orderkit.dev/order"
 TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
+KEPT = {SYNC_OPTIONS: "Prune=false"}
+"""
+On what Argo CD keeps although its file left the ledger. Among ``spec.syncPolicy.syncOptions`` the
+option means nothing (observed on 3.2.11): it counts on the object itself.
+"""
+Stage = Literal["entering", "living", "ending"]
+"""Where an order stands: its place is not confirmed yet, it is delivered, its end has begun."""
 IN_CLUSTER = "https://kubernetes.default.svc"
 MANIFESTS_ONLY = {"include": "*.{yaml,yml,json}"}
 """
@@ -50,6 +60,8 @@ kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 """Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
+MAIN = "main"
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4
 _END = "end.yaml"
 
@@ -110,6 +122,32 @@ def is_pinned(application: Manifest) -> bool:
     return bool(source.get("chart") or dig(source, "directory", "include"))
 
 
+def is_safe(application: Manifest) -> bool:
+    """
+    Say whether no push and no lost file of the ledger can delete what an Application delivered.
+
+    An order must neither prune nor take its XR along, and must outlive its own file; an order that
+    is ending prunes. A team must not take its orders along.
+    """
+    meta, automated = metadata(application), dig(application, "spec", "syncPolicy", "automated")
+    if FINALIZER in (meta.get("finalizers") or ()):
+        return False
+    if not labels_of(application).get(ORDER_LABEL) or dig(automated, "allowEmpty"):
+        return True
+    return not dig(automated, "prune") and "Prune=false" in sync_options(application)
+
+
+def delivered_commit(application: Manifest | None) -> CommitSha | None:
+    """
+    Return the commit that an order's Application names; None if it follows a branch.
+
+    Argo CD takes any branch, tag or other ref whose short name is ``targetRevision``, but looks for
+    no ref if that is a commit id (util/git/client.go, ``lsRemote``; observed on 3.2.11).
+    """
+    revision = str(dig(application, "spec", "source", "targetRevision", default=""))
+    return CommitSha(revision) if _COMMIT.fullmatch(revision) else None
+
+
 def kit_of(application: Manifest) -> str:
     """Return the kit of an order's Application; empty if there is none."""
     return labels_of(application).get(KIT_LABEL, "")
@@ -129,6 +167,15 @@ def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | Non
         if path.name == file and path.parts[0] == "apps" and len(path.parts) == _APP_PARTS:
             return OrderEntry(TeamName(path.parts[1]), OrderId(order))
     return None
+
+
+def teams_besides(paths: Iterable[PurePosixPath], entry: OrderEntry) -> list[TeamName]:
+    """Return the other teams that have a live order of that id, sorted; there should be none."""
+    return [
+        other.team
+        for other in entries(path for path in paths if path.name == entry.application_path.name)
+        if other.team != entry.team
+    ]
 
 
 def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
@@ -184,8 +231,13 @@ def _application(
     source: dict[str, Any],
     namespace: str,
     automated: dict[str, bool],
+    refreshes: bool = False,
     **meta: Any,
 ) -> Manifest:
+    retry: dict[str, Any] = {"limit": 10}
+    if refreshes:
+        retry["refresh"] = True
+    retry["backoff"] = {"duration": "2s", "factor": 2, "maxDuration": "1m"}
     return {
         "apiVersion": APPLICATION.api_version,
         "kind": APPLICATION.kind,
@@ -194,13 +246,7 @@ def _application(
             "project": project,
             "source": source,
             "destination": {"server": IN_CLUSTER, "namespace": namespace},
-            "syncPolicy": {
-                "automated": automated,
-                "retry": {
-                    "limit": 10,
-                    "backoff": {"duration": "2s", "factor": 2, "maxDuration": "1m"},
-                },
-            },
+            "syncPolicy": {"automated": automated, "retry": retry},
         },
     }
 
@@ -224,8 +270,9 @@ def team_file(team_place: TeamPlace) -> str:
     The AppProject allows only this organisation's repositories, these kinds and the team's own
     namespaces. A missing ``namespaceResourceWhitelist`` would allow every namespaced kind
     (observed), so it is written even if it is empty. The team's namespace is created only if there
-    are namespaced kinds. ``allowEmpty`` is set because the team's Application has no objects left
-    once its last order ends.
+    are namespaced kinds, and is never pruned. ``allowEmpty`` is set because the team's Application
+    has no objects left once its last order ends. It has no finalizer: if it is deleted, by hand or
+    because this file is lost, its orders stay.
     """
     team = team_place.team
     namespaces = [_namespace(team)] if team_place.kinds.namespaced else []
@@ -234,7 +281,7 @@ def team_file(team_place: TeamPlace) -> str:
         project="default",
         source={
             "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
-            "targetRevision": "main",
+            "targetRevision": MAIN,
             "path": f"apps/{team}",
             "directory": dict(MANIFESTS_ONLY),
         },
@@ -242,7 +289,6 @@ def team_file(team_place: TeamPlace) -> str:
         automated={"prune": True, "selfHeal": True, "allowEmpty": True},
         labels={TEAM_LABEL: team},
         annotations={GENERATE_PATHS: "."},
-        finalizers=[FINALIZER],
     )
     return yaml11.dump_all([*namespaces, _project(team_place), application])
 
@@ -287,33 +333,55 @@ def _namespace(team: TeamName) -> Manifest:
     return {
         "apiVersion": NAMESPACE.api_version,
         "kind": NAMESPACE.kind,
-        "metadata": {"name": team_namespace(team), "labels": {TEAM_LABEL: team}},
+        "metadata": {
+            "name": team_namespace(team),
+            "labels": {TEAM_LABEL: team},
+            "annotations": dict(KEPT),
+        },
     }
 
 
 def order_application(
-    entry: OrderEntry, *, kit: str, forge_url: str, ending: bool = False
+    entry: OrderEntry,
+    *,
+    kit: str,
+    forge_url: str,
+    commit: CommitSha | None = None,
+    stage: Stage = "living",
+    refreshes: bool = False,
 ) -> Manifest:
     """
-    Return the Application of an order.
+    Return the Application of an order, which delivers `commit`, or else the branch ``main``.
 
-    `ending_order` turns self-heal off and lets the last manifest be pruned: without it Argo CD
-    answers "auto-sync will wipe out all resources" and keeps everything (observed).
+    While it lives, nothing that is pushed or lost deletes its XR: the Application does not prune,
+    has no finalizer, and outlives its file in the ledger. Only an order that is ending prunes. Its
+    last manifest is pruned too: otherwise Argo CD answers "auto-sync will wipe out all resources"
+    and keeps everything (observed). One whose place is not confirmed yet goes with its file.
+
+    Args:
+        refreshes: Argo CD knows ``retry.refresh``: a retry takes the newest commit.
     """
-    automated = {"prune": True, "selfHeal": not ending}
-    if ending:
+    automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
+    if stage == "ending":
         automated["allowEmpty"] = True
+    meta: dict[str, Any] = {
+        "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
+    }
+    if stage == "living":
+        meta["annotations"] = dict(KEPT)
+    elif stage == "entering":
+        meta["finalizers"] = [FINALIZER]
     return _application(
         entry.order,
         project=entry.team,
         source={
             "repoURL": f"{forge_url}/{entry.repository}.git",
-            "targetRevision": "main",
+            "targetRevision": commit or MAIN,
             "path": str(MANIFESTS),
             "directory": dict(MANIFESTS_ONLY),
         },
         namespace=team_namespace(entry.team),
         automated=automated,
-        labels={ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit},
-        finalizers=[FINALIZER],
+        refreshes=refreshes,
+        **meta,
     )

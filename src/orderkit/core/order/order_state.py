@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orderkit.core.argocd.application import Hindrance, delivers_nothing, hindrance, short
+from orderkit.core.crossplane.paused import PAUSED, annotate_command, how_to_resume, is_paused
 from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, condition, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, condition, dig, metadata
 
 __all__ = ["OrderState", "Phase", "delivery_failure", "judge", "short", "undelivered"]
 
-Phase = Literal["Registered", "Delivering", "Assembling", "Ready", "Failing", "Ending", "Ended"]
+Phase = Literal[
+    "Registered", "Delivering", "Assembling", "Ready", "Paused", "Failing", "Ending", "Ended"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class OrderState:
     revision: str | None = None
     advice: str = ""
     """What a person can do about `reason`; empty if nothing is known or needed."""
+    throttled: bool = False
+    """Crossplane's circuit breaker is open: whatever the phase, it looks every 30 s only."""
 
     @property
     def ready(self) -> bool:
@@ -54,7 +59,8 @@ def judge(
     """
     revision = dig(application, "status", "sync", "revision")
     phase, why = _judge(application, xr, head or revision, ending=ending)
-    return OrderState(phase, why.reason, head, revision, why.advice)
+    throttled = xr is not None and is_throttled(xr)
+    return OrderState(phase, why.reason, head, revision, why.advice, throttled)
 
 
 def _judge(
@@ -70,12 +76,20 @@ def _judge(
         return ("Failing" if obstacle.failing else "Delivering"), obstacle
     if xr is None:
         return ("Failing", _NOTHING) if delivers_nothing(application) else ("Assembling", _ABSENT)
+    return _judge_xr(xr)
+
+
+def _judge_xr(xr: Manifest) -> tuple[Phase, Hindrance]:
+    if is_paused(xr):
+        return "Paused", paused(xr)
     problem = xr_failure(xr)
     if problem:
         return "Failing", Hindrance(problem)
     unready = xr_unready(xr)
-    advice = _THROTTLED if unready and is_throttled(xr) else ""
-    return "Assembling" if unready else "Ready", Hindrance(unready, advice)
+    if is_throttled(xr):
+        advice = against_throttling(xr)
+        return "Assembling" if unready else "Ready", Hindrance(unready or THROTTLED, advice)
+    return "Assembling" if unready else "Ready", Hindrance(unready)
 
 
 _ABSENT = Hindrance("its composite resource is not in the cluster")
@@ -85,10 +99,32 @@ _NOTHING = Hindrance(
 )
 
 
-_THROTTLED = (
-    "Crossplane's circuit breaker is open: it reconciles the order only every 30 s for five "
-    "minutes; start Crossplane with --circuit-breaker-burst=1000 (docs/functions.md)"
-)
+THROTTLED = "Crossplane's circuit breaker is open (Responsive=False): it looks only every 30 s"
+
+
+def against_throttling(xr: Manifest) -> str:
+    """
+    Return what closes the circuit breaker, and what keeps it closed.
+
+    It closes with the first event of the XR after five minutes; a quiet XR has none by itself
+    (observed on Crossplane 2.3.4).
+    """
+    again = annotate_command(xr, "crossplane.io/reconcile-requested-at=$(date +%s) --overwrite")
+    return (
+        "start Crossplane with --circuit-breaker-burst=1000 (docs/functions.md); if five minutes "
+        f"later it is still open: {again}"
+    )
+
+
+def paused(xr: Manifest) -> Hindrance:
+    """Say that a paused XR stays as it is, and how it is resumed."""
+    kind = Kind.of(xr).kind
+    reason = (
+        f"{kind} {metadata(xr).get('name')} is paused (annotation {PAUSED}): Crossplane composes, "
+        "changes and deletes nothing until it is resumed"
+    )
+    git = how_to_resume(xr, in_git=True)
+    return Hindrance(reason, f"{git}; if Git has none: {how_to_resume(xr, in_git=False)}")
 
 
 def undelivered(application: Manifest, commit: str | None) -> str:
@@ -149,6 +185,8 @@ def object_unready(obj: Manifest) -> str:
 
     Kinds without the condition Synced (kagent's Agents, Kyverno's Policies) are judged by Ready.
     """
+    if is_paused(obj):
+        return f"it is paused: {how_to_resume(obj, in_git=False)}"
     if condition(obj, "Synced"):
         return xr_failure(obj) or xr_unready(obj)
     ready = condition(obj, "Ready")

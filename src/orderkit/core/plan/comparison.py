@@ -9,9 +9,9 @@ Resources are paired by path. The comparison ignores what Crossplane writes for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from orderkit.core.crossplane.composed_metadata import (
     CLAIM_LABELS,
@@ -64,6 +64,16 @@ class ResourceChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Drift:
+    """A composed resource that is not as it should be (``live_state``); path '': the XR."""
+
+    path: str
+    message: str
+    fields: tuple[FieldDifference, ...] = ()
+    """From what the cluster has to what it should have."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a change does, down to composed resources, and what is unknown about it."""
 
@@ -78,6 +88,10 @@ class Plan:
     dangers: tuple[Danger, ...]
     costs: Costs | None = None
     """None without a price table."""
+    drift: tuple[Drift, ...] = ()
+    """How the live state differs from `before`; it is part of `changes`."""
+    paused: Mapping[str, str] = field(default_factory=dict)
+    """What is paused after the change, by path ("": the order), in sentences."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -94,6 +108,11 @@ class Plan:
             if _is_unclear(self.before, path)
         )
         return tuple(dict.fromkeys((*self.before.unknowns, *self.after.unknowns, *unclear)))
+
+    @property
+    def readiness(self) -> Literal["Ready", "not Ready", "not known", "Paused"]:
+        """Return, for a person, how the order ends up."""
+        return "Paused" if "" in self.paused else self.after.readiness
 
     @property
     def kept(self) -> Mapping[str, Manifest]:
@@ -178,7 +197,7 @@ def _changes(before: Assembly, after: Assembly) -> Iterator[ResourceChange]:
         old, new = before.resources.get(path), after.resources.get(path)
         if same(old, new):
             continue
-        fields = differences(_compared(old), _compared(new), into_lists=True)
+        fields = differences(authored(old), authored(new), into_lists=True)
         if old is None:
             yield ResourceChange(path, Action.ADDED, None, new)
         elif new is None:
@@ -201,7 +220,7 @@ def is_other(old: Manifest, new: Manifest) -> bool:
     return len(kinds) > 1 or (old_key.namespace, old_key.name) != (new_key.namespace, new_key.name)
 
 
-def _compared(manifest: Manifest | None) -> Manifest:
+def authored(manifest: Manifest | None) -> Manifest:
     """Return the part of a resource that its author controls."""
     if manifest is None:
         return {}
@@ -217,7 +236,7 @@ def _compared(manifest: Manifest | None) -> Manifest:
 def shown_manifest(manifest: Manifest) -> Manifest:
     """Return a resource as plans show it: kind first, without Crossplane's metadata."""
     kind = Kind.of(manifest)
-    manifest_body = _without(_without(_compared(manifest), "apiVersion"), "kind")
+    manifest_body = _without(_without(authored(manifest), "apiVersion"), "kind")
     return {"apiVersion": kind.api_version, "kind": kind.kind, **manifest_body}
 
 

@@ -20,11 +20,13 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
-from orderkit.core.crossplane.composed import Lookup, PipelineStep, World
+from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, World, steps_of
+from orderkit.core.crossplane.composition_choice import with_stored_choice
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.values import Steps
+from orderkit.core.plan.composing_revision import ComposingRevision, composing_revision
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.schema.validate import Finding, Validator
 
@@ -38,10 +40,21 @@ class Blueprint:
     validator: Validator
     """The validator of its XRD, which also fills in defaults."""
     steps: Sequence[PipelineStep]
+    """Of the usual Composition."""
     composition: str = ""
     """Its name as shown in ``spec.crossplane``; empty for XRs of the first API."""
     defaults: Mapping[tuple[str | int, ...], Any] = field(default_factory=dict)
     """Defaults of its XRD, by their path below ``spec``."""
+    xrd: Manifest = field(default_factory=dict)
+    """Without it, every XR is composed by `steps`, whatever it says."""
+    compositions: Mapping[str, Manifest] = field(default_factory=dict)
+    """Every Composition of the pack for this kind, by name."""
+
+    @property
+    def called(self) -> set[str]:
+        """Return the functions that steps call."""
+        pipelines = [steps_of(manifest["spec"]) for manifest in self.compositions.values()]
+        return {step.function for steps in (self.steps, *pipelines) for step in steps}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,8 @@ class AssemblyContext:
     """Uncertainties about a function, by its name."""
     lookup: Lookup | None = None
     """An additional lookup for requirements."""
+    asks_cluster: bool = False
+    """What cannot be looked up does not exist."""
 
     def blueprint(self, manifest: Manifest) -> Blueprint | None:
         """Return how an object is assembled, if it is an XR of a known kind."""
@@ -163,6 +178,8 @@ class Assembly:
     """A step was skipped: it may compose more, change anything, and decide readiness."""
     kept: Mapping[str, Manifest] = field(default_factory=dict)
     """Existing resources that no known step composes, by path; their future is unknown."""
+    at_once: Mapping[str, Manifest] = field(default_factory=dict)
+    """What the pipeline composes in its first round, before anything becomes ready, by path."""
     made_by: Mapping[str, str] = field(default_factory=dict)
     """The step that composed a resource, by path."""
     renamed: bool = False
@@ -170,6 +187,10 @@ class Assembly:
     stuck: frozenset[str] = frozenset()
     """XRs whose pipeline fails, by path ("": the order's own): their resources stay as they are."""
     secret_traces: SecretTraces = field(default_factory=SecretTraces)
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    """Why a changed Composition does not reach an XR, by path ("": the order's own)."""
+    assumed: tuple[Manifest, ...] = ()
+    """CompositionRevisions that nobody could be asked for, as they were assumed."""
 
     def keeps(self, path: str) -> bool:
         """Return whether a resource may stay although no known step composes it."""
@@ -224,10 +245,23 @@ def _assemble(xr: Manifest, workshop: AssemblyContext, live: _LiveState, *, dept
     blueprint = workshop.blueprints[kind.group, kind.kind]
     report = blueprint.validator.check(xr)
     faults = tuple(_refused(finding) for finding in report.findings)
-    assembly = _XrAssembly(workshop, blueprint, report.result, live, depth).settled(faults)
+    chosen = _chosen(report.result, blueprint, workshop)
+    assembly = _XrAssembly(workshop, chosen, report.result, live, depth).settled(faults)
     judged = assembly.faults or assembly.xr.get("status") == xr.get("status")
     wrong = () if judged else tuple(_unshowable(assembly.xr, blueprint.validator))
     return replace(assembly, input_xr=xr, faults=(*assembly.faults, *wrong))
+
+
+def _chosen(xr: Manifest, blueprint: Blueprint, workshop: AssemblyContext) -> ComposingRevision:
+    if not blueprint.xrd:
+        return ComposingRevision(blueprint.steps, blueprint.composition)
+    return composing_revision(
+        xr,
+        blueprint.xrd,
+        blueprint.compositions,
+        layered_lookup(workshop.existing, workshop.lookup),
+        asks_cluster=workshop.asks_cluster,
+    )
 
 
 def _unshowable(xr: Manifest, validator: Validator) -> Iterator[Fault]:
@@ -253,7 +287,7 @@ class _XrAssembly:
     """Assembles one XR and what is composed for it."""
 
     workshop: AssemblyContext
-    blueprint: Blueprint
+    chosen: ComposingRevision
     xr: Manifest
     live: _LiveState
     depth: int
@@ -273,18 +307,21 @@ class _XrAssembly:
             name: manifest for name, manifest in self.live.observed.items() if "/" not in name
         }
         shop = self.workshop
+        if self.chosen.error:
+            failed = Composed(self.chosen.error)
+            return Simulation((failed,), settled=False, xr=self.xr, observed=observed)
         around = SimulatedWorld(
             shop.existing,
             observed,
             scopes=shop.scopes,
             salt=shop.salt,
             attributed=self.live.attributed,
-            composition=self.blueprint.composition,
+            composition=self.chosen.composition,
             lookup=shop.lookup,
             nested_status=self._nested_status,
         )
         world = World(shop.functions, remote=shop.remote, passing=True)
-        return simulate(self.xr, self.blueprint.steps, world, around)
+        return simulate(self.xr, self.chosen.steps, world, around)
 
     def _nested_status(self, name: str, manifest: Manifest) -> Mapping[str, Any] | None:
         """Return the status of a nested XR; None if the resource is not an XR."""
@@ -303,10 +340,13 @@ class _XrAssembly:
         return assembly
 
     def _as_it_was(self, name: str, manifest: Manifest) -> Manifest:
-        """Return a desired nested XR with its live status, the one before the simulation."""
+        """Return a desired nested XR with its live status and choice, as before the simulation."""
         bare = {key: value for key, value in manifest.items() if key != "status"}
-        status = self.live.observed.get(name, {}).get("status")
-        return {**bare, "status": status} if status else bare
+        live = self.live.observed.get(name, {})
+        blueprint = self.workshop.blueprint(manifest)
+        if blueprint is not None and blueprint.xrd:
+            bare = with_stored_choice(bare, live, blueprint.xrd)
+        return {**bare, "status": live["status"]} if live.get("status") else bare
 
     def _kept_resources(
         self, simulation: Simulation, nested: Mapping[str, Assembly]
@@ -329,6 +369,8 @@ class _XrAssembly:
         resources = {
             name: composed.manifest for name, composed in simulation.final.resources.items()
         }
+        first_round = simulation.rounds[0].resources
+        at_once = {name: composed.manifest for name, composed in first_round.items()}
         made_by = dict(simulation.final.made_by)
         kept = self._kept_resources(simulation, nested)
         observed = {**simulation.observed, **kept}
@@ -336,6 +378,7 @@ class _XrAssembly:
         for name, below in nested.items():
             made_by |= {f"{name}/{path}": step for path, step in below.made_by.items()}
             resources |= {f"{name}/{path}": manifest for path, manifest in below.resources.items()}
+            at_once |= {f"{name}/{path}": manifest for path, manifest in below.at_once.items()}
             observed |= {f"{name}/{path}": manifest for path, manifest in below.observed.items()}
             faults += tuple(_below_fault(name, fault) for fault in below.faults)
             unknowns += tuple(f"{name}: {text}" for text in below.unknowns)
@@ -345,6 +388,7 @@ class _XrAssembly:
             selector for round_ in simulation.rounds for selector in round_.requirements
         ]
         requirements += [selector for below in nested.values() for selector in below.requirements]
+        requirements += self.chosen.requirements
         return Assembly(
             xr=simulation.xr,
             resources=resources,
@@ -365,19 +409,29 @@ class _XrAssembly:
             is_opaque=bool(simulation.final.opaque)
             or any(assembly.is_opaque for assembly in nested.values()),
             kept=kept,
+            at_once=at_once,
             made_by=made_by,
             renamed=any(composed.renamed for composed in simulation.final.resources.values())
             or any(assembly.renamed for assembly in nested.values()),
             stuck=_stuck(simulation, nested),
+            pinned=self._pinned(nested),
+            assumed=(*self.chosen.assumed, *(m for b in nested.values() for m in b.assumed)),
         )
 
+    def _pinned(self, nested: Mapping[str, Assembly]) -> dict[str, str]:
+        pinned = {"": self.chosen.pinned} if self.chosen.pinned else {}
+        for name, below in nested.items():
+            pinned |= {_joined(name, path): text for path, text in below.pinned.items()}
+        return pinned
+
     def _unknowns(self, simulation: Simulation) -> Iterator[str]:
+        yield from self.chosen.unknowns
         for step, why in simulation.final.opaque.items():
             yield f'step "{step}": {why}; what it adds, changes or drops is not in this plan'
         for name, manifest in simulation.final.kept.items():
             yield f"{key_text(manifest)} ({name}) is kept: no step that can run here composes it"
         notes = self.workshop.notes
-        functions = dict.fromkeys(step.function for step in self.blueprint.steps)
+        functions = dict.fromkeys(step.function for step in self.chosen.steps)
         yield from (notes[name] for name in functions if name in notes)
         yield from (f"{text} is required and does not exist" for text in self._missing(simulation))
         if not (simulation.settled or simulation.error):

@@ -70,6 +70,13 @@ class OrderPlan:
         return OrderVerdict.CHANGED if touched else OrderVerdict.UNCHANGED
 
     @property
+    def is_pinned(self) -> bool:
+        """Return whether the other pack does not reach the order: it is pinned, and unchanged."""
+        if self.plan is None or "" not in self.plan.after.pinned:
+            return False
+        return self.verdict is OrderVerdict.UNCHANGED
+
+    @property
     def _mended(self) -> bool:
         return self.plan is not None and self.plan.before.faults != self.plan.faults
 
@@ -140,6 +147,8 @@ class FleetPlan:
         if self.dangers:
             plural = "s" if self.dangers > 1 else ""
             counts.append(f"{self.dangers:,} danger{plural} in {counted(self.endangered)}")
+        pinned = sum(order.is_pinned for order in self.orders)
+        counts += [f"{pinned:,} of them not affected: pinned"] if pinned else []
         total = counted(len(self.orders))
         return f"{total}: {', '.join(counts)}" if counts else total
 

@@ -75,7 +75,17 @@ def folds(fleet: FleetPlan) -> tuple[Fold, ...]:
     )
 
 
-_ORDER = ("fault", "standing-fault", "danger", "resource", "field", "status", "unknown")
+_ORDER = (
+    "fault",
+    "standing-fault",
+    "danger",
+    "paused",
+    "pinned",
+    "resource",
+    "field",
+    "status",
+    "unknown",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,7 @@ class _Effect:
         return (self.category, title, str(self.action), self.code, self.path, self.kind, *fields)
 
 
-_PROSE = ("fault", "standing-fault", "danger", "unknown")
+_PROSE = ("fault", "standing-fault", "danger", "paused", "pinned", "unknown")
 _NAME = re.compile(r"\w+(?:[-/:]+\w+)+|\b\w*\d\w*")
 """Names and amounts, not fields or kinds: ``bay-ae86/spec-sheet``, ``64Mi``."""
 
@@ -149,6 +159,12 @@ def _effects(order: OrderPlan) -> Iterator[_Effect]:
     for danger in order.plan.dangers:
         message, path = nameless(order, danger.message), nameless(order, danger.path)
         yield _Effect(order.order, "danger", message, code=str(danger.code), path=path)
+    if order.plan.paused:
+        yield _Effect(
+            order.order, "paused", nameless(order, next(iter(order.plan.paused.values())))
+        )
+    if order.is_pinned:
+        yield _Effect(order.order, "pinned", nameless(order, order.plan.after.pinned[""]))
     for text in order.plan.unknowns:
         yield _Effect(order.order, "unknown", nameless(order, text))
 

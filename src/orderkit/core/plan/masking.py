@@ -34,7 +34,7 @@ from orderkit.core.objects.secret_values import (
 )
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same
 from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan.comparison import Plan, ResourceChange, plan_with_secrets
+from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
 from orderkit.core.plan.composed_tree import Assembly, Fault, SecretField, SecretTraces
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.secrets import MASK
@@ -56,6 +56,8 @@ def compare(
     *,
     fresh: Assembly | None = None,
     mind: DangerContext | None = None,
+    drift: tuple[Drift, ...] = (),
+    paused: Mapping[str, str] | None = None,
 ) -> Plan:
     """
     Compare an order before and after a change.
@@ -64,8 +66,10 @@ def compare(
         after: Assembled with the existing resources, so that everything keeps its name.
         fresh: Assembled without them; shows which names the stations would give now.
         mind: Further facts by which dangers are judged.
+        drift, paused: How the live state differs from what it should be, and what is paused.
     """
     plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
+    plan = replace(plan, drift=drift, paused=paused or {})
     return masked(plan, mind, fresh=fresh)
 
 
@@ -81,7 +85,8 @@ def masked(plan: Plan, mind: DangerContext | None = None, *, fresh: Assembly | N
     for side in sides:
         objects += [*side.resources.values(), *side.observed.values(), side.xr]
     values = {value for side in sides for value in side.secret_traces.values}
-    if not values and not any(next(secrets_in(manifest), None) for manifest in objects):
+    traced = any(side.secret_traces.fields for side in sides)
+    if not (values or traced or any(next(secrets_in(manifest), None) for manifest in objects)):
         return plan
     return _mask_for(sides, {*values, *values_of(objects)}).plan(plan)
 
@@ -155,7 +160,18 @@ class _PlanMask:
             changes=tuple(map(self.change, plan.changes)),
             status=tuple(self.difference("", f, ("status",), (xr, was)) for f in plan.status),
             dangers=tuple(dict.fromkeys(dangers)),
+            drift=tuple(self.drift(plan, drift) for drift in plan.drift),
+            paused={self.path(path): self.text(text) for path, text in plan.paused.items()},
         )
+
+    def drift(self, plan: Plan, drift: Drift) -> Drift:
+        sides = [
+            side.resources.get(drift.path) if drift.path else side.xr
+            for side in (plan.before, plan.after)
+        ]
+        manifests = (sides[0], sides[1])
+        fields = (self.difference(drift.path, field, (), manifests) for field in drift.fields)
+        return Drift(self.path(drift.path), self.text(drift.message), tuple(fields))
 
     def assembly(self, assembly: Assembly) -> Assembly:
         def objects(by_path: Mapping[str, Manifest]) -> dict[str, Manifest]:
@@ -173,6 +189,9 @@ class _PlanMask:
             unknowns=tuple(map(self.text, assembly.unknowns)),
             missing=tuple(map(self.text, assembly.missing)),
             requirements=(),
+            at_once={},
+            pinned={self.path(path): self.text(text) for path, text in assembly.pinned.items()},
+            assumed=(),
             guesses=tuple(
                 replace(guess, path=self.path(guess.path), field=self.text(guess.field))
                 for guess in assembly.guesses

@@ -10,7 +10,7 @@ something changes, 4 the change would be refused, 1 the plan could not be made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderkit.core import errors
@@ -52,7 +52,17 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     """Return what crossplane-diff's format cannot express: fields, waves, dangers, unknowns."""
     return {
         "summary": plan.summary,
-        "ready": None if plan.after.readiness == "not known" else plan.after.ready,
+        "ready": None if plan.readiness == "not known" else plan.readiness == "Ready",
+        "paused": _sentences(plan.paused),
+        "pinned": _sentences(plan.after.pinned),
+        "drift": [
+            {
+                "path": drift.path,
+                "message": drift.message,
+                "fields": [field.to_json() for field in drift.fields],
+            }
+            for drift in plan.drift
+        ],
         "unchanged": plan.unchanged,
         "kept": [
             {"path": path, **_identity(manifest)} for path, manifest in sorted(plan.kept.items())
@@ -77,6 +87,10 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "unknowns": list(plan.unknowns),
         "costs": costs_json(plan.costs) if plan.costs else None,
     }
+
+
+def _sentences(by_path: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"path": path, "message": text} for path, text in sorted(by_path.items())]
 
 
 def _fault(fault: Fault) -> dict[str, str]:

@@ -26,6 +26,9 @@ _FIELDS_MAX, _COSTS_MAX = 40, 60
 def to_markdown(plan: Plan) -> str:
     """Return the plan as Markdown, at most about `MAX_CHARACTERS` long. Deterministic."""
     parts = [f"**Plan: {plan.summary}.**{_readiness(plan)}"]
+    parts += _list("Paused:", tuple(plan.paused.values()))
+    parts += _list("Not by the newest Composition:", tuple(plan.after.pinned.values()))
+    parts += _list("Not as it should be now:", (drift.message for drift in plan.drift))
     parts += _list("It would be refused:", (_fault(plan, number) for number in _faults(plan)))
     parts += _list("Mind:", (f"`{d.path or 'order'}` {d.message} ({d.code})" for d in plan.dangers))
     parts += _list("Not known:", plan.unknowns)
@@ -40,9 +43,10 @@ def to_markdown(plan: Plan) -> str:
 def _readiness(plan: Plan) -> str:
     readiness_text = {
         "Ready": " The order is Ready in the end.",
+        "Paused": " The order is paused: nothing of this happens until it is resumed.",
         "not known": " Whether the order is Ready in the end is not known.",
     }
-    return readiness_text.get(plan.after.readiness, "")
+    return readiness_text.get(plan.readiness, "")
 
 
 def _costs(costs: Costs) -> list[str]:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.core.names import NAME_MAX
+
 Files = Mapping[PurePosixPath, bytes]
 """A pack's files, by their path in the pack."""
 API_VERSION = "orderkit.dev/v1alpha1"
@@ -18,7 +20,7 @@ API_VERSION = "orderkit.dev/v1alpha1"
 NAME: dict[str, Any] = {
     "type": "string",
     "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-    "maxLength": 40,
+    "maxLength": NAME_MAX,
 }
 """Allowed names of packs and kits."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -41,13 +42,31 @@ _MERGE = "<<"
 class ManifestError(OrderkitError):
     """A file that should contain manifests cannot be read."""
 
-    def __init__(self, path: str, reason: str, *, line: int | None = None) -> None:
+    def __init__(self, path: str, reason: str, *, line: int | None = None, hint: str = "") -> None:
         location = f"{path}: line {line}" if line else path
-        super().__init__(
-            f"{location}: {reason}",
-            hint="correct the file and commit it; nothing was taken from it",
-        )
+        hint = hint or _remedy(reason)
+        super().__init__(f"{location}: {reason}", hint=hint)
         self.path, self.reason, self.line = path, reason, line
+
+
+_TAB = "a tab where YAML wants blanks"
+_REMEDIES = (
+    (_TAB, "indent with blanks, not with tabs"),
+    ("cannot start any token", "put the value into quotes"),
+    ("is given twice", "keep one of the two"),
+    ("aliases", "write the values out instead of aliases"),
+    ("YAML events", "write the values out, and less of them"),
+    ("larger than", "an order is a small file: take out what does not belong to it"),
+    ("not UTF-8", "save the file in UTF-8"),
+    ("apiVersion or kind is missing", "write apiVersion and kind, as the order's template does"),
+)
+_NOTHING_TAKEN = "correct the file and commit it; nothing was taken from it"
+_CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)
+"""What git writes into a file that two people changed."""
+
+
+def _remedy(reason: str) -> str:
+    return next((hint for words, hint in _REMEDIES if words in reason), _NOTHING_TAKEN)
 
 
 def parse_manifests(
@@ -85,6 +104,13 @@ def parse_documents(
         ManifestError: It is not YAML or JSON, exceeds the limits, or repeats a key.
     """
     text = _decode(path, data, limits)
+    if conflict := _CONFLICT.search(text):
+        raise ManifestError(
+            path,
+            f"an unresolved merge: the line begins with '{conflict[0][:7]}'",
+            line=text.count("\n", 0, conflict.start()) + 1,
+            hint="keep one side, and remove the lines that git wrote",
+        )
     if path.endswith(".json"):
         return [(_parse_json(path, text, limits), 1)]
     return list(_parse_yaml(path, text, limits))
@@ -101,7 +127,9 @@ def _decode(path: str, data: bytes, limits: ManifestLimits) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ManifestError(path, f"not UTF-8: {error.reason} at byte {error.start}") from error
+        reason = f"not UTF-8: {error.reason} at byte {error.start}"
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ManifestError(path, reason, line=line) from error
 
 
 def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
@@ -186,6 +214,12 @@ def _parse_yaml(path: str, text: str, limits: ManifestLimits) -> Iterator[tuple[
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = str(error.problem or error.context)
+        if (
+            mark
+            and "cannot start any token" in reason
+            and text[mark.index : mark.index + 1] == "\t"
+        ):
+            reason = _TAB
         raise ManifestError(path, reason, line=mark.line + 1 if mark else None) from error
     except yaml.YAMLError as error:
         raise ManifestError(path, shorten(str(error))) from error

@@ -7,23 +7,26 @@ the controller removes it when done (read from source, observed on Argo CD 3.2.1
 
 from __future__ import annotations
 
-from orderkit.core.argocd.application import automated, pinned
+from orderkit.core.argocd.application import TERMINATE, automated, pinned
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,
     ObjectKey,
     dig,
+    labels_of,
     metadata,
 )
+from orderkit.core.order.ledger import TEAM_LABEL, delivered_commit, team_application
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.platform import Platform, get_object
 
 REFRESH = "argocd.argoproj.io/refresh"
 OWNER = "orderkit"
 """Field manager of what flows write into the cluster."""
+_RETRY = ("spec", "syncPolicy", "retry")
 _GRACE_S = 2.0
 """How long an operation on another commit may run while nothing fails."""
 _AGAIN_S = 5.0
@@ -42,6 +45,23 @@ def refresh(platform: Platform, application: str) -> bool:
     except NotFoundError:
         return False
     return True
+
+
+def knows_retry_refresh(platform: Platform) -> bool:
+    """
+    Say whether Argo CD lets a retry take the newest commit (``retry.refresh``, since 3.2).
+
+    An older one drops the field, and the Application of the team would differ from Git for ever.
+    Costs one request.
+    """
+    document = platform.cluster.openapi(APPLICATION.group, APPLICATION.version) or {}
+    schemas = dig(document, "components", "schemas", default={})
+    retries = (
+        dig(schema, "properties", *(part for step in _RETRY for part in (step, "properties")))
+        for name, schema in schemas.items()
+        if name.endswith(f".{APPLICATION.kind}")
+    )
+    return any("refresh" in (retry or {}) for retry in retries)
 
 
 def nudge(platform: Platform, application: str, commit: str) -> None:
@@ -73,7 +93,7 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
     if not automated(application):
         return False
     version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
-    patch = {"metadata": version_read, "status": {"operationState": {"phase": "Terminating"}}}
+    patch = {"metadata": version_read, **TERMINATE}
     try:
         platform.cluster.patch(ObjectKey.of(application), patch, owner=OWNER)
     except (ConflictError, NotFoundError):
@@ -131,10 +151,17 @@ class StuckOperationEnder:
         """Request a refresh or end an older operation, as this state requires."""
         now_s = self._platform.clock.monotonic_s()
         if not self.has_compared(application):
-            self._refresh.look(str(metadata(application)["name"]))
+            self._refresh.look(self._to_refresh(application))
         applied = pinned(application)
         if not applied or self.reached(applied):
             return
         retries = dig(application, "status", "operationState", "retryCount", default=0)
         if retries or now_s - self._began_s > _GRACE_S:
             end_older_operation(self._platform, application, self._commit)
+
+    def _to_refresh(self, application: Manifest) -> str:
+        """Name the Application, or its team's if only that one can bring the commit's id."""
+        team, pinned_to = labels_of(application).get(TEAM_LABEL), delivered_commit(application)
+        if team and pinned_to and not self.reached(pinned_to):
+            return team_application(TeamName(team))
+        return str(metadata(application)["name"])

@@ -20,8 +20,13 @@ from orderkit.core.order.change import (
     differences,
     refuse_unchanged,
 )
-from orderkit.flows.argocd.refreshing import nudge
-from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse_losses
+from orderkit.flows.argocd.commit_pinning import deliver
+from orderkit.flows.change.change_plan import (
+    plan_change,
+    refuse_faults,
+    refuse_losses,
+    refuse_paused,
+)
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
@@ -49,6 +54,7 @@ def change(platform: Platform, request: ChangeRequest) -> Changed:
             cannot be edited with proof.
         ConflictError: Others won every round.
         UnreachableError, RemoteError: The forge failed; repeat with the same operation.
+        IncompleteError: It is committed and not delivered yet; the same again delivers it.
     """
     check_requester(request.requester.ref)
     if not request.edits:
@@ -106,6 +112,8 @@ class _Run:
             spec = draft.current.xr.get("spec") or {}
             paths = [target.path for target in editor.targets]
             refuse_unchanged(editor.live.kit, spec, paths=paths, change=editor.request.change)
+            if not editor.request.dry_run:
+                self._deliver(head)  # an earlier run may have ended before it
             return self._unchanged(draft.current.commit, proposer)
         how = self._how(draft.verdict)
         draft = self._with_plan(draft, how)
@@ -118,12 +126,13 @@ class _Run:
         return self._commit(draft, proposer)
 
     def _with_plan(self, draft: EditDraft, how: How) -> EditDraft:
-        """Add the plan; refuse a change that deletes data or breaks the order, unless accepted."""
+        """Add the plan; refuse a change that does harm or nothing, unless accepted."""
         live, request = self.editor.live, self.editor.request
         change_plan = plan_change(self.platform, live, draft.current.xr, draft.xr)
         if not (request.accept_loss or request.dry_run):
             refuse_losses(live, change_plan)
         if how is How.DIRECT and request.how is None and not (request.dry_run or request.ends):
+            refuse_paused(live, change_plan)
             refuse_faults(self.platform, live, change_plan, draft.current.xr)
         return replace(draft, change_plan=change_plan)
 
@@ -163,6 +172,7 @@ class _Run:
                 advice = "only the platform's account writes to main here: use the portal, or --pr"
             error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
+        self._deliver(commit_result.commit)
         if not commit_result.changed:
             if any(target.is_sum for target in self.editor.targets):
                 raise ConflictError(
@@ -172,17 +182,19 @@ class _Run:
         outcome = self.editor.outcome(draft, state="committed", how=How.DIRECT)
         outcome = replace(outcome, commit=commit_result.commit)
         with suppress(RemoteError):  # the change is committed; failures from here on do not undo it
-            nudge(self.platform, live.entry.order, commit_result.commit)
             outcome = replace(outcome, other_pulls=proposer.others())
         return outcome
+
+    def _deliver(self, commit: CommitSha) -> None:
+        requester = self.editor.request.requester
+        deliver(self.platform, self.editor.live.entry, commit, requester.ref, requester.proof)
 
     def _repeated_in(self, commits: Sequence[Commit], head: CommitSha) -> Changed | None:
         """Return this operation's outcome if one of the commits in `head` is its own."""
         editor = self.editor
         for commit in commits:
             if editor.made(commit, head):
-                with suppress(RemoteError):
-                    nudge(self.platform, editor.live.entry.order, commit.id)
+                self._deliver(commit.id)
                 return self._carried_out(commit.id, commit.parents[0])
         return None
 

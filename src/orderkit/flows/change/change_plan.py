@@ -2,7 +2,8 @@
 Plan what a change will do, for its pull request and its answer.
 
 A change whose plan fails is still possible; the reason stands in place of the plan. A change that
-would delete data or break a healthy order is not committed unless the caller accepts that.
+would delete data, break a healthy order, or wait for a paused one, is not committed unless the
+caller accepts that.
 
 Called by ``applying`` and ``proposing``.
 """
@@ -60,6 +61,22 @@ def refuse_losses(live: LiveOrder, change_plan: ChangePlan) -> None:
             f"{live.entry.order}: {'; '.join(losses)}",
             hint="to accept the loss: --accept-loss; 'orderkit plan' shows the whole plan",
             form_hint="to accept the loss, send 'acceptLoss: true'; the plan shows what goes",
+        )
+
+
+def refuse_paused(live: LiveOrder, change_plan: ChangePlan) -> None:
+    """
+    Check that the order is not paused: Crossplane would ignore what is committed.
+
+    Raises:
+        RefusedError: It is; the message says what resumes it.
+    """
+    text = change_plan.plan.paused.get("") if change_plan.plan else None
+    if text:
+        raise RefusedError(
+            f"{live.entry.order}: {text}",
+            hint="--pr (how: review) proposes the change meanwhile, "
+            "--direct --no-wait (how: direct) commits it",
         )
 
 

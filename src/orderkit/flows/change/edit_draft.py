@@ -57,6 +57,7 @@ from orderkit.ports.forge import (
     CHANGE_TRAILER,
     REASON_TRAILER,
     REQUEST_TRAILER,
+    REQUESTER_ACCOUNT_TRAILER,
     Commit,
     Operation,
 )
@@ -303,13 +304,19 @@ class ChangeEditor:
 
     # --- writing
 
-    def signed(self, draft: EditDraft) -> Operation:
-        """Return the operation that the commit carries."""
+    def signed(self, draft: EditDraft, account: int | None = None) -> Operation:
+        """
+        Return the operation that the commit carries.
+
+        Args:
+            account: The forge's id of the requester, for a proposal.
+        """
         requester, order = self.request.requester, self.live.entry.order
         notes = [
             (CHANGE_TRAILER, draft.verdict.name),
             (REASON_TRAILER, self.request.reason),
             (REQUEST_TRAILER, self.digest),
+            (REQUESTER_ACCOUNT_TRAILER, str(account or "")),
         ]
         return Operation(
             self.operation,

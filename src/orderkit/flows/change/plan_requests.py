@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest
@@ -77,6 +79,7 @@ def plan_between(
     old = read_xr(platform, live, _commit(platform, live, base or "main", "base")).xr
     new = read_xr(platform, live, _commit(platform, live, head, "head")).xr
     check_same(live, old, new)
+    basis = replace(basis, historical=base is not None)
     return within_limits(live, old, plan_order(platform, live, old, new, basis=basis))
 
 

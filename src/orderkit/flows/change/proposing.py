@@ -42,6 +42,7 @@ from orderkit.core.plan.plan_markdown import cell
 from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
+from orderkit.flows.change.reviewing import forge_user
 from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
@@ -50,6 +51,7 @@ from orderkit.ports.forge import (
     Commit,
     FileChange,
     Forge,
+    Operation,
     PullDraft,
     PullRequest,
 )
@@ -239,7 +241,7 @@ class Proposer:
 
     def _update(self, draft: EditDraft, own_pull: OpenPull) -> Changed:
         """Add a commit with the draft to the branch of an open pull request."""
-        operation, head = self.editor.signed(draft), own_pull.pull.head_commit
+        operation, head = self._signed(draft), own_pull.pull.head_commit
         if own_pull.after is not None and own_pull.after.data != draft.data:
             entry = FileChange(own_pull.after.path, draft.data, own_pull.after.sha)
             try:
@@ -261,7 +263,7 @@ class Proposer:
         return self._outcome(draft, pull, state="proposed")
 
     def _open_new(self, draft: EditDraft, replaced: OpenPull | None) -> Changed:
-        branch, operation = self._branch(draft), self.editor.signed(draft)
+        branch, operation = self._branch(draft), self._signed(draft)
         entry = FileChange(draft.current.path, draft.data, draft.current.sha)
         head = self._forge.write(self._repo, [entry], operation, branch=branch).commit
         body = self._body(draft, replaced.pull if replaced else None)
@@ -271,6 +273,13 @@ class Proposer:
         if replaced is not None:
             self._replace(replaced.pull, pull)
         return self._outcome(draft, pull, state="proposed")
+
+    def _signed(self, draft: EditDraft) -> Operation:
+        """Return the operation of a proposal; it names the requester's account, if we may know."""
+        editor, person = self.editor, None
+        with suppress(OrderkitError):  # it is not merged then, and says why
+            person = forge_user(editor.platform, self._repo, editor.request.requester.ref)
+        return editor.signed(draft, person.id if person else None)
 
     def _replace(self, old: PullRequest, new: PullRequest) -> None:
         text = f"Replaced by #{new.number}, which begins at today's main."

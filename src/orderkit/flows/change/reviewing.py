@@ -8,7 +8,8 @@ what somebody approved who neither asked for it nor pushed to it.
 The people behind a pull request are: the requester of each of its commits and of its text, who
 opened it, and whoever pushed to it, as the forge authenticated them. Texts can be edited, so they
 only ever add people. Nobody leaves this list without a push, which adds the pusher; a commit whose
-pusher the forge does not show is not merged.
+pusher the forge does not show is not merged. People are compared by the forge's ids: a login can
+be changed, and somebody else can take it. So a signed proposal names the requester's id.
 
 Called by ``orderkit merge`` and by the service.
 """
@@ -16,7 +17,6 @@ Called by ``orderkit merge`` and by the service.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,23 +25,26 @@ from orderkit.core.errors import (
     InProgressError,
     InvalidInputError,
     NotFoundError,
-    OrderkitError,
     RefusedError,
     shorten,
 )
 from orderkit.core.kit.model import How, KitChange
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.change import differences, judge_rules
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml.manifests import parse_documents
-from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.argocd.ancestry import Ancestry
+from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM
-from orderkit.flows.order.commit_judging import whole_history
+from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
+    REQUESTER_ACCOUNT_TRAILER,
     Commit,
     CommitStatus,
+    ForgeUser,
     MergeStyle,
     Operation,
     PullEvent,
@@ -105,10 +108,14 @@ def merge_reviewed(
         RefusedError: It lacks an approval by somebody else, or the kit's rules forbid it.
         ConflictError: Somebody pushed to it meanwhile, or it was closed.
         InProgressError: The forge does not show yet who pushed a commit.
+        IncompleteError: It is merged and not delivered yet; the same again delivers it.
     """
     live = find_living(platform, order)
     pull = _open_pull(platform, live, number)
     if pull.merge_commit is not None:
+        main = platform.forge.head(live.repository) or ""
+        if Ancestry(platform.forge, live.repository).contains(main, pull.merge_commit):
+            deliver(platform, live.entry, pull.merge_commit, requester, proof)
         return MergedPull(live.entry.order, number, pull.merge_commit, ())
     verdict = _judge_once_pushers_are_known(platform, live, pull)
     set_review_status(platform, live.repository, pull, verdict)
@@ -124,8 +131,7 @@ def merge_reviewed(
     commit = platform.forge.merge_pull(
         live.repository, number, head=pull.head_commit, style=MergeStyle.MERGE, operation=why
     )
-    with suppress(OrderkitError):  # it is merged; Argo CD finds it by itself too
-        nudge(platform, live.entry.order, commit)
+    deliver(platform, live.entry, commit, requester, proof)
     return MergedPull(live.entry.order, number, commit, verdict.approvers)
 
 
@@ -142,10 +148,11 @@ def merge_unreviewed(
     Merge what the platform itself proposed, such as its probe, without a second person.
 
     Raises:
+        IncompleteError: It is merged and not delivered yet.
         What ``ports.pulls.ForgePulls.merge_pull`` raises.
     """
     set_review_status(platform, repo, pull, ReviewVerdict(("the platform itself",)))
-    return platform.forge.merge_pull(
+    commit = platform.forge.merge_pull(
         repo,
         pull.number,
         head=pull.head_commit,
@@ -153,6 +160,9 @@ def merge_unreviewed(
         operation=operation,
         deadline_s=deadline_s,
     )
+    entry = OrderEntry(TeamName(repo.owner), OrderId(repo.name))
+    deliver(platform, entry, commit, operation.requester)
+    return commit
 
 
 def set_review_status(
@@ -167,6 +177,20 @@ def set_review_status(
     text = shorten(verdict.summary, limit=_DESCRIPTION_MAX).strip()
     state = CommitStatus(CONTEXT, "failure" if verdict.refusal else "success", text, pull.web_url)
     platform.forge.set_status(repo, pull.head_commit, state)
+
+
+def forge_user(platform: Platform, repo: RepoId, requester: str) -> ForgeUser | None:
+    """
+    Return who a requester is on the forge now; None if nobody has that login.
+
+    Raises:
+        RemoteError, NotFoundError: The catalog, or the forge.
+    """
+    entity = platform.catalog.entity(requester) if ":" in requester else None
+    annotations = metadata(entity).get("annotations") or {} if entity else {}
+    login = str(annotations.get(LOGIN_ANNOTATION) or requester.rpartition("/")[2])
+    user = platform.forge.user_with_right(repo, login)
+    return user[0] if user else None
 
 
 def judge_review(platform: Platform, live: LiveOrder, pull: PullRequest) -> ReviewVerdict:
@@ -212,34 +236,79 @@ class _Judgement:
 
     def verdict(self) -> ReviewVerdict:
         forge, repo, pull = self.platform.forge, self.live.repository, self.pull
-        me = forge.user().lower()
         commits = forge.compare(repo, MAIN, pull.head_commit)
         events = forge.pull_events(repo, pull.number)
         reviews = forge.reviews(repo, pull.number)
-        others = {login.lower() for login in self._on_forge(events)} - {me}
+        me = forge.user_with_right(repo, forge.user())
+        my_id = me[0].id if me else 0
+        others = {user.id: user.login for user in self._on_forge(events) if user.id != my_id}
         try:
             self._refuse_unknown_pushers(commits, events)
+            ours = self._ours(commits, events, my_id)
             changes, is_whole = self._changes(commits)
-            _refuse_who(changes, others)
+            _refuse_who(changes, set(others.values()))
             if is_whole and all(change.how is How.DIRECT for change in changes):
                 return ReviewVerdict(())
-            people = {*others, *self._requester_logins(commits), me}
+            people = {*others, *self._requester_ids(commits, ours, my_id), my_id}
             return ReviewVerdict(self._approvers(reviews, people))
         except (RefusedError, InvalidInputError) as error:
             return ReviewVerdict((), str(error))
 
-    def _on_forge(self, events: Sequence[PullEvent]) -> Iterator[str]:
-        """Yield the logins of who opened it and of who pushed to it."""
+    def _on_forge(self, events: Sequence[PullEvent]) -> Iterator[ForgeUser]:
+        """Yield who opened it and who pushed to it."""
         yield self.pull.author
-        yield from (event.login for event in events if event.kind == "push")
+        yield from (event.by for event in events if event.kind == "push")
 
-    def _requester_logins(self, commits: Sequence[Commit]) -> Iterator[str]:
-        """Yield the logins of everybody that the request's text or a commit names as requester."""
+    def _ours(
+        self, commits: Sequence[Commit], events: Sequence[PullEvent], my_id: int
+    ) -> list[Commit]:
+        """
+        Return the commits that Orderkit wrote.
+
+        The forge notes who opened a pull request as the pusher of all that its branch holds. So
+        what somebody pushed to our branch just before would pass for ours without a signature.
+
+        Raises:
+            RefusedError: Such a commit is not signed, and the platform signs its commits.
+        """
+        by_others = {c for event in events if event.by.id != my_id for c in event.commits}
+        ours = [commit for commit in commits if commit.id not in by_others]
+        if published_keys(self.platform):
+            judge = CommitJudge(self.platform, self.live.repository, self.pull.head_commit)
+            for commit in ours:
+                if not judge.is_proved(commit):
+                    raise RefusedError(
+                        f"nothing proves who wrote {commit.id[:8]}: it has no valid signature of"
+                        " the platform; close the request and ask the service for the change again"
+                    )
+        return ours
+
+    def _requester_ids(
+        self, commits: Sequence[Commit], ours: Sequence[Commit], my_id: int
+    ) -> Iterator[int]:
+        """Yield the ids of everybody that the request's text or a commit names as requester."""
         texts = {self.pull.requester, *(commit.requester for commit in commits)} - {""}
-        is_ours = self.pull.author.lower() == self.platform.forge.user().lower()
-        if UNKNOWN in texts or (is_ours and not texts):
+        if UNKNOWN in texts or (self.pull.author.id == my_id and not texts):
             raise RefusedError("nothing says who asked for it")
-        return map(self._login, sorted(texts))
+        accounts = [(commit, commit.trailers.get(REQUESTER_ACCOUNT_TRAILER, "")) for commit in ours]
+        recorded = {commit.requester for commit, account in accounts if account.isdecimal()}
+        for requester in sorted(texts):
+            user = forge_user(self.platform, self.live.repository, requester)
+            if user is not None:
+                yield user.id
+            elif requester not in recorded:
+                raise RefusedError(
+                    f"'{requester}' asked for it, who is no user of the forge, so nobody can tell"
+                    " whose approval counts: name the login in the annotation"
+                    f" {LOGIN_ANNOTATION} of the User in the portal's catalog"
+                )
+        for commit, account in accounts:
+            if not account.isdecimal():
+                raise RefusedError(
+                    f"{commit.id[:8]} does not record which account of the forge"
+                    f" '{commit.requester}' had: close the request and ask for the change again"
+                )
+            yield int(account)
 
     def _changes(self, commits: Sequence[Commit]) -> tuple[tuple[KitChange, ...], bool]:
         """Return the kit's changes that it consists of, and whether it changes nothing else."""
@@ -299,41 +368,25 @@ class _Judgement:
                     hint="repeat the command; if it stays, ask for the change again",
                 )
 
-    def _login(self, requester: str) -> str:
-        """
-        Return the login of a requester, in lower case.
-
-        Raises:
-            RefusedError: Nobody knows it, so an approval could be the requester's own.
-        """
-        entity = self.platform.catalog.entity(requester) if ":" in requester else None
-        annotations = metadata(entity).get("annotations") or {} if entity else {}
-        login = str(annotations.get(LOGIN_ANNOTATION) or requester.rpartition("/")[2])
-        if not self.platform.forge.right_of(self.live.repository, login):
-            raise RefusedError(
-                f"'{requester}' asked for it, who is no user of the forge, so nobody can tell"
-                f" whose approval counts: name the login in the annotation {LOGIN_ANNOTATION} of"
-                " the User in the portal's catalog"
-            )
-        return login.lower()
-
-    def _approvers(self, reviews: Sequence[Review], people: set[str]) -> tuple[str, ...]:
+    def _approvers(self, reviews: Sequence[Review], people: set[int]) -> tuple[str, ...]:
         """
         Return who approved this head and is none of the people behind it.
 
         Raises:
             RefusedError: Nobody did, or somebody who may write rejected it.
         """
-        last = {review.reviewer.lower(): review for review in reviews if review.official}
+        last = {review.reviewer.id: review for review in reviews if review.official}
         approvers: list[str] = []
         own: list[str] = []
-        for login, review in sorted(last.items()):
-            if self.platform.forge.right_of(self.live.repository, login) not in _WRITES:
+        for user_id, review in sorted(last.items(), key=lambda item: item[1].reviewer.login):
+            login = review.reviewer.login
+            now = self.platform.forge.user_with_right(self.live.repository, login)
+            if now is None or now[0].id != user_id or now[1] not in _WRITES:
                 continue
             if review.state == "rejected":
                 raise RefusedError(f"{login} asked for changes")
             if review.commit == self.pull.head_commit:
-                (own if login in people else approvers).append(login)
+                (own if user_id in people else approvers).append(login)
         if not approvers:
             names = f"; {', '.join(own)} is behind the change and does not count" if own else ""
             raise RefusedError(f"nobody else has approved {self.pull.head_commit[:8]}{names}")

@@ -5,7 +5,7 @@ Removing the only manifest does not prune it: Argo CD answers "app path does not
 "auto-sync will wipe out all resources" (observed on 3.2.11). Hence the order of steps, each
 recorded in the ledger before it is taken:
 
-    marked         end mark; the Application without self-heal and allowed to become empty
+    marked         end mark; the Application without self-heal, pruning, allowed to become empty
     emptying       the manifests replaced by .gitkeep; everything seen to be gone, twice
     removing       the Application out of the ledger, seen to be gone
     unregistering  the entity out of the catalog
@@ -25,14 +25,20 @@ from typing import TypeVar
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import End, Kit
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key, refresh
+from orderkit.flows.argocd.refreshing import (
+    StuckOperationEnder,
+    application_key,
+    knows_retry_refresh,
+    refresh,
+)
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.remaining_objects import Absence, Remaining
@@ -169,7 +175,7 @@ def _record(
         repository=request.repository or end.repository,
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
-        must_be_gone=_parts(trace),
+        must_be_gone=tuple(trace.parts()),
         survives=survivors(platform, entry.order, kit) if kit else (),
     )
 
@@ -191,11 +197,6 @@ def _kit(platform: Platform, name: str) -> Kit | None:
         return published_kit(platform, name)
     except NotFoundError:
         return None
-
-
-def _parts(trace: tracing.Trace) -> tuple[ObjectKey, ...]:
-    """Return everything below the Application."""
-    return tuple(node.key for _, node in trace.root.walk() if node.key != trace.root.key)
 
 
 class _End:
@@ -247,7 +248,9 @@ class _End:
             self._entry,
             kit=record.kit,
             forge_url=self._platform.forge.base_url,
-            ending=True,
+            commit=pinned_commit(self._platform, self._entry),
+            stage="ending",
+            refreshes=knows_retry_refresh(self._platform),
         )
         commit_result = write_ledger(
             self._platform,
@@ -258,16 +261,24 @@ class _End:
             self._operation(record, "ends"),
         )
         automated = application["spec"]["syncPolicy"]["automated"]
+
+        def is_marked(live: Manifest | None) -> bool:
+            """Say whether it prunes, and goes itself once its file leaves the ledger."""
+            if live is None:
+                return True
+            is_kept = ledger.KEPT.keys() & annotations_of(live).keys()
+            return dig(live, "spec", "syncPolicy", "automated") == automated and not is_kept
+
         self._until_taken_over(
             commit_result.commit,
-            lambda live: live is None or dig(live, "spec", "syncPolicy", "automated") == automated,
+            is_marked,
             goal="Argo CD applying the end mark",
         )
         self._on_step("marked", "self-heal is off, the Application may become empty")
 
     def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
-        now = _parts(tracing.trace(self._platform, self._entry.order))
+        now = tracing.trace(self._platform, self._entry.order).parts()
         return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
     def _application(self) -> Manifest | None:
@@ -276,9 +287,12 @@ class _End:
     def _empty(self, record: EndRecord) -> EndRecord:
         """Commit the order without manifests; wait until two looks in a row find nothing."""
         kit = _kit(self._platform, record.kit)
-        absence = Absence(self._platform, record.must_be_gone, kit)
+        absence = Absence(self._platform, record.order, record.must_be_gone, kit)
         commit = self._empty_repository(record)
-        refresh(self._platform, self._entry.order)
+        if commit is None:
+            refresh(self._platform, self._entry.order)
+        else:
+            deliver(self._platform, self._entry, commit, self._wanted.requester, self._wanted.proof)
         if commit and self._application() is not None:
             urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
 
@@ -305,21 +319,27 @@ class _End:
         return replace(record, emptied_at=commit or "")
 
     def _empty_repository(self, record: EndRecord) -> CommitSha | None:
-        files = snapshot(self._platform, self._entry.repository)
-        if files is None:
-            return None  # it was never created, or somebody deleted it
+        forge, repo = self._platform.forge, self._entry.repository
+        if self._application() is None and forge.head(repo) is None:
+            return None  # it was never created, or somebody deleted it; nothing delivers it
+        # Argo CD prunes nothing for a repository that it cannot read: one that somebody deleted is
+        # made again, empty, and one that somebody archived is opened until it is archived again.
+        repository = forge.ensure_repo(
+            repo, description=f"ended: {record.order}", private=self._platform.private
+        )
+        if repository.archived:
+            forge.archive(repo, undo=True)
+        files = snapshot(self._platform, repo)
+        blobs = files.blobs if files else {}
         keep = MANIFESTS / ledger.KEEP
-        old = [p for p in files.blobs if p.is_relative_to(MANIFESTS) and p != keep]
-        changes = [FileChange(path, None, files.blobs[path]) for path in sorted(old)]
-        if keep not in files.blobs:
+        old = [p for p in blobs if p.is_relative_to(MANIFESTS) and p != keep]
+        changes = [FileChange(path, None, blobs[path]) for path in sorted(old)]
+        if keep not in blobs:
             changes.append(FileChange(keep, b"", None))
         if not changes:
-            return files.commit
+            return files.commit if files else None
         operation = self._operation(record, "ends, nothing to deliver any more")
-        try:
-            return self._platform.forge.write(self._entry.repository, changes, operation).commit
-        except RefusedError:
-            return files.commit  # archived by hand; the cluster shows what is gone
+        return forge.write(repo, changes, operation).commit
 
     def _until_gone(self, absence: Absence) -> None:
         absent_looks = 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from orderkit.core.argocd.application import tracker
 from orderkit.core.errors import RefusedError
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import TRACKING_ID, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED, needs, protection
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
@@ -90,5 +91,4 @@ def _living(platform: Platform, kit: Kit) -> tuple[Manifest, ...]:
 
 def _order_of(xr: Manifest) -> str:
     """Name the order that delivers an XR; one that nobody delivers by its kind and name."""
-    tracker = str(dig(xr, "metadata", "annotations", TRACKING_ID, default="")).partition(":")[0]
-    return tracker or str(ObjectKey.of(xr))
+    return tracker(xr) or str(ObjectKey.of(xr))

@@ -4,7 +4,9 @@ Verify that every part of an ended order is gone, and report what remains and wh
 Looks in two ways, so that nothing is overlooked: for each object that was known when the end began,
 and for every object of a kind the kit composes that has the order's label
 ``crossplane.io/composite`` and is owned by one of them, also if it was composed later. (The label
-is only a name, and another kit's XR may have the same.) Called by ``flows.end.destroying``.
+is only a name, and another kit's XR may have the same.) What another order's Application delivers,
+or something else owns, is no part of this one, whatever its name. Called by
+``flows.end.destroying``.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from orderkit.core.argocd.application import tracker
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.errors import AccessError
 from orderkit.core.kit.model import Kit
+from orderkit.core.names import OrderId
 from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
     ObjectKey,
+    controller,
     dig,
     labels_of,
     metadata,
@@ -42,9 +47,11 @@ class Remaining:
 class Absence:
     """The objects that must be gone, and where to look for them."""
 
-    def __init__(self, platform: Platform, keys: Sequence[ObjectKey], kit: Kit | None) -> None:
+    def __init__(
+        self, platform: Platform, order: OrderId, keys: Sequence[ObjectKey], kit: Kit | None
+    ) -> None:
         """`kit` None: the pack no longer has the kit, so only known objects are looked up."""
-        self._platform, self._keys = platform, tuple(keys)
+        self._platform, self._order, self._keys = platform, order, tuple(keys)
         composed = (
             [
                 Kind.parse(composed_kind.api_version, composed_kind.kind)
@@ -68,16 +75,35 @@ class Absence:
         return "still there: " + ", ".join(map(str, remaining)) if remaining else ""
 
     def _existing(self) -> Iterator[Manifest]:
+        ours = {(key.kind.kind, key.name) for key in self._keys}
+        foreign_uids: set[str] = set()
         for key in self._keys:
             live_object = self._live(key)
-            if live_object is not None:
+            if live_object is None:
+                continue
+            if self._is_foreign(live_object, ours, foreign_uids):
+                ours.discard((key.kind.kind, key.name))
+                foreign_uids.add(str(metadata(live_object).get("uid")))
+            else:
                 yield live_object
-        ours = {(key.kind.kind, key.name) for key in self._keys}
-        labelled = self._all_labelled()
-        while owned := [manifest for manifest in labelled if _controller(manifest) in ours]:
+        labelled = [
+            manifest
+            for manifest in self._all_labelled()
+            if (controller(manifest) or {}).get("uid") not in foreign_uids
+        ]
+        while owned := [manifest for manifest in labelled if _owner(manifest) in ours]:
             yield from owned
             ours |= {(manifest["kind"], metadata(manifest)["name"]) for manifest in owned}
             labelled = [manifest for manifest in labelled if manifest not in owned]
+
+    def _is_foreign(
+        self, manifest: Manifest, ours: set[tuple[str, str]], foreign_uids: set[str]
+    ) -> bool:
+        """Say whether an object of a known key belongs to something else than this order."""
+        owner = controller(manifest)
+        if owner is None:
+            return tracker(manifest) not in ("", self._order)
+        return owner.get("uid") in foreign_uids or _owner(manifest) not in ours
 
     def _all_labelled(self) -> list[Manifest]:
         return [
@@ -115,11 +141,9 @@ class Absence:
         return label, xr.namespace
 
 
-def _controller(manifest: Manifest) -> tuple[str, str]:
-    for owner in dig(manifest, "metadata", "ownerReferences", default=()):
-        if owner.get("controller"):
-            return owner["kind"], owner["name"]
-    return "", ""
+def _owner(manifest: Manifest) -> tuple[str, str]:
+    owner = controller(manifest) or {}
+    return str(owner.get("kind") or ""), str(owner.get("name") or "")
 
 
 def _why(manifest: Manifest) -> str:

@@ -7,6 +7,7 @@ nothing is written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -27,12 +28,17 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
 from orderkit.core.schema.admission import BINDING
-from orderkit.flows.argocd.application_sources import unpinned_applications
+from orderkit.flows.argocd.application_sources import (
+    unpinned_applications,
+    unsafe_applications,
+)
+from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_orders
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import unprotected_orders
 from orderkit.flows.order.commit_judging import published_keys
-from orderkit.flows.order.order_report import list_orders
+from orderkit.flows.order.order_damage import damaged_orders
+from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of
 from orderkit.flows.team.read_credential import (
@@ -44,6 +50,8 @@ from orderkit.flows.team.read_credential import (
 from orderkit.ports.requesters import Requesters
 
 Verdict = Literal["ok", "warn", "fail"]
+
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "rights": _rights,
         "ownership": _ownership,
         "protection": _protection,
+        "undelivered": _undelivered,
         "pack": _pack,
         "ledger": _ledger,
         "signatures": _signatures,
@@ -72,7 +81,9 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "portal": _portal,
         "service": _service,
         "orders": _orders,
+        "crossplane": _reconciling,
         "sources": _sources,
+        "deletion": _deletion,
         "credentials": _credentials,
         "policies": _policies,
     }
@@ -163,9 +174,17 @@ def _ownership(platform: Platform) -> DoctorFinding:
 
 
 def _protection(platform: Platform) -> DoctorFinding:
-    """Report orders whose ``main`` can be pushed to although their kit wants reviews."""
-    entries = unprotected_orders(platform, ledger_snapshot(platform))
-    if entries:
+    """Report orders of which a push decides what is delivered although their kit wants reviews."""
+    files = ledger_snapshot(platform)
+    if entries := following_orders(platform, files):
+        return DoctorFinding(
+            "protection",
+            "fail",
+            f"a tag called main is delivered now and then in {len(entries)} orders, first"
+            f" {entries[0].repository}",
+            "'orderkit bootstrap' or 'orderkit platform upgrade' makes Argo CD deliver commits",
+        )
+    if entries := unprotected_orders(platform, files):
         return DoctorFinding(
             "protection",
             "fail",
@@ -176,6 +195,19 @@ def _protection(platform: Platform) -> DoctorFinding:
     return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
 
 
+def _undelivered(platform: Platform) -> DoctorFinding:
+    """Report orders that deliver a commit while ``main`` is at another one."""
+    if entries := undelivered_orders(platform, ledger_snapshot(platform)):
+        return DoctorFinding(
+            "undelivered",
+            "warn",
+            f"main of {len(entries)} orders holds what nobody delivered, first"
+            f" {entries[0].repository}",
+            f"orderkit status {entries[0].order}",
+        )
+    return DoctorFinding("undelivered", "ok", "what is on a protected main is delivered")
+
+
 def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
@@ -184,6 +216,15 @@ def _pack(platform: Platform) -> DoctorFinding:
 
 def _ledger(platform: Platform) -> DoctorFinding:
     files = ledger_snapshot(platform)
+    counts = Counter(entry.order for entry in ledger.entries(files.blobs))
+    twice = [order for order, count in counts.items() if count > 1]
+    if twice:
+        return DoctorFinding(
+            "ledger",
+            "fail",
+            f"several teams have the same order: {', '.join(twice)}",
+            "repeat 'orderkit order' for the team that came second: that takes its entry back",
+        )
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 
@@ -305,18 +346,42 @@ def _service(platform: Platform) -> DoctorFinding:
 
 
 def _orders(platform: Platform) -> DoctorFinding:
-    reports = list_orders(platform)
+    """Report every order that fails or was damaged; orders with the same reason together."""
+    reports = list(damaged_orders(platform, list_orders(platform)))
     failing = [report for report in reports if report.state.phase == "Failing"]
-    if failing:
-        first = failing[0]
-        return DoctorFinding(
-            "orders",
-            "warn",
-            f"{len(failing)} of {len(reports)} failing, first {first.entry.order}: "
-            f"{first.state.reason}",
-            f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
-        )
-    return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+    remarked = [report for report in reports if report.state.ready and report.state.reason]
+    if not failing and not remarked:
+        return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+    texts = [f"{len(failing)} of {len(reports)} failing", *_folded(failing), *_folded(remarked)]
+    advice = dict.fromkeys(
+        report.state.advice or f"orderkit trace {report.entry.order}"
+        for report in (*failing, *remarked)
+    )
+    return DoctorFinding("orders", "warn", "; ".join(texts), "; ".join(advice))
+
+
+def _folded(reports: Sequence[OrderReport]) -> list[str]:
+    """Return each reason once, with the orders that it holds for."""
+    orders_by_reason: dict[str, list[str]] = {}
+    for report in reports:
+        orders_by_reason.setdefault(report.state.reason, []).append(report.entry.order)
+    return [f"{', '.join(orders)}: {reason}" for reason, orders in orders_by_reason.items()]
+
+
+def _reconciling(platform: Platform) -> DoctorFinding:
+    """Report orders that Crossplane looks at rarely or not at all, Ready ones included."""
+    reports = list_orders(platform)
+    named = [report for report in reports if report.state.throttled] or [
+        report for report in reports if report.state.phase == "Paused"
+    ]
+    if not named:
+        return DoctorFinding("crossplane", "ok", "reconciles every order")
+    state = named[0].state
+    word = "throttled" if state.throttled else "paused"
+    names = ", ".join(report.entry.order for report in named[:_NAMED])
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    detail = f"{len(named)} of {len(reports)} orders {word} ({names}{more}): {state.reason}"
+    return DoctorFinding("crossplane", "warn", detail, state.advice)
 
 
 def _sources(platform: Platform) -> DoctorFinding:
@@ -331,6 +396,20 @@ def _sources(platform: Platform) -> DoctorFinding:
         f"{len(names)} Applications run any tool that a pushed file asks for, first {names[0]}",
         "'orderkit bootstrap' or 'orderkit platform upgrade' pins those that Orderkit wrote; "
         "give others spec.source.directory.include: '*.{yaml,yml,json}'",
+    )
+
+
+def _deletion(platform: Platform) -> DoctorFinding:
+    """Report Applications that delete an order when a push renames its XR or a file is lost."""
+    names = [str(metadata(app)["name"]) for app in unsafe_applications(platform)]
+    if not names:
+        return DoctorFinding("deletion", "ok", "only 'orderkit destroy' deletes an order")
+    return DoctorFinding(
+        "deletion",
+        "fail",
+        f"a push, or a file that the ledger loses, can delete what {len(names)} Applications"
+        f" delivered, first {names[0]}",
+        "'orderkit bootstrap' or 'orderkit platform upgrade' writes them again",
     )
 
 

@@ -161,7 +161,11 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
                 await_layer(platform, wave.name, commit, request.timeout_s)
                 on_step(wave.name, "is ready")
     if teams := pin_teams(platform, requester=request.requester):
-        on_step("sources", f"Applications of {', '.join(teams)} deliver plain manifests only")
+        on_step(
+            "sources",
+            f"Applications of {', '.join(teams)} deliver plain manifests, and commits where a kit"
+            " wants reviews",
+        )
     ledger_files = snapshot(platform, platform.ledger)
     if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
         on_step("orders", f"main of {count} orders is protected now")

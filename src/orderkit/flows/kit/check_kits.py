@@ -73,7 +73,7 @@ def check_pack(
     files = folder.files(docs=True)
     names = _requested_kits(read_pack(files), kits)
     facts = PackFacts(files, folder.stations())
-    style = _style(folder)
+    style = style_of(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
     with folder.fingerprints(doubtful, SEEDS if doubtful else ()) as fingerprints:
         try:
@@ -128,7 +128,8 @@ def _requested_kits(pack: Pack, kits: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(kits)) or list(pack.kit_names)
 
 
-def _style(folder: PackFolder) -> str:
+def style_of(folder: PackFolder) -> str:
+    """Return the pack's configuration of yamllint."""
     for name in _STYLE_FILES:
         style = folder.file(PurePosixPath(name))
         if style is not None:

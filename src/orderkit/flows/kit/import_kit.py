@@ -1,9 +1,9 @@
 """
 Create a kit from an existing XRD, of a file or a cluster, with its Composition if there is one.
 
-Without a Composition the kit gets a first station, so that it works at once. With one, the
-Composition stays unchanged: functions that do not run in this process are delivered and reported.
-`Imported.next` lists what a person has to do.
+Without a Composition the kit gets a first station, so that it works at once. With one, the pack
+gets its functions, and kit.yaml the kinds that can be read from its pipeline. A Composition of mode
+Resources becomes a pipeline if that is asked for. `Imported.next` lists what a person has to do.
 
 Called by ``orderkit kit import``.
 """
@@ -12,24 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import PurePosixPath
 
-from orderkit.core.crossplane.python_functions import STATION_FUNCTION
+from orderkit.core.check.file_checks import with_excuses
+from orderkit.core.crossplane.python_functions import packages_of
 from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.generate.converted_composition import (
+    converted,
+    is_legacy_mode,
+    move_resources,
+)
 from orderkit.core.generate.imported_kit import (
     ImportSource,
-    Pipeline,
     SourcedObject,
     cleaned,
     composition_for,
-    functions_in,
     kit_name,
-    pipeline_of,
+    packages_in,
     text_of,
     the_xrd,
 )
-from orderkit.core.generate.kit_draft import skeleton_values
-from orderkit.core.kit.model import spelt_out
+from orderkit.core.generate.imported_pipeline import (
+    FunctionsToAdd,
+    Pipeline,
+    function_manifest,
+    functions_to_add,
+    pipeline_of,
+    with_renamed_functions,
+)
+from orderkit.core.generate.kit_draft import declared_kinds, skeleton_values
+from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     FUNCTION,
@@ -40,9 +53,10 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.schema import xrd as definitions
+from orderkit.core.schema.validate.xrd_check import hint_for
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.kit.check_kits import style_of
 from orderkit.flows.kit.start_kit import FailsItselfError, KitAdded, add_kit
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit.ports.pack_folder import PackFolder, SkeletonRenderer
@@ -61,6 +75,10 @@ class ImportRequest:
     """The kit's; empty: from the XRD's kind."""
     composition: str = ""
     """Its name, where there are several to choose from."""
+    beside: Sequence[ImportSource] = ()
+    """Files beside the sources that may name the packages of functions."""
+    convert: bool = False
+    """Turn a Composition of mode Resources into a pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +102,66 @@ def import_kit(request: ImportRequest) -> Imported:
     """
     xrd = the_xrd(request.sources)
     _check(xrd)
-    composition = composition_for(xrd.manifest, request.sources, name=request.composition)
-    pipeline = None if composition is None else pipeline_of(composition.manifest)
+    source = composition_for(xrd.manifest, request.sources, name=request.composition)
     name = request.name or kit_name(xrd.manifest)
-    functions = _functions(request, pipeline)
-    try:
-        files = _files(request, name, xrd, composition, example=True)
-        added = add_kit(request.pack, name, {**files, **functions})
-        unguessed = "" if added.scenarios else "no example value could be guessed"
-    except FailsItselfError as error:
-        files = _files(request, name, xrd, composition, example=False)
-        added = add_kit(request.pack, name, {**files, **functions})
-        unguessed = error.why
-    notes = _next(request.pack, name, pipeline, unguessed)
+    composition = None if source is None else _composition(request, source)
+    added, unguessed = _added(request, name, xrd, composition)
+    notes = _next(request.pack, name, xrd, composition, unguessed)
     return Imported(added, composition is None, tuple(notes))
+
+
+def _added(
+    request: ImportRequest, name: str, xrd: SourcedObject, composition: _Composition | None
+) -> tuple[KitAdded, str]:
+    """Add the kit with the example that passes, or without one, and why none does."""
+    why = ""
+    for example in (Example.SMALL, Example.COMPLETE):
+        try:
+            files = _files(request, name, xrd, composition, example)
+            added = add_kit(request.pack, name, files)
+        except FailsItselfError as error:
+            why = why or error.why
+        else:
+            return added, "" if added.scenarios else "no example value could be guessed"
+    files = _files(request, name, xrd, composition, Example.NONE)
+    return add_kit(request.pack, name, files), why
+
+
+class Example(Enum):
+    """Which values the generated example of a kit has."""
+
+    SMALL = "small"
+    """What the XRD requires, and what its rules want beyond that."""
+    COMPLETE = "complete"
+    """Every field for which a value can be guessed."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class _Composition:
+    """The Composition of the new kit as the pack will have it."""
+
+    text: bytes
+    pipeline: Pipeline
+    functions: FunctionsToAdd
+    notes: tuple[str, ...]
+
+
+def _composition(request: ImportRequest, source: SourcedObject) -> _Composition:
+    """Return the Composition with the pack's names of functions, converted if asked for."""
+    manifest = cleaned(source.manifest)
+    notes: tuple[str, ...] = ()
+    legacy = request.convert and is_legacy_mode(manifest)
+    if legacy:
+        conversion = converted(manifest)
+        manifest, notes = conversion.manifest, conversion.notes
+    packages = packages_in((*request.beside, *request.sources))
+    delivered = packages_of(request.pack.files())
+    functions = functions_to_add(pipeline_of(manifest, packages).functions, packages, delivered)
+    manifest = with_renamed_functions(manifest, functions.renamed)
+    text = text_of(source, manifest, prepare=move_resources if legacy else None)
+    pipeline = pipeline_of(manifest, {**functions.packages, **delivered})
+    return _Composition(text, pipeline, functions, notes)
 
 
 def from_cluster(cluster: Cluster, name: str) -> ImportSource:
@@ -139,7 +203,10 @@ def _list(cluster: Cluster, kind: Kind) -> Sequence[Manifest]:
 def _check(xrd: SourcedObject) -> None:
     for problem in definitions.problems(xrd.manifest):
         raise InvalidInputError(
-            xrd.source.name, xrd.name, f"would be refused by the API server: {problem}"
+            xrd.source.name,
+            xrd.name,
+            f"would be refused by the API server: {problem}",
+            hint=hint_for(problem),
         )
 
 
@@ -147,69 +214,69 @@ def _files(
     request: ImportRequest,
     name: str,
     xrd: SourcedObject,
-    composition: SourcedObject | None,
-    *,
-    example: bool,
+    composition: _Composition | None,
+    example: Example,
 ) -> Files:
-    """Return the kit's own files: XRD and Composition as given, the rest from the skeleton."""
+    """Return the kit's own files: XRD, Composition and functions, the rest from the skeleton."""
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
-    values = skeleton_values(name, spelt_out(kind), cleaned(xrd.manifest))
-    values |= {"starter": composition is None, "guessed": example and values["guessed"]}
+    xrd_manifest = cleaned(xrd.manifest)
+    values = skeleton_values(
+        name, spelt_out(kind), xrd_manifest, complete=example is Example.COMPLETE
+    )
+    guessed = example is not Example.NONE and values["guessed"]
+    values |= {"starter": composition is None, "guessed": guessed}
+    if composition is not None:
+        values["declared"] = declared_kinds(
+            composition.pipeline.composes, composition.pipeline.requires
+        )
     files = {path: file.data for path, file in request.render_skeleton("kit", values).items()}
     left_out = {PurePosixPath("tests", "kits", name, "team-in-capitals")}
     if not values["guessed"]:
         left_out.add(PurePosixPath("tests", "kits"))
     apis = PurePosixPath("gitops", "apis", name)
-    files[apis / "definition.yaml"] = text_of(xrd)
+    style = style_of(request.pack)
+    files[apis / "definition.yaml"] = with_excuses(text_of(xrd, xrd_manifest), style)
     if composition is not None:
-        files[apis / "composition.yaml"] = text_of(composition)
+        files[apis / "composition.yaml"] = with_excuses(composition.text, style)
         left_out |= {PurePosixPath("stations"), PurePosixPath("tests", "stations")}
+        for function, package in composition.functions.packages.items():
+            manifest = function_manifest(function, package)
+            files[FUNCTIONS / f"{function}.yaml"] = yaml11.dump(manifest).encode()
     return {path: data for path, data in files.items() if left_out.isdisjoint(path.parents)}
 
 
-def _functions(request: ImportRequest, pipeline: Pipeline | None) -> Files:
-    """Return files for functions that the pipeline needs, the sources have and the pack lacks."""
-    if pipeline is None:
-        return {}
-    source_functions, declared = functions_in(request.sources), _declared(request.pack)
-    return {
-        FUNCTIONS / f"{name}.yaml": yaml11.dump(cleaned(source_functions[name])).encode()
-        for name in pipeline.functions
-        if name in source_functions and name not in declared
-    }
-
-
-def _declared(pack: PackFolder) -> set[str]:
-    function_files = {
-        path: data
-        for path, data in pack.files().items()
-        if path.is_relative_to(FUNCTIONS) and path.suffix in {".yaml", ".yml"}
-    }
-    objects = [
-        manifest
-        for path, data in function_files.items()
-        for manifest in parse_manifests(str(path), data)
-    ]
-    return {
-        str(metadata(manifest).get("name"))
-        for manifest in objects
-        if manifest.get("kind") == FUNCTION.kind
-    }
-
-
-def _next(pack: PackFolder, name: str, pipeline: Pipeline | None, unguessed: str) -> Iterator[str]:
-    """Yield what a person has to do that ``kit check`` does not report."""
-    if pipeline is None:
+def _next(
+    pack: PackFolder,
+    name: str,
+    xrd: SourcedObject,
+    composition: _Composition | None,
+    unguessed: str,
+) -> Iterator[str]:
+    """Yield what a person has to know or do that ``kit check`` does not report."""
+    fields = {f"{steps[-3]}.{steps[-1]}" for steps in definitions.overridden_fields(xrd.manifest)}
+    if fields:
+        yield f"left out of the XRD: {', '.join(sorted(fields))}: Crossplane has its own there"
+    if composition is None:
         yield f"write what the kit is made of in stations/{name}/station.py"
     else:
-        yield from _pipeline_next(pack, name, pipeline)
+        yield from composition.notes
+        yield from _pipeline_next(pack, name, composition)
     if unguessed:
         yield f"write tests/kits/{name}/<case>/scenario.yaml by hand: {unguessed}"
     yield f"say in templates/{name}/kit.yaml what the XRD does not: titles, pages, changes, the end"
     yield f"after an edit: orderkit kit generate {name}, kit check {name}, kit test {name} --update"
 
 
-def _pipeline_next(pack: PackFolder, name: str, pipeline: Pipeline) -> Iterator[str]:
+def _pipeline_next(pack: PackFolder, name: str, composition: _Composition) -> Iterator[str]:
+    pipeline, functions = composition.pipeline, composition.functions
+    for old, new in functions.renamed.items():
+        yield f"steps of {old} call {new} now: the pack delivers that function under this name"
+    for function, package in functions.packages.items():
+        yield f"gitops/functions/{function}.yaml installs {package}: compare it with your cluster's"
+    for function in functions.unknown:
+        yield (
+            f"declare Function {function} in gitops/functions: none of the files names its package"
+        )
     for step, function in pipeline.foreign:
         yield (
             f"step '{step}' is {function}'s: orders are delivered and formed, but only a real "
@@ -218,5 +285,5 @@ def _pipeline_next(pack: PackFolder, name: str, pipeline: Pipeline) -> Iterator[
     for station in pipeline.stations:
         if pack.file(PurePosixPath("stations", station, "station.py")) is None:
             yield f"write stations/{station}/station.py: the Composition runs it"
-    if pipeline.functions != (STATION_FUNCTION,):
-        yield f"list what the pipeline makes in templates/{name}/kit.yaml (composes): rights follow"
+    if pipeline.foreign:
+        yield f"list what else the pipeline makes in templates/{name}/kit.yaml: spec.composes"

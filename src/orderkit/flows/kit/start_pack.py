@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.names import check_label
+from orderkit.core.names import NAME_MAX, check_label
 from orderkit.core.portal.render import SkeletonFile
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.kit.generate_kits import generated_from
@@ -35,7 +35,7 @@ def start_pack(
     Raises:
         InvalidInputError: The name is no RFC 1123 label.
     """
-    check_label("name", name)
+    check_label("name", name, longest=NAME_MAX)
     values = {
         "name": name,
         "title": title or f"The pack of {name}",
@@ -52,7 +52,7 @@ def start_pack(
 
 def name_of(folder_name: str) -> str:
     """Return what a pack in a folder of this name is called if nobody says."""
-    return re.sub(r"[^a-z0-9]+", "-", folder_name.lower()).strip("-")[:40]
+    return re.sub(r"[^a-z0-9]+", "-", folder_name.lower()).strip("-")[:NAME_MAX].rstrip("-")
 
 
 def _shared(files: Files) -> Mapping[PurePosixPath, SkeletonFile]:

@@ -53,7 +53,8 @@ def await_commit(
     Wait until the order is Ready at a commit, or at a later one that contains it.
 
     Raises:
-        IncompleteError: It timed out; the message has the first failing reason.
+        IncompleteError: It timed out, or the order is paused; the message has the first failing
+            reason.
         NotFoundError, RefusedError: The order is gone or ending.
     """
     live = find_living(platform, order)
@@ -63,6 +64,7 @@ def await_commit(
         platform.clock,
         watch.look,
         lambda state: state.ready,
+        is_hopeless=lambda state: state.phase == "Paused",
         timeout_s=timeout_s,
         goal=f"{order}: becoming Ready at {short(commit)}",
         why_not=lambda state: f"{state.phase}: {state.reason}",

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orderkit.core.argocd.application import refusals
 from orderkit.core.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
 from orderkit.flows.order import tracing
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, get_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,24 @@ def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEve
     """
     Return the events about an order's Application, XR and composed resources.
 
+    What refused the newest sync is among them, as an event about the Application.
+
     Raises:
         NotFoundError: The ledger has no such order.
     """
     trace = tracing.trace(platform, order)
-    parts = {node.key for _, node in trace.root.walk()}
-    events = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
+    parts = {trace.root.key, *trace.parts()}
+    reported = [*_refused(platform, trace.root.key), *_events(platform, parts)]
+    events = sorted(reported, key=lambda event: event.at, reverse=True)
     texts = tracing.secrets_of(platform, trace.report)
     return [replace(event, message=texts.redact(event.message)) for event in events[:limit]]
+
+
+def _refused(platform: Platform, application: ObjectKey) -> Iterator[OrderEvent]:
+    """Yield what refused the newest sync, from the Application's own status."""
+    live = get_object(platform, application) or {}
+    for at, reason, message, count in refusals(live):
+        yield OrderEvent(at, "Warning", reason, message, count, application)
 
 
 def _events(platform: Platform, parts: set[ObjectKey]) -> Iterator[OrderEvent]:

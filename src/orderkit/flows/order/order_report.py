@@ -7,13 +7,16 @@ read and one list per kind, whatever the number of orders.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import NotFoundError
+from orderkit.core.argocd.application import applied, tracker
+from orderkit.core.errors import MovedError, NotFoundError
 from orderkit.core.names import LABEL, OrderId, TeamName
 from orderkit.core.objects.gc_pause import uncollected
 from orderkit.core.objects.kube_objects import (
@@ -31,8 +34,10 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
 from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.platform import (
     Platform,
@@ -53,6 +58,10 @@ class OrderReport:
     state: OrderState
     repository_url: str
     xr: ObjectKey | None
+    delivered: str = ""
+    """The newest commit whose objects Argo CD applied; empty if there is none."""
+    check: CommitCheck | None = None
+    """What is wrong with the files of the head; None if they were not read."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command line and service both answer with."""
@@ -66,6 +75,8 @@ class OrderReport:
             "advice": self.state.advice,
             "head": self.state.head,
             "revision": self.state.revision,
+            "delivered": self.delivered or None,
+            "findings": self.check.to_json() if self.check else [],
             "repository": self.repository_url,
             "xr": self.xr.to_json() if self.xr else None,
         }
@@ -85,7 +96,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         cluster_state = _ClusterState(applications.result(), kinds, xrs)
         paths = ledger_.result().blobs
         return [
-            _report_of(platform, entry, cluster_state, ending=entry.end_path in paths)
+            _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
             for entry in ledger.entries(paths)
         ]
 
@@ -104,16 +115,16 @@ def _applications(platform: Platform) -> dict[str, Manifest]:
     return {metadata(application)["name"]: application for application in applications}
 
 
-def _report_of(
+def _listed(
     platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
     kit = ledger.kit_of(application or {})
-    key = xr_key(entry.order, application, cluster_state.kinds, kit)
-    xr = cluster_state.xrs.get(key) if key else None
+    look_up = cluster_state.xrs.get
+    key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, look_up)
     state = order_state.judge(application, xr, head=None, ending=ending)
     state = without_secrets(platform, xr, state)
-    return _report(platform, entry, kit, state, key)
+    return _report(platform, entry, kit, state, key, delivered=applied(application or {}))
 
 
 def status(platform: Platform, order: str) -> OrderReport:
@@ -124,16 +135,31 @@ def status(platform: Platform, order: str) -> OrderReport:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
     entry, ending = _at_once(platform, order) or _in_ledger(platform, order)
+    return report_of(platform, entry, ending=ending)
+
+
+def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderReport:
+    """Report an order whose place in the ledger is known, in the ledger or not any more."""
     application = platform.cluster.get(application_key(entry.order))
-    kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
+    pack = published_pack(platform)
+    kinds = {kit.name: kit.kind for kit in pack.kits()}
     kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
-    key = xr_key(entry.order, application, kinds, kit)
-    xr = get_object(platform, key) if key else None
-    head = platform.forge.head(entry.repository)
+    key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
+    head = None
+    with suppress(MovedError):  # `flows.order.order_damage` says where to
+        head = platform.forge.head(entry.repository)
     state = order_state.judge(application, xr, head=head, ending=ending)
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
-    return _report(platform, entry, kit, state, key)
+    if state.phase == "Delivering" and state.revision != head:
+        why = undelivered(platform, entry, head)
+        state = replace(state, reason=why.reason, advice=why.advice) if why else state
+    checked = CheckedOrder.of(entry, pack, kit, xr)
+    check: CommitCheck | None = None
+    if checked is not None and not ending:
+        state, check = explained_by_files(platform, checked, application, state)
+    report = _report(platform, entry, kit, state, key, delivered=applied(application or {}))
+    return replace(report, check=check)
 
 
 def registered_kit(platform: Platform, entry: OrderEntry) -> str:
@@ -150,8 +176,8 @@ def registered_kit(platform: Platform, entry: OrderEntry) -> str:
 def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:
     """Find an order among all of the ledger, and whether its end has begun."""
     paths = ledger_snapshot(platform).blobs
-    entry = find(order, paths)
-    return entry, entry.end_path in paths
+    ending_entry = ledger.ending_order(paths, order)
+    return (ending_entry, True) if ending_entry else (find(order, paths), False)
 
 
 def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
@@ -187,19 +213,42 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
         raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
     orders = [entry.order for entry in ledger.entries(paths)]
     hint = did_you_mean(order, orders, "see 'orderkit list'")
+    hint += f"; if somebody removed it from the ledger: orderkit repair {order}"
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
 
 
-def xr_key(
-    order: OrderId, application: Manifest | None, kinds: dict[str, Kind], kit: str
-) -> ObjectKey | None:
-    """Return the order's XR as Argo CD delivered it, else by the kit's naming rule."""
+def own_xr(
+    order: OrderId,
+    application: Manifest | None,
+    kinds: Mapping[str, Kind],
+    kit: str,
+    look_up: Callable[[ObjectKey], Manifest | None],
+) -> tuple[ObjectKey | None, Manifest | None]:
+    """
+    Return where the order's XR is or will be, and the XR if the cluster has it.
+
+    Whoever pushes can name another order's XR. So one that exists counts only if its tracking
+    annotation says that this order's Application delivered it.
+
+    Args:
+        look_up: Reads an object; None if it does not exist.
+    """
     by_group_kind = {(kind.group, kind.kind): kind for kind in kinds.values()}
-    for resource in dig(application, "status", "resources", default=()):
-        kind = by_group_kind.get((resource.get("group", ""), resource.get("kind")))
-        if kind:
-            return ObjectKey(kind, resource["name"], resource.get("namespace", ""))
-    return ObjectKey(kinds[kit], order) if kit in kinds else None
+    keys = [
+        ObjectKey(kind, resource["name"], resource.get("namespace", ""))
+        for resource in dig(application, "status", "resources", default=())
+        if (kind := by_group_kind.get((resource.get("group", ""), resource.get("kind"))))
+    ]
+    if kit in kinds:
+        keys.append(ObjectKey(kinds[kit], order))
+    absent: ObjectKey | None = None
+    for key in keys:
+        xr = look_up(key)
+        if xr is None:
+            absent = absent or key
+        elif tracker(xr) == order:
+            return key, xr
+    return absent, None
 
 
 def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:
@@ -212,7 +261,13 @@ def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]
 
 
 def _report(
-    platform: Platform, entry: OrderEntry, kit: str, state: OrderState, xr: ObjectKey | None
+    platform: Platform,
+    entry: OrderEntry,
+    kit: str,
+    state: OrderState,
+    xr: ObjectKey | None,
+    *,
+    delivered: str,
 ) -> OrderReport:
     url = f"{platform.forge.base_url}/{entry.repository}"
-    return OrderReport(entry, kit, state, url, xr)
+    return OrderReport(entry, kit, state, url, xr, delivered)

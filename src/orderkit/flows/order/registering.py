@@ -17,14 +17,16 @@ from orderkit.core.errors import (
     NotFoundError,
     RefusedError,
 )
+from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import labels_of
-from orderkit.core.order import ledger, order_file
+from orderkit.core.order import ledger, order_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd import commit_pinning
+from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order import live_order
@@ -83,6 +85,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     """
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
+    If its ``main`` is protected, what ``main`` holds now is delivered. Two commits if the team's
+    orders are counted: until the count is known, the order's Application goes with its file, so
+    that it can be taken back.
+
     Raises:
         NotFoundError: Team, repository or kit does not exist.
         InvalidInputError: The repository's record says something else, or the id is not one of
@@ -110,10 +116,24 @@ def register(platform: Platform, registration: Registration) -> Registered:
         )
         _check_application(platform, entry)
         _check_values(platform, entry, record, team)
-    protect_main(platform.forge, entry.repository, published_kit(platform, record.kit))
-    commit = _enter(platform, registration, entry, snapshot)
-    if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
-        _take_back(platform, registration, entry, team)
+    kit = published_kit(platform, record.kit)
+    protect_main(platform.forge, entry.repository, kit)
+    is_raced = is_new and team_limits.is_counted(team, registration.kit)
+    stage: ledger.Stage = "entering" if is_raced else "living"
+    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage)
+    if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
+        _take_back(platform, registration, entry, "one too many")
+        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
+        raise RefusedError(
+            f"team {team.team} got its last order at the same moment", hint="repeat the command"
+        )
+    if _came_second(platform, entry, snapshot, commit):
+        _take_back(platform, registration, entry, "taken by another team")
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
+    if is_raced:
+        commit = _enter(
+            platform, registration, entry, kit, ledger_snapshot(platform), stage="living"
+        )
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
     return Registered(
@@ -142,10 +162,24 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
 
 
 def _enter(
-    platform: Platform, registration: Registration, entry: OrderEntry, snapshot: RepositorySnapshot
+    platform: Platform,
+    registration: Registration,
+    entry: OrderEntry,
+    kit: Kit,
+    snapshot: RepositorySnapshot,
+    *,
+    stage: ledger.Stage,
 ) -> Written:
+    before = None
+    if entry.application_path in snapshot.blobs:
+        before = commit_pinning.pinned_commit(platform, entry)
     application = ledger.order_application(
-        entry, kit=registration.kit, forge_url=platform.forge.base_url
+        entry,
+        kit=registration.kit,
+        forge_url=platform.forge.base_url,
+        commit=commit_pinning.commit_to_pin(platform, entry, kit, before),
+        stage=stage,
+        refreshes=knows_retry_refresh(platform),
     )
     return write_ledger(
         platform,
@@ -160,23 +194,45 @@ def _enter(
     )
 
 
+def _came_second(
+    platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot, written: Written
+) -> bool:
+    """
+    Say whether another team had the id when this order was entered.
+
+    Two teams that register an id at the same moment write different files, so the forge refuses
+    neither. Of an order that was entered before (its writer was stopped before it took it back),
+    only what the ledger shows as taken twice is looked up.
+    """
+    if not written.changed and not ledger.teams_besides(snapshot.blobs, entry):
+        return False
+    entered_at = written.commit if written.changed else _entered_at(platform, entry)
+    if entered_at is None:
+        return False
+    blobs = platform.forge.tree(platform.ledger, entered_at)
+    return bool(ledger.teams_besides(blobs, entry))
+
+
+def _entered_at(platform: Platform, entry: OrderEntry) -> CommitSha | None:
+    """Return the newest commit that entered an order."""
+    prefix = f"{_REGISTER}{entry.order}-on-"
+    history = platform.forge.commits(platform.ledger, path=entry.application_path)
+    return next((commit.id for commit in history if commit.operation.startswith(prefix)), None)
+
+
 def _take_back(
-    platform: Platform, registration: Registration, entry: OrderEntry, team: TeamFile
+    platform: Platform, registration: Registration, entry: OrderEntry, reason: str
 ) -> None:
-    """Remove what another order, registered at the same moment, left no place for."""
+    """Remove an entry for which another one, written at the same moment, leaves no place."""
     write_ledger(
         platform,
         {entry.application_path: None},
         Operation(
             f"{_REFUSE}{registration.order}",
             registration.requester,
-            f"{registration.order}: one too many",
+            f"{registration.order}: {reason}",
             registration.proof,
         ),
-    )
-    limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
-    raise RefusedError(
-        f"team {team.team} got its last order at the same moment", hint="repeat the command"
     )
 
 

@@ -11,9 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.argocd.application import Hindrance
-from orderkit.core.crossplane.composed_metadata import composed_keys
+from orderkit.core.crossplane.composed_metadata import composed_keys, is_controlled_by
+from orderkit.core.crossplane.paused import is_paused
 from orderkit.core.errors import AccessError
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    Manifest,
+    ObjectKey,
+    condition,
+    controller,
+    dig,
+    metadata,
+)
 from orderkit.core.objects.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.obstacles import obstacle
@@ -33,6 +41,8 @@ class TraceNode:
     ready: str
     reason: str
     children: tuple[TraceNode, ...] = ()
+    is_foreign: bool = False
+    """An XR of the order refers to it, but something else owns it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return this node and all below it."""
@@ -59,6 +69,12 @@ class Trace:
     root: TraceNode
     failing: TraceNode | None = None
 
+    def parts(self) -> Iterator[ObjectKey]:
+        """Yield the order's own objects: its XR, and what that owns."""
+        for _, node in self.root.walk():
+            if node is not self.root and not node.is_foreign:
+                yield node.key
+
 
 def trace(platform: Platform, order: str) -> Trace:
     """
@@ -70,11 +86,13 @@ def trace(platform: Platform, order: str) -> Trace:
     report = status(platform, order)
     key = application_key(report.entry.order)
     application = platform.cluster.get(key)
-    children = [_node(platform, report.xr, frozenset())] if report.xr else []
+    children = [_node(platform, report.xr, frozenset(), None)] if report.xr else []
     if any(node.reason not in {"", _MISSING} for child in children for _, node in child.walk()):
         texts = secrets_of(platform, report)
         children = [_without_secrets(child, texts) for child in children]
     hindrance = obstacle(platform, application) if application else None
+    if hindrance and report.check and report.check.errors:
+        hindrance = replace(hindrance, reason=report.state.reason)
     root = _application_node(key, application, hindrance, tuple(children))
     return Trace(report, root, None if report.state.ready else _first_failing(root))
 
@@ -108,7 +126,10 @@ def _application_node(
     )
 
 
-def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> TraceNode:
+def _node(
+    platform: Platform, key: ObjectKey, above: frozenset[ObjectKey], owner: Manifest | None
+) -> TraceNode:
+    """Read an object and what it composes; `owner` is the XR that refers to it."""
     try:
         manifest = get_object(platform, key)
     except AccessError:
@@ -117,14 +138,21 @@ def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> Tr
         return TraceNode(key, "-", "-", "")  # Jobs may not read Secrets; it goes with its owner
     if manifest is None:
         return TraceNode(key, "-", "-", _MISSING)
+    if owner is not None and not is_controlled_by(manifest, owner):
+        return TraceNode(key, "-", "-", f"belongs to {_owner_text(manifest)}", is_foreign=True)
     children = tuple(
-        _node(platform, child, above | {key})
+        _node(platform, child, above | {key}, manifest)
         for child in composed_keys(manifest)
         if child not in above
     )
     return TraceNode(
         key, _status(manifest, "Synced"), _status(manifest, "Ready"), _reason(manifest), children
     )
+
+
+def _owner_text(manifest: Manifest) -> str:
+    owner = controller(manifest)
+    return f"{owner.get('kind')} {owner.get('name')}" if owner else "no XR"
 
 
 def _status(manifest: Manifest, type_: str) -> str:
@@ -134,8 +162,10 @@ def _status(manifest: Manifest, type_: str) -> str:
 
 def _reason(manifest: Manifest) -> str:
     if metadata(manifest).get("deletionTimestamp"):
-        return "is being deleted"
-    return order_state.object_unready(manifest)
+        unready = order_state.object_unready(manifest) if is_paused(manifest) else ""
+        return f"is being deleted; {unready}" if unready else "is being deleted"
+    throttled = order_state.THROTTLED if order_state.is_throttled(manifest) else ""
+    return "; ".join(filter(None, (order_state.object_unready(manifest), throttled)))
 
 
 def _first_failing(node: TraceNode) -> TraceNode | None:

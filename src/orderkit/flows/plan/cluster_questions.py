@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION, composed_keys
+from orderkit.core.crossplane.composition_choice import with_stored_choice
 from orderkit.core.crossplane.simulation import lookup_in
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
@@ -19,6 +20,7 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
     annotations_of,
+    controller,
     labels_of,
     metadata,
 )
@@ -69,11 +71,17 @@ def observed_of(
     for key in composed_keys(xr):
         manifest = get(cluster, key)
         name = annotations_of(manifest or {}).get(RESOURCE_NAME_ANNOTATION)
-        if manifest is None or not name or "/" in name:
+        if manifest is None or not name or "/" in name or _is_foreign(manifest, xr):
             continue
         yield f"{above}{name}", manifest
         if is_xr(manifest):
             yield from observed_of(cluster, manifest, is_xr, f"{above}{name}/")
+
+
+def _is_foreign(part: Manifest, xr: Manifest) -> bool:
+    """Say whether something else owns an object that an XR refers to: Crossplane ignores it."""
+    owner, uid = controller(part), metadata(xr).get("uid")
+    return bool(owner and uid and owner.get("uid") != uid)
 
 
 def looked_up(cluster: Lookup | None, selector: Selector) -> list[Manifest]:
@@ -89,10 +97,24 @@ def looked_up(cluster: Lookup | None, selector: Selector) -> list[Manifest]:
     return list(lookup_in(objects.items)(selector)) if objects is not None else []
 
 
-def as_living(xr: Manifest, root: Manifest | None) -> Manifest:
-    """Return an XR of Git as the object it is in the cluster: same uid, same status."""
+def as_living(
+    xr: Manifest,
+    root: Manifest | None,
+    xrd: Manifest | None = None,
+    *,
+    applied: Manifest | None = None,
+) -> Manifest:
+    """
+    Return an XR of Git as the object it is in the cluster: same uid, same status.
+
+    Args:
+        xrd: With it, also with the Composition and revision that Crossplane has chosen.
+        applied: The XR that Git had before.
+    """
     if root is None:
         return xr
+    if xrd:
+        xr = with_stored_choice(xr, root, xrd, applied=applied)
     kept = {key: value for key, value in metadata(root).items() if key in {"uid", "generation"}}
     labels = {**labels_of(root), **labels_of(xr)}
     meta: dict[str, Any] = {**metadata(xr), **kept, "labels": labels}

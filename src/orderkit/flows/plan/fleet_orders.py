@@ -30,8 +30,8 @@ from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
-from orderkit.flows.order.live_order import LiveOrder, delivered_xr, read_xr
-from orderkit.flows.order.order_report import find, xr_key
+from orderkit.flows.order.live_order import LiveOrder, check_name, delivered_xr, read_xr
+from orderkit.flows.order.order_report import find, own_xr
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.cluster import ObjectList
@@ -97,8 +97,7 @@ def read_orders(
         name = ledger.kit_of(application or {})
         if name and name != kit.name:
             continue
-        key = xr_key(entry.order, application, {kit.name: kit.kind}, kit.name)
-        xr = xrs.get(key) if key else None
+        _, xr = own_xr(entry.order, application, {kit.name: kit.kind}, kit.name, xrs.get)
         if xr is None:
             unread.append(entry)
         else:
@@ -159,8 +158,9 @@ def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> ReadOrder | No
         if head is None:
             return ReadOrder(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
         live = LiveOrder(entry, kit, order, TeamFile(entry.team))
-        xr = read_xr(platform, live, head).xr
-        return ReadOrder(entry.order, entry.team, delivered_xr(live, xr), GIT)
+        xr_file = read_xr(platform, live, head)
+        check_name(live, xr_file)
+        return ReadOrder(entry.order, entry.team, delivered_xr(live, xr_file.xr), GIT)
     except OrderkitError as error:
         return ReadOrder(entry.order, entry.team, None, GIT, str(error))
 

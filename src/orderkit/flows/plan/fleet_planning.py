@@ -11,7 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from types import NoneType
 
+from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of
@@ -41,7 +43,7 @@ from orderkit.flows.plan.fleet_orders import (
 from orderkit.flows.plan.parallel_planning import FleetLimits, OrderToPlan, plan_all
 from orderkit.flows.plan.planning_process import AssemblerSetup
 from orderkit.flows.plan.pricing import PRICES
-from orderkit.flows.plan.published_pack import needed_files
+from orderkit.flows.plan.published_pack import called_functions, needed_files, refuse_uncalled
 from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
 from orderkit.ports.pipeline_functions import PipelineFunctions
@@ -69,6 +71,8 @@ class FleetRequest:
     selection: OrderSelection = field(default_factory=OrderSelection)
     prices: PriceTable | None = None
     """What things cost; None: as the other pack says, if it does."""
+    called: tuple[FunctionProcess, ...] = ()
+    """Functions that both packs call as processes."""
 
 
 def published(platform: Platform, ref: str = "") -> FleetPack:
@@ -220,12 +224,28 @@ class _Fleet:
         base, other = (
             needed_files(pack.files) for pack in (self._wanted.base, self._wanted.candidate)
         )
-        functions = self._wanted.functions
+        setup = AssemblerSetup(
+            base,
+            self._wanted.functions,
+            processes=self._processes(),
+            asks_cluster=not isinstance(self._place, (NoneType, Replay, ObjectLookup)),
+        )
         packs = (
-            AssemblerSetup(base, functions),
-            AssemblerSetup(other, functions, self._defaults, self._prices),
+            setup,
+            replace(setup, files=other, defaults=self._defaults, prices=self._prices),
         )
         return plan_all(work, packs, self._place, self._wanted.limits, self._wanted.processes)
+
+    def _processes(self) -> tuple[FunctionProcess, ...]:
+        """
+        Return the functions to call.
+
+        Raises:
+            InvalidInputError: No step of either pack calls a function that was asked for.
+        """
+        called = called_functions(self.base) | called_functions(self._candidate)
+        refuse_uncalled(self._wanted.called, called)
+        return tuple(replace(process, is_asked=False) for process in self._wanted.called)
 
     def _work(self, fleet_order: ReadOrder) -> OrderToPlan | OrderPlan:
         """Return what there is to plan of an order, or why it cannot be."""
@@ -252,7 +272,7 @@ class _Fleet:
             root = None
         elif fleet_order.source != CLUSTER:
             root, notes = living(self._place, xr) if self._place is not None else (None, ())
-            xr = as_living(with_stored(xr, root, self._defaults), root)
+            xr = as_living(with_stored(xr, root, self._defaults), root, self._kit.xrd)
         observed = dict(observed_of(self._place, root, self._is_xr)) if root else {}
         return OrderToPlan(
             fleet_order.order,

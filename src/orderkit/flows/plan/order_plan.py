@@ -24,8 +24,10 @@ from orderkit.core.plan import (
     with_guesses,
     with_secret_traces,
 )
+from orderkit.core.plan.comparison import Drift
 from orderkit.core.plan.composed_tree import selector_text
 from orderkit.core.plan.dangers import DangerContext
+from orderkit.core.plan.live_state import ObservedOrder, from_live_state, paused_parts
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored
@@ -42,7 +44,7 @@ from orderkit.flows.plan.cluster_questions import (
 from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
-from orderkit.flows.plan.recording import PlanRecorder
+from orderkit.flows.plan.recording import PlanRecorder, Replay
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -60,6 +62,8 @@ class Basis:
     """Kinds to judge by before the cluster's and the pack's."""
     recorder: PlanRecorder | None = None
     """Records everything that the plan is computed from."""
+    historical: bool = False
+    """The plan begins with an older commit than what is delivered."""
 
 
 USUAL = Basis()
@@ -87,7 +91,8 @@ def plan_order(
     cluster: Lookup | None = None if basis.offline else platform.cluster
     if basis.recorder is not None:
         cluster = basis.recorder.record_order(cluster, old, kit)
-    plan = OrderPlanner(cluster, workshop, basis.recorder).plan_step(old, new)
+    planner = OrderPlanner(cluster, workshop, basis.recorder)
+    plan = planner.plan_step(old, new, historical=basis.historical)
     return priced(platform, plan, basis.prices)
 
 
@@ -118,9 +123,12 @@ class OrderPlanner:
         mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(nothing, judged(self.cluster, workshop, nothing, after), mind=mind)
 
-    def plan_step(self, old: Manifest, new: Manifest) -> Plan:
+    def plan_step(self, old: Manifest, new: Manifest, *, historical: bool = False) -> Plan:
         """
-        Return the plan of the step from one XR to another.
+        Return the plan of the step from one XR to another, beginning with the live state.
+
+        Args:
+            historical: `old` is not what is delivered: the live state is no starting point.
 
         Raises:
             KeyError: Their kind has no blueprint.
@@ -149,8 +157,15 @@ class OrderPlanner:
         desk.check()
         after = judged(self.cluster, workshop, before, after, made_paths=observed)
         before = replace(before, unknowns=(*unknowns, *before.unknowns))
+        live_order = None
+        drift: tuple[Drift, ...] = ()
+        if root is not None:
+            live_order = ObservedOrder(root, observed, emptied=isinstance(self.cluster, Replay))
+        paused = paused_parts(before, after, live_order, old)
+        if live_order is not None and not historical:
+            before, drift = from_live_state(before, after, live_order, old)
         mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
-        return compare(before, after, fresh=fresh, mind=mind)
+        return compare(before, after, fresh=fresh, mind=mind, drift=drift, paused=paused)
 
     def _as_stored(self, xr: Manifest, old: Manifest, root: Manifest | None) -> Manifest:
         """Return an XR with the defaults that are stored where Git left the field alone so far."""
@@ -160,12 +175,14 @@ class OrderPlanner:
         alone = {
             steps: default for steps, default in defaults.items() if value_at(spec, steps) is ABSENT
         }
-        return as_living(with_stored(xr, root, alone), root)
+        stored = with_stored(xr, root, alone)
+        return as_living(stored, root, blueprint.xrd if blueprint else None, applied=old)
 
     def _asking(self) -> tuple[AssemblyContext, AnsweredQuestions]:
         """Return the workshop with the place where orders live to look things up."""
         desk = AnsweredQuestions(self.cluster)
-        return replace(self.workshop, lookup=desk.look), desk
+        asks_cluster = self.cluster is not None and not isinstance(self.cluster, Replay)
+        return replace(self.workshop, lookup=desk.look, asks_cluster=asks_cluster), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None

@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.pack import read_pack
@@ -24,6 +25,7 @@ from orderkit.core.plan.comparison import plan_with_secrets
 from orderkit.core.plan.composed_tree import SecretField
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.fleet_plan import without_unnamed
+from orderkit.core.plan.live_state import paused_parts
 from orderkit.core.plan.masking import masked, masked_assembly
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
@@ -48,6 +50,10 @@ class AssemblerSetup:
     """What the XRD of the pack before gave to fields that nobody set."""
     prices: PriceTable | None = None
     """What things cost."""
+    processes: tuple[FunctionProcess, ...] = ()
+    """Functions to call instead of running them here."""
+    asks_cluster: bool = False
+    """What cannot be looked up does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,8 @@ def load(message: bytes) -> tuple[bytes, Callable[[bytes], bytes] | None]:
     """Load a pack; return whether that went well, and what answers tasks."""
     setup: AssemblerSetup = pickle.loads(message)  # noqa: S301 - from the process that started us
     try:
-        workshop = loaded_workshop(read_pack(setup.files), setup.functions)
+        workshop = loaded_workshop(read_pack(setup.files), setup.functions, setup.processes)
+        workshop = replace(workshop, asks_cluster=setup.asks_cluster)
         bench = _Bench(workshop, setup.defaults, setup.prices)
     except OrderkitError as error:
         return pickled(TaskAnswer(error=str(error))), None
@@ -134,7 +141,7 @@ class _Bench:
         if self.workshop.blueprint(task.xr) is None:
             return TaskAnswer(error=_no_composition(task.xr))
         before: Assembly = pickle.loads(task.before)  # noqa: S301 - from a process like this one
-        workshop = replace(self.workshop, existing=task.existing)
+        workshop = replace(self.workshop, existing=(*task.existing, *before.assumed))
         observed = before.observed
         # what the old XRD refused is not what is stored
         stored = task.xr if any(_is_schema(fault) for fault in before.faults) else before.xr
@@ -150,6 +157,7 @@ class _Bench:
             fresh = with_secret_traces(fresh, stored, workshop, {})
         mind = DangerContext(workshop.laws, workshop.existing)
         plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
+        plan = replace(plan, paused=paused_parts(before, after, None, task.xr))
         plan = replace(plan, after=judged(None, workshop, before, plan.after))
         selectors = {
             repr(selector): selector for selector in (*after.requirements, *fresh.requirements)

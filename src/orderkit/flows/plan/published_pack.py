@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -19,17 +19,18 @@ from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
 from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.crossplane.python_functions import (
+    NAMES,
     function_manifests,
     functions_here,
     packages_of,
 )
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.kit.compositions import composition_of, name_shown
+from orderkit.core.kit.compositions import composition_of, compositions_of, name_shown
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.plan import AssemblyContext, Blueprint
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.stored_defaults import defaults_of
@@ -80,7 +81,9 @@ def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
     kits = pack.kits()
     blueprints, scopes = _blueprints(pack, kits)
     laws = laws_of(pack, kits)
-    available = functions_here(stations, packages_of(pack.files), _called(blueprints))
+    # a revision that an order is pinned to may call what the pack calls no more
+    names = NAMES | _called(blueprints)
+    available = functions_here(stations, packages_of(pack.files), names)
     return AssemblyContext(
         blueprints,
         available.functions,
@@ -91,7 +94,29 @@ def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
 
 
 def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
-    return {step.function for blueprint in blueprints.values() for step in blueprint.steps}
+    return {name for blueprint in blueprints.values() for name in blueprint.called}
+
+
+def called_functions(pack: Pack) -> set[str]:
+    """Return the functions that the Compositions of a pack call, by name."""
+    return _called(_blueprints(pack, pack.kits())[0])
+
+
+def refuse_uncalled(processes: Iterable[FunctionProcess], called: Collection[str]) -> None:
+    """
+    Check that functions named on the command line are called by a step.
+
+    Raises:
+        InvalidInputError: One is not.
+    """
+    for process in processes:
+        if process.is_asked and process.name not in called:
+            raise InvalidInputError(
+                "--function",
+                process.name,
+                "is not called by any step of the pack",
+                hint=f"steps call: {', '.join(sorted(called)) or 'none'}",
+            )
 
 
 def _calling(
@@ -100,30 +125,30 @@ def _calling(
     functions: PipelineFunctions,
 ) -> AssemblyContext:
     """Replace stations by the functions that run as processes; the last of a name wins."""
-    called_functions = _called(workshop.blueprints)
-    for process in processes:
-        if process.is_asked and process.name not in called_functions:
-            raise InvalidInputError(
-                "--function",
-                process.name,
-                "is not called by any step of the pack",
-                hint=f"steps call: {', '.join(sorted(called_functions)) or 'none'}",
-            )
-    called = {process.name: process for process in processes if process.name in called_functions}
+    names = _called(workshop.blueprints)
+    refuse_uncalled(processes, names)
+    called = {process.name: process for process in processes if process.name in names}
     remote = {name: functions.connect(process) for name, process in called.items()}
     notes = {name: note for name, note in workshop.notes.items() if name not in remote}
     callable_functions = {**workshop.functions, **remote}
     return replace(workshop, functions=callable_functions, remote=frozenset(remote), notes=notes)
 
 
-def loaded_workshop(pack: Pack, functions: PipelineFunctions) -> AssemblyContext:
+def loaded_workshop(
+    pack: Pack, functions: PipelineFunctions, processes: Sequence[FunctionProcess] = ()
+) -> AssemblyContext:
     """
     Return what assembles the orders of a pack that is published nowhere; loads its stations.
 
+    Args:
+        processes: Functions to call instead of running them here.
+
     Raises:
-        InvalidInputError: The pack is broken.
+        InvalidInputError: The pack is broken, or a function that was asked for is called nowhere.
+        UsageError: A function is a process, and nothing here speaks gRPC.
     """
-    return workshop_of(pack, functions.load_stations(pack.files))
+    workshop = workshop_of(pack, functions.load_stations(pack.files))
+    return _calling(workshop, processes, functions)
 
 
 def needed_files(files: Files) -> Files:
@@ -176,8 +201,14 @@ def _blueprints(
         if composition is not None:
             steps = steps_of(composition["spec"])
             name = name_shown(kit.xrd, composition)
-            blueprint = Blueprint(Validator(kit.xrd), steps, name, defaults_of(kit.xrd))
-            blueprints[kit.kind.group, kit.kind.kind] = blueprint
+            blueprints[kit.kind.group, kit.kind.kind] = Blueprint(
+                Validator(kit.xrd),
+                steps,
+                name,
+                defaults_of(kit.xrd),
+                kit.xrd,
+                {str(metadata(m)["name"]): m for m in compositions_of(pack.files, kit)},
+            )
     return blueprints, scopes
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.pack import read_pack
@@ -35,17 +36,19 @@ def plan_replayed(
     change: Sequence[FieldEdit] | Manifest,
     *,
     functions: PipelineFunctions,
+    processes: Sequence[FunctionProcess] = (),
     by: tuple[PriceTable | None, Layer | None] = (None, None),
 ) -> Plan:
     """
     Return the plan of edits of a recorded order, or of a new XR, with the pack of these files.
 
     Args:
+        processes: Functions to call instead of running them here.
         by: What things cost (None: the pack's own table), and kinds to judge by.
 
     Raises:
-        InvalidInputError: The snapshot is of another order, the pack is broken, or an edit
-            names no field or has no value for it.
+        InvalidInputError: The snapshot is of another order, the pack is broken, an edit names
+            no field or has no value for it, or no step calls a function that was asked for.
         NotFoundError: The pack has no such kit, or no Composition for it.
         RefusedError: The XR is another object than the order's.
     """
@@ -62,7 +65,7 @@ def plan_replayed(
         targets = [resolve(kit, edit) for edit in change]
         new = {**recorded_order.xr, "spec": apply(recorded_order.xr.get("spec") or {}, targets)}
     prices, schemas = by
-    workshop = loaded_workshop(pack, functions)
+    workshop = loaded_workshop(pack, functions, processes)
     if schemas:
         workshop = with_schemas(workshop, schemas)
     if workshop.blueprint(recorded_order.xr) is None:

@@ -9,20 +9,28 @@ step is *ensure*: repeating it after a crash finishes it, repeating it afterward
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
 from orderkit.core.kit.pack import Pack
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_label, check_requester
-from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, labels_of
+from orderkit.core.objects.kube_objects import (
+    APP_PROJECT,
+    ARGOCD_NAMESPACE,
+    NAMESPACE,
+    Manifest,
+    ObjectKey,
+)
 from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd.commit_pinning import commit_to_pin
+from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import (
@@ -134,13 +142,13 @@ def add_team(
     if file.members is not None:
         _give_access(platform, file)
     created = ensure_read_credential(platform, team) or created
+    protect_orders(platform, snapshot, team)
     commit_result = write_ledger(
         platform,
         _contents(platform, file, pack, snapshot),
         Operation(f"team-{team}", requester, f"team {team}: may order"),
         base=snapshot,
     )
-    protect_orders(platform, snapshot, team)
     if commit_result.changed:
         refresh(platform, LEDGER_APPLICATION)
         refresh(platform, ledger.team_application(team))
@@ -207,6 +215,8 @@ def remove_team(
     )
     refresh(platform, LEDGER_APPLICATION)
     _await_gone(platform, team, timeout_s)
+    with suppress(AccessError, NotFoundError):  # Argo CD does not prune it: XRs lived in it
+        platform.cluster.delete(ObjectKey(NAMESPACE, ledger.team_namespace(team)))
     remove_read_credential(platform, team)
     return TeamRemoved(team, commit_result.changed)
 
@@ -302,7 +312,7 @@ def _contents(
         ledger.apps_keep_path(team): "",
         team_file.path_of(team): None if file.is_plain else file.to_yaml(),
     }
-    return contents | _orders(platform, team, snapshot)
+    return contents | _orders(platform, team, pack, snapshot)
 
 
 def _kinds(pack: Pack, file: TeamFile) -> OrderKinds:
@@ -323,31 +333,43 @@ def placed_namespaces(pack: Pack, file: TeamFile) -> Iterator[str]:
 
 
 def _orders(
-    platform: Platform, team: TeamName, snapshot: RepositorySnapshot
+    platform: Platform, team: TeamName, pack: Pack, snapshot: RepositorySnapshot
 ) -> dict[PurePosixPath, str | None]:
-    """Write the Applications of a team's orders as this version does."""
+    """
+    Write the Applications of a team's orders as this version does.
+
+    The commit that one names stays: this delivers nothing that waits on ``main``.
+    """
     contents: dict[PurePosixPath, str | None] = {}
+    refreshes = knows_retry_refresh(platform)
+    kits = {kit.name: kit for kit in pack.kits()}
     for order in ledger.living_orders(snapshot.blobs, team):
         entry = OrderEntry(team, order)
         text = read_text(platform, platform.ledger, entry.application_path, snapshot.commit) or ""
-        kit = _kit_in(text, entry)
+        before = _readable(text, entry)
+        kit = ledger.kit_of(before)
         if kit:
-            ending = entry.end_path in snapshot.blobs
+            commit = ledger.delivered_commit(before)
+            if commit is None and kit in kits:
+                commit = commit_to_pin(platform, entry, kits[kit])
             application = ledger.order_application(
-                entry, kit=kit, forge_url=platform.forge.base_url, ending=ending
+                entry,
+                kit=kit,
+                forge_url=platform.forge.base_url,
+                commit=commit,
+                stage="ending" if entry.end_path in snapshot.blobs else "living",
+                refreshes=refreshes,
             )
             contents[entry.application_path] = yaml11.dump(application)
     return contents
 
 
-def _kit_in(text: str, entry: OrderEntry) -> str:
-    """Return the kit that an order's Application names; nothing if it is not readable."""
+def _readable(text: str, entry: OrderEntry) -> Manifest:
+    """Return an order's Application; empty if its file is not readable."""
     try:
-        return labels_of(yaml11.load(text, name=str(entry.application_path), schema={})).get(
-            ledger.KIT_LABEL, ""
-        )
+        return yaml11.load(text, name=str(entry.application_path), schema={})
     except InvalidInputError:
-        return ""
+        return {}
 
 
 # --- removing

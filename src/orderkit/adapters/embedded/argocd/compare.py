@@ -17,7 +17,8 @@ from orderkit.adapters.embedded.argocd.projects import Project
 from orderkit.adapters.embedded.argocd.refs import SourceError
 from orderkit.adapters.embedded.argocd.spec import ApplicationSource
 from orderkit.adapters.embedded.argocd.targets import TargetLoader, Targets
-from orderkit.adapters.embedded.argocd.tracking import is_owned, tracker, tracking_id
+from orderkit.adapters.embedded.argocd.tracking import is_owned, tracking_id
+from orderkit.core.argocd.application import tracker
 from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     TRACKING_ID,

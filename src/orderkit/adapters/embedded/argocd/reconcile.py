@@ -46,7 +46,8 @@ from orderkit.adapters.embedded.argocd.status import (
 )
 from orderkit.adapters.embedded.argocd.sync import Syncer, SyncOperation, SyncOutcome
 from orderkit.adapters.embedded.argocd.targets import TargetLoader
-from orderkit.adapters.embedded.argocd.tracking import is_owned, tracker
+from orderkit.adapters.embedded.argocd.tracking import is_owned
+from orderkit.core.argocd.application import tracker
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,

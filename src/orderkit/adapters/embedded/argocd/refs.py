@@ -10,6 +10,7 @@ Not done: tags by semantic version, symbolic links and submodules, credentials, 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -94,7 +95,7 @@ class BareRepositories:
         if _FULL_SHA.fullmatch(revision):
             return CommitSha(revision)
         folder = self._folder(repo_url)
-        return _loose_branch(folder, revision) or _resolve(_open(folder), revision)
+        return _only_branch(folder, revision) or _resolve(_open(folder), revision)
 
     def read(
         self, repo_url: str, commit: CommitSha, path: str, *, recurse: bool
@@ -145,34 +146,55 @@ def _open(folder: Path) -> pygit2.Repository:
         raise SourceError(_NO_REPOSITORY) from error
 
 
-def _loose_branch(folder: Path, revision: str) -> CommitSha | None:
-    """Read a branch from its own file, which git looks at first; None if it is not that simple."""
-    if not revision or revision == "HEAD" or not all(map(_is_name, revision.split("/"))):
+def _only_branch(folder: Path, revision: str) -> CommitSha | None:
+    """
+    Read a branch from its own file if no other ref can have that short name; else None.
+
+    This is what a repository without tags needs, and ten times faster.
+    """
+    if revision == "HEAD" or not _is_name(revision):
         return None
+    refs = folder / "refs"
     with suppress(OSError, UnicodeDecodeError):
-        sha = (folder / "refs" / "heads" / revision).read_text("ascii").strip()
-        if _FULL_SHA.fullmatch(sha):
-            return CommitSha(sha)
+        branches, tags, kinds = (
+            {entry.name for entry in os.scandir(folder)}
+            for folder in (refs / "heads", refs / "tags", refs)
+        )
+        is_simple = kinds <= {"heads", "tags", "pull"} and not tags
+        is_simple = is_simple and all(name.split() == [name] for name in branches)
+        if is_simple and not (folder / "packed-refs").exists():
+            sha = (refs / "heads" / revision).read_text("ascii").strip()
+            return CommitSha(sha) if _FULL_SHA.fullmatch(sha) else None
     return None
 
 
 def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
-    if not any(repository.references.iterator()):
+    """
+    Return the commit that a name stands for.
+
+    Argo CD takes any ref whose full or short name it is, in random order (util/git/client.go,
+    ``lsRemote``). Of several this takes the last by name, which is never the branch ``main``: what
+    depends on a name then shows always, not now and then.
+    """
+    names = [name.decode(errors="surrogateescape") for name in repository.raw_listall_references()]
+    if not names:
         raise SourceError("failed to list refs: remote repository is empty")
-    names = (
-        ("HEAD",)
-        if revision in ("", "HEAD")
-        else (
-            f"refs/heads/{revision}",
-            f"refs/tags/{revision}",
-            revision if revision.startswith("refs/") else f"refs/{revision}",
-        )
-    )
-    for name in names:
-        with suppress(KeyError, ValueError, pygit2.GitError):
-            commit = repository.references[name].resolve().peel(pygit2.Commit)
-            return CommitSha(str(commit.id))
+    revision = revision or "HEAD"
+    for name in sorted((n for n in names if revision in (n, _short(n))), reverse=True) or ["HEAD"]:
+        if name != "HEAD" or revision == "HEAD":
+            with suppress(KeyError, ValueError, pygit2.GitError):
+                commit = repository.references[name].resolve().peel(pygit2.Commit)
+                return CommitSha(str(commit.id))
     raise SourceError(f"unable to resolve '{revision}' to a commit SHA")
+
+
+def _short(name: str) -> str:
+    """Return the short name of a ref as go-git has it: up to the first space of any kind."""
+    short = name
+    for prefix in ("refs/", "refs/tags/", "refs/heads/", "refs/remotes/"):
+        if name.startswith(prefix):
+            short = (name.removeprefix(prefix).split() or [short])[0]
+    return short
 
 
 def _subtree(root: pygit2.Tree, path: str) -> pygit2.Tree:

@@ -185,7 +185,10 @@ class Syncer:
         respected = task.resource.respected if RESPECT in work.options else None
         if task.resource.status == "Synced" and (respected or not task.resource.respected):
             return PruneResult("Synced", f"{_object_text(task.key)} unchanged")
-        return self._apply(respected or task.resource.target or {})
+        result = self._apply(respected or task.resource.target or {})
+        if result.code == "Synced" and task.resource.live is None:
+            return replace(result, message=f"{_object_text(task.key)} created")
+        return result
 
     def _apply(self, target: Manifest) -> PruneResult:
         manifest = copy.deepcopy(target)

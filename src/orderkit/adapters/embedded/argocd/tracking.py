@@ -1,8 +1,7 @@
 """
-Argo CD's tracking annotation: which Application delivered an object.
+Argo CD's tracking annotation as it is written at every apply.
 
-The value is ``<app>:<group>/<kind>:<namespace>/<name>`` and is written at every apply. It counts
-only on the object it names, because controllers copy annotations to objects they make.
+``core.argocd.application.tracker`` reads it.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
-    TRACKING_ID,
     Manifest,
     ObjectKey,
-    annotations_of,
     metadata,
 )
 
@@ -27,18 +24,6 @@ def tracking_id(app: str, key: ObjectKey, destination: str) -> str:
     """Return the annotation's value. A cluster-scoped object gets the app's destination."""
     kind = key.kind
     return f"{app}:{kind.group}/{kind.kind}:{key.namespace or destination}/{key.name}"
-
-
-def tracker(live: Manifest) -> str:
-    """Return the name of the Application that delivered this very object, or nothing."""
-    value = annotations_of(live).get(TRACKING_ID)
-    parts = value.split(":") if isinstance(value, str) else []
-    if len(parts) != 3:  # noqa: PLR2004 - app, kind, name
-        return ""
-    key = ObjectKey.of(live)
-    namespace, _, name = parts[2].partition("/")
-    names_it = parts[1] == f"{key.kind.group}/{key.kind.kind}" and name == key.name
-    return parts[0] if names_it and (not key.namespace or namespace == key.namespace) else ""
 
 
 def is_owned(live: Manifest) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from orderkit.adapters.embedded.controller import Backoff, Controller
@@ -24,15 +25,11 @@ from orderkit.adapters.embedded.crossplane.events import OWNER
 from orderkit.adapters.embedded.crossplane.functions import installed
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.crossplane.revisions import VALID_PIPELINE
-from orderkit.adapters.embedded.crossplane.selection import (
-    NAME_LABEL,
-    Choice,
-    CompositionSelectionError,
-    CompositionSelector,
-)
 from orderkit.adapters.embedded.crossplane.tracking import Tracker
 from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, World, steps_of
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, root_labelled
+from orderkit.core.crossplane.composition_choice import CHOICE_FIELDS, NAME_LABEL, Choice, choose
+from orderkit.core.crossplane.paused import is_paused
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.station import Selector as Required
 from orderkit.core.errors import ConflictError, OrderkitError
@@ -52,7 +49,6 @@ from orderkit.core.objects.kube_objects import (
     FUNCTION,
     Manifest,
     ObjectKey,
-    annotations_of,
     condition,
     dig,
     labels_of,
@@ -61,7 +57,6 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.schema.xrd import machinery_path, xr_kind
 
 FINALIZER = "composite.apiextensions.crossplane.io"
-PAUSED_ANNOTATION = "crossplane.io/paused"
 BACKOFF = Backoff(first_s=1.0, longest_s=30.0)
 _AGAIN_S = 0.02
 """Pause after a conflicting write to the XR."""
@@ -102,7 +97,7 @@ class Composites:
         self._site = site
         self._kind = xr_kind(xrd)
         self._path = machinery_path(xrd)
-        self._selector = CompositionSelector(site, xrd)
+        self._xrd = xrd
         self._tracker = Tracker()
         self._controller = Controller(
             f"composite/{metadata(xrd)['name']}", site.cluster, self._reconcile, backoff=BACKOFF
@@ -128,7 +123,7 @@ class Composites:
             return
         name = labels_of(revision).get(NAME_LABEL)
         for xr in self._site.cluster.list(self._kind).items:
-            if self._selector.composition_of(xr) in (None, name):
+            if dig(xr, *self._path, "compositionRef", "name") in (None, name):
                 yield ObjectKey.of(xr)
 
     def _reconcile(self, key: ObjectKey) -> float | None:
@@ -142,7 +137,7 @@ class Composites:
             return _AGAIN_S
 
     def _visit(self, xr: Manifest) -> float | None:
-        if annotations_of(xr).get(PAUSED_ANNOTATION) == "true":
+        if is_paused(xr):
             text = "Reconciliation is paused via the pause annotation"
             self._site.recorder.normal(xr, "ReconciliationPaused", text)
             self._site.write_status(xr, RESPONSIVE, RECONCILE_PAUSED)
@@ -164,17 +159,14 @@ class Composites:
             self._site.write_status(remaining, RESPONSIVE, DELETING, RECONCILE_SUCCESS)
 
     def _assemble(self, xr: Manifest) -> float | None:
-        choice = Choice()
-        failure: CompositionSelectionError | None = None
-        try:
-            self._selector.choose(xr, choice)
-        except CompositionSelectionError as error:
-            failure = error
+        choice = choose(
+            xr, self._xrd, partial(applying.fetch, self._site), self._site.chance.choice
+        )
         xr = self._prepared(xr, choice)
         for event in choice.events:
             self._site.recorder.record(xr, event)
-        if failure is not None:
-            raise ReconcileError(str(failure), reason=failure.reason) from failure
+        if choice.error:
+            raise ReconcileError(choice.error, reason=choice.reason)
         return self._compose(xr, _usable(choice.revision))
 
     def _prepared(self, xr: Manifest, choice: Choice) -> Manifest:
@@ -276,17 +268,7 @@ class Composites:
 
 
 _COMPOSE = "cannot compose resources: "
-_MACHINERY = frozenset(
-    {
-        "crossplane",
-        "compositionRef",
-        "compositionSelector",
-        "compositionRevisionRef",
-        "compositionRevisionSelector",
-        "compositionUpdatePolicy",
-        "resourceRefs",
-    }
-)
+_MACHINERY = frozenset({"crossplane", "resourceRefs", *CHOICE_FIELDS})
 
 
 def _failed(

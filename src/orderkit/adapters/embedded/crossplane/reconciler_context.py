@@ -96,8 +96,3 @@ class ReconcilerContext:
 def is_deleting(manifest: Manifest) -> bool:
     """Say whether deletion was asked for."""
     return bool(metadata(manifest).get("deletionTimestamp"))
-
-
-def missing(kind: Kind, name: str) -> str:
-    """Return the API server's text for an object that does not exist."""
-    return f'{kind} "{name}" not found'

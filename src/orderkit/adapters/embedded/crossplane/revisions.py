@@ -15,7 +15,7 @@ import yaml
 
 from orderkit.adapters.embedded.crossplane.events import OWNER
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
-from orderkit.adapters.embedded.crossplane.selection import (
+from orderkit.core.crossplane.composition_choice import (
     HASH_LABEL,
     NAME_LABEL,
     latest_revision,

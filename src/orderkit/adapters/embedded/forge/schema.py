@@ -15,4 +15,4 @@ _NAMES = (
     *("1_accounts_and_repositories", "2_issues_and_pulls", "3_comments"),
     *("4_hooks", "5_teams", "6_renames", "7_read_only", "8_reviews"),
 )
-MIGRATIONS = tuple((_FOLDER / f"{name}.sql").read_text() for name in _NAMES)
+MIGRATIONS = tuple((_FOLDER / f"{name}.sql").read_text(encoding="utf-8") for name in _NAMES)

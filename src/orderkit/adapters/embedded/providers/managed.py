@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
+from orderkit.core.crossplane.paused import is_paused
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 
 FINALIZER = "finalizer.managedresource.crossplane.io"
-PAUSED = "crossplane.io/paused"
 UNAVAILABLE = Condition("Ready", "False", "Unavailable")
 _PAUSED = Condition(
     "Synced",
@@ -138,7 +138,7 @@ class Twin:
 
 def _round(site: ReconcilerContext, managed: Manifest, visit: Visit, leave: Leave) -> float | None:
     policies = Allowed.of(managed)
-    if annotations_of(managed).get(PAUSED) == "true" or not policies.observe:
+    if is_paused(managed) or not policies.observe:
         site.write_status(managed, _PAUSED)
         return None
     if is_deleting(managed):

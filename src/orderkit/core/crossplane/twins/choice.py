@@ -24,7 +24,13 @@ class Twin:
 
     module: str
     function: str
-    read_at: tuple[int, int]
+    release: str
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """Its first two numbers."""
+        major, minor, _ = self.release.removeprefix("v").split(".")
+        return int(major), int(minor)
 
     @property
     def station(self) -> Station:
@@ -34,13 +40,13 @@ class Twin:
 
 
 TWINS: Mapping[str, Twin] = {
-    "function-auto-ready": Twin("orderkit.core.crossplane.auto_ready", "auto_ready", (0, 7)),
+    "function-auto-ready": Twin("orderkit.core.crossplane.auto_ready", "auto_ready", "v0.7.0"),
     "function-environment-configs": Twin(
-        f"{__package__}.environment_configs", "environment_configs", (0, 7)
+        f"{__package__}.environment_configs", "environment_configs", "v0.7.1"
     ),
-    "function-extra-resources": Twin(f"{__package__}.extra_resources", "extra_resources", (0, 3)),
+    "function-extra-resources": Twin(f"{__package__}.extra_resources", "extra_resources", "v0.3.0"),
     "function-patch-and-transform": Twin(
-        f"{__package__}.patch_and_transform", "patch_and_transform", (0, 10)
+        f"{__package__}.patch_and_transform", "patch_and_transform", "v0.10.8"
     ),
 }
 """By the last part of the package's path."""
@@ -64,6 +70,18 @@ def package_name(package: str) -> str:
     return match["name"] if match else ""
 
 
+def function_name(name: str, packages: Mapping[str, str]) -> str:
+    """
+    Return which function is installed under a name.
+
+    Its package says so if it is known. Otherwise it is the name, without the organisation that
+    Crossplane puts before it when a Configuration depends on the function.
+    """
+    if name in packages:
+        return package_name(packages[name])
+    return next((known for known in TWINS if name.endswith(f"-{known}")), name)
+
+
 def choose(packages: Mapping[str, str], function_names: Iterable[str]) -> Chosen:
     """
     Return the twins of the functions that steps name.
@@ -74,7 +92,7 @@ def choose(packages: Mapping[str, str], function_names: Iterable[str]) -> Chosen
     """
     functions, notes = {}, {}
     for name in sorted({*function_names, *packages}):
-        twin = TWINS.get(package_name(packages[name]) if name in packages else name)
+        twin = TWINS.get(function_name(name, packages))
         if twin is None:
             continue
         functions[name] = twin.station
@@ -89,7 +107,7 @@ def _note(name: str, package: str | None, twin: Twin) -> str:
         return f"{name} is taken for what its name says: its package is not known"
     match = _PACKAGE.match(package)
     release = _RELEASE.match((match["tag"] if match else "") or "")
-    if release is None or (int(release[1]), int(release[2])) == twin.read_at:
+    if release is None or (int(release[1]), int(release[2])) == twin.minor:
         return ""
-    read = ".".join(map(str, twin.read_at))
+    read = ".".join(map(str, twin.minor))
     return f"{name} is {release[0]} and is played by what {read} does"

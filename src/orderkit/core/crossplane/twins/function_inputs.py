@@ -43,6 +43,25 @@ def misshapen(data: Any, shape: Shape) -> str:
     return next(_faults(data, shape, ""), "")
 
 
+def without_unknown(data: Any, shape: Shape, path: str = "") -> tuple[Any, list[str]]:
+    """Return the data without fields that the shape lacks, and the paths of these."""
+    if isinstance(shape, ListOf) and isinstance(data, list):
+        pairs = [without_unknown(entry, shape.of, f"{path}[{n}]") for n, entry in enumerate(data)]
+        return [entry for entry, _ in pairs], [lost for _, paths in pairs for lost in paths]
+    if not isinstance(shape, OptionalFields) or not isinstance(data, dict):
+        return data, []
+    kept: dict[str, Any] = {}
+    unknown: list[str] = []
+    for key, entry in data.items():
+        below = f"{path}.{key}" if path else key
+        if key in shape.shapes:
+            kept[key], paths = without_unknown(entry, shape.shapes[key], below)
+            unknown += paths
+        else:
+            unknown.append(below)
+    return kept, unknown
+
+
 def _faults(data: Any, shape: Shape, path: str) -> Iterator[str]:
     if data is None:
         return

@@ -113,7 +113,7 @@ _RESOURCE = OptionalFields(
         ),
     }
 )
-_INPUT = OptionalFields(
+SHAPE = OptionalFields(
     {
         **HEADER,
         "patchSets": ListOf(
@@ -135,7 +135,7 @@ def refusal(data: Part) -> str:
     Raises:
         OpaqueError: The input contains something that cannot be judged here.
     """
-    wrong = misshapen(dict(data), _INPUT)
+    wrong = misshapen(dict(data), SHAPE)
     if wrong:
         return f"cannot get Function input: {wrong}"
     fault = next(_resources(data), "")

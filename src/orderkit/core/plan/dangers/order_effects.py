@@ -74,6 +74,9 @@ def _composition(before: Assembly, after: Assembly) -> Iterator[Danger]:
     for name in _MACHINERY:
         for steps in (("spec", "crossplane", name), ("spec", name)):
             was, now = (value_at(assembly.input_xr, steps) for assembly in (before, after))
+            if was is ABSENT:  # then the XRD's default is stored
+                was = value_at(before.xr, steps)
+                now = was if now is ABSENT else now
             if was != now and before.input_xr:
                 message = (
                     f"{'.'.join(steps)} {shown(was)} → {shown(now)}: the order may be "

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig
+from orderkit.core.crossplane.paused import is_paused
+from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.order.change import ABSENT, differences, value_at
 from orderkit.core.plan.composed_tree import Assembly, key_text
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.outcome_objects import Pair, pairs_of
 
-PAUSED = "crossplane.io/paused"
 _POD_SPECS = (
     ("spec", "template", "spec"),
     ("spec", "jobTemplate", "spec", "template", "spec"),
@@ -65,10 +65,7 @@ def _switched(pair: Pair) -> Iterator[Danger]:
 
 def _managed(pair: Pair) -> Iterator[Danger]:
     """Yield changes of who manages the external resource, and of what happens at its end."""
-    paused = [
-        str(annotations_of(manifest).get(PAUSED)) == "true" for manifest in (pair.old, pair.new)
-    ]
-    if paused == [False, True]:
+    if is_paused(pair.new) and not is_paused(pair.old):
         message = f"{key_text(pair.new)} is paused: nothing reconciles it, not even its deletion"
         yield Danger(pair.path, Code.STOPS, message)
     old_policy, new_policy = (

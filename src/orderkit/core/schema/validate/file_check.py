@@ -9,12 +9,11 @@ Called by ``orderkit validate``; ``adapters.folders.source_files`` reads the fil
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, shorten
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, metadata
 from orderkit.core.schema.validate.findings import (
     Finding,
@@ -26,11 +25,16 @@ from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.schema.validate.object_check import Validator
 from orderkit.core.schema.validate.xrd_check import definition_findings
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
 from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 Key = tuple[str, str, str, str]
+OldObject = Callable[[Manifest], Manifest | None]
+"""Returns what an object was before a change; None if that is not known."""
+_LEFTOVERS = ("undefined", "[object Object]", "NaN")
+"""What templates write for values that they do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,10 @@ class SourceFile:
 
     path: PurePath
     data: bytes | None
-    """None if it is larger than a file of manifests may be."""
+    """None if it is larger than a file of manifests may be, or a symbolic link."""
     is_named: bool
-    """The caller named the file; it was not found in a folder."""
+    """The caller named the file, or Argo CD reads it; it was not just found in a folder."""
+    is_link: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,14 @@ class ValidatedObject:
     """One object that was validated."""
 
     file: PurePath
-    line: int
+    document: LocatedManifest
+    old: Manifest | None
+    """The object before the change, if it is known."""
     report: ValidationReport
+
+    @property
+    def line(self) -> int:
+        return self.document.line
 
 
 @dataclass(slots=True)
@@ -80,6 +91,35 @@ class ValidationOutcome:
     objects: list[ValidatedObject] = field(default_factory=list)
     findings: list[Located] = field(default_factory=list)
     not_evaluated: list[Located] = field(default_factory=list)
+    documents: list[tuple[PurePath, LocatedManifest]] = field(default_factory=list)
+    """Every object that was read, also of other kinds."""
+    empty: list[PurePath] = field(default_factory=list)
+    """Files without an object."""
+
+    def add(self, findings: Iterable[Located]) -> None:
+        """Add findings, and sort all by file and position."""
+        self.findings += findings
+        self.sort()
+
+    def merge(self, other: ValidationOutcome) -> None:
+        """Take over what was found in other files."""
+        self.files += other.files
+        self.definitions += other.definitions
+        self.skipped += other.skipped
+        self.objects += other.objects
+        self.not_evaluated += other.not_evaluated
+        self.add(other.findings)
+
+    def sort(self) -> None:
+        """Sort everything by file and position."""
+        for entries in (self.findings, self.not_evaluated):
+            entries.sort(key=_position)
+
+
+def _position(entry: Located) -> tuple[str, int, int, bool]:
+    """Return the sort key of a finding; of several about a field the wrong type explains most."""
+    is_minor = not isinstance(entry.about, Finding) or entry.about.reason is not Reason.WRONG_TYPE
+    return str(entry.file), entry.line or 0, entry.column or 0, is_minor
 
 
 class Definitions:
@@ -151,6 +191,15 @@ class Definitions:
         """Return the file of a kind's definition, and its places."""
         return self._found[kind.group, kind.kind]
 
+    def groups_of(self, kind: str) -> list[str]:
+        """Return the groups in which a kind is defined."""
+        return sorted(group for group, name in self._found if name == kind)
+
+    def versions(self, group: str, kind: str) -> str:
+        """Return the first served version of a defined kind."""
+        validator = self.validator(Kind(group, "", kind))
+        return next(iter(validator.versions if validator else ()), "")
+
     def kinds_of(self, group: str) -> list[str]:
         """Return the kinds that are defined in a group."""
         return sorted(kind for owner, kind in self._found if owner == group)
@@ -169,7 +218,11 @@ def definition_sources(folder: PurePath, files: Files) -> list[SourceFile]:
 
 
 def validate(
-    sources: Iterable[SourceFile], definitions: Definitions, old: Iterable[SourceFile] = ()
+    sources: Iterable[SourceFile],
+    definitions: Definitions,
+    old: Iterable[SourceFile] = (),
+    *,
+    old_of: OldObject | None = None,
 ) -> ValidationOutcome:
     """
     Judge every object of the files.
@@ -177,16 +230,18 @@ def validate(
     Args:
         old: Files as they were; an object of the same kind and name there is what the change
             starts from.
+        old_of: The same as a function, if the old objects are no files.
 
     Raises:
         InvalidInputError: A file of `old` cannot be read.
     """
-    before = {_key(document.manifest): document.manifest for s in old for document in _read_old(s)}
+    old_of = old_of or old_objects(old)
     outcome = ValidationOutcome()
     judged_kinds: set[Kind] = set()
     for source in sources:
         outcome.files += 1
         for document in _read(source, outcome):
+            outcome.documents.append((source.path, document))
             kind = Kind.of(document.manifest)
             if kind.kind == XRD.kind and kind.group == XRD.group:
                 outcome.definitions += 1
@@ -196,30 +251,79 @@ def validate(
             if validator is None:
                 _judge_unknown(source.path, document, definitions, outcome)
                 continue
-            report = validator.check(document.manifest, before.get(_key(document.manifest)))
-            outcome.objects.append(ValidatedObject(source.path, document.line, report))
+            before = old_of(document.manifest)
+            report = validator.check(document.manifest, before)
+            outcome.objects.append(ValidatedObject(source.path, document, before, report))
             _locate(source.path, document, report, outcome)
+            for finding in _unmeant(document.manifest, is_namespaced=validator.is_namespaced):
+                outcome.findings.append(located(source.path, document, finding.path, finding))
             judged_kinds.add(Kind(kind.group, "", kind.kind))
     for kind in sorted(judged_kinds):
         _judge_definition(kind, definitions, outcome)
-    for entries in (outcome.findings, outcome.not_evaluated):
-        entries.sort(key=lambda entry: (str(entry.file), entry.line or 0, entry.column or 0))
+    outcome.sort()
     return outcome
+
+
+def old_objects(sources: Iterable[SourceFile]) -> OldObject:
+    """
+    Return the objects of files as they were before a change.
+
+    Raises:
+        InvalidInputError: A file cannot be read.
+    """
+    before = {_key(doc.manifest): doc.manifest for s in sources for doc in _read_old(s)}
+    return lambda manifest: before.get(_key(manifest))
+
+
+def _unmeant(manifest: Manifest, *, is_namespaced: bool) -> Iterator[Finding]:
+    """Yield what the server accepts in ``metadata``, and hardly anybody intends."""
+    meta = metadata(manifest)
+    namespace = meta.get("namespace")
+    if namespace and not is_namespaced:
+        kind = Kind.of(manifest).kind
+        yield Finding(
+            "metadata.namespace",
+            Reason.UNMEANT,
+            f"{kind} is cluster-scoped: it is in no namespace",
+            rule="scope Cluster",
+            value=shorten(str(namespace)),
+            hint="remove the namespace",
+            severity=FindingSeverity.WARNING,
+        )
+    for field_name in ("annotations", "labels"):
+        entries = meta.get(field_name)
+        for name, value in entries.items() if isinstance(entries, dict) else ():
+            if value in _LEFTOVERS:
+                yield Finding(
+                    f"metadata.{field_name}[{name}]",
+                    Reason.UNMEANT,
+                    f'"{value}" is what a template writes for a value that it does not have',
+                    rule="a value",
+                    value=str(value),
+                    hint="write the value, or remove the line",
+                    severity=FindingSeverity.WARNING,
+                )
 
 
 def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[LocatedManifest, ...]:
     """Read a file; a broken one is a finding if it was meant as manifests."""
     try:
-        return _located(source)
+        documents = _located(source)
     except ManifestError as error:
         if source.is_named or source.data is None or looks_like_manifest(source.data):
             finding = Finding("", Reason.UNREADABLE, error.reason, hint=error.hint)
             outcome.findings.append(Located(source.path, error.line, None, "", finding))
         return ()
+    if not documents:
+        outcome.empty.append(source.path)
+    return documents
 
 
 def _located(source: SourceFile) -> tuple[LocatedManifest, ...]:
     if source.data is None:
+        if source.is_link:
+            hint = "commit the file itself: what a link points to is not checked"
+            raise ManifestError(str(source.path), "is a symbolic link", hint=hint)
         raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
     return located_manifests(str(source.path), source.data)
 
@@ -276,17 +380,25 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationO
 def _judge_unknown(
     file: PurePath, document: LocatedManifest, definitions: Definitions, outcome: ValidationOutcome
 ) -> None:
-    """Report an unknown kind of a known group; skip other groups."""
+    """Report an unknown kind of a known group, and a known kind of another; skip the others."""
     kind = Kind.of(document.manifest)
-    kinds = definitions.kinds_of(kind.group)
-    if not kinds:
+    kinds, groups = definitions.kinds_of(kind.group), definitions.groups_of(kind.kind)
+    message, rule = f"no XRD defines {kind}", "a kind of the pack"
+    if kinds:
+        finding = Finding(
+            "kind",
+            Reason.UNKNOWN_KIND,
+            message,
+            rule,
+            shorten(kind.kind),
+            did_you_mean(kind.kind, kinds, f"kinds of {kind.group}: {', '.join(kinds)}"),
+        )
+    elif groups:
+        version = definitions.versions(groups[0], kind.kind)
+        hint = f"{kind.kind} is of apiVersion {groups[0]}/{version}"
+        value = shorten(kind.api_version)
+        finding = Finding("apiVersion", Reason.UNKNOWN_KIND, message, rule, value, hint)
+    else:
         outcome.skipped += 1
         return
-    near = difflib.get_close_matches(kind.kind, kinds, n=1)
-    finding = Finding(
-        "kind",
-        Reason.UNKNOWN_KIND,
-        f"no XRD defines {kind}",
-        hint=f"did you mean '{near[0]}'?" if near else f"kinds of {kind.group}: {', '.join(kinds)}",
-    )
-    outcome.findings.append(located(file, document, "kind", finding))
+    outcome.findings.append(located(file, document, finding.path, finding))

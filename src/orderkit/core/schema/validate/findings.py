@@ -34,7 +34,13 @@ class Reason(StrEnum):
     CUT = "cut"
     """Crossplane silently leaves this part of an XRD's schema out of the CRD."""
     UNMEANT = "unmeant"
-    """Accepted, but probably not what the author of the XRD intended."""
+    """Accepted, but probably not what the author intended."""
+    NO_XR = "no-xr"
+    """An order's repository delivers no XR of its kit."""
+    NOT_THE_ORDERS = "not-the-orders"
+    """An object, a name or a namespace that is not the order's own."""
+    NOT_READ = "not-read"
+    """A file that Argo CD passes over."""
 
 
 class FindingSeverity(StrEnum):
@@ -65,7 +71,7 @@ class Finding:
     hint: str = ""
     """How a person can fix it."""
     severity: FindingSeverity = FindingSeverity.ERROR
-    """Only XRDs have findings other than errors."""
+    """Warnings and notes: what the server accepts, and hardly anybody intends."""
 
     def __str__(self) -> str:
         return f"{self.path or 'the object'}: {self.message}"

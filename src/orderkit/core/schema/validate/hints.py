@@ -98,10 +98,32 @@ def nearest(name: str, names: Mapping[str, Any]) -> str:
     return f"fields here: {', '.join(names)}" if names else "no field is declared here"
 
 
-def advice_for(schema: Mapping[str, Any], rule: str) -> str:
+def advice_for(schema: Mapping[str, Any], rule: str, value: Any = None) -> str:
     """Return a hint for a field whose value is wrong or missing."""
     description = shorten(str(schema.get("description") or ""), limit=160)
-    if rule.startswith("enum "):
+    return "; ".join(filter(None, (_remedy(schema, rule, value), description)))
+
+
+def _remedy(schema: Mapping[str, Any], rule: str, value: Any) -> str:
+    keyword, _, argument = rule.partition(" ")
+    if keyword == "enum":
         choices = ", ".join(json.dumps(entry, ensure_ascii=False) for entry in schema["enum"])
-        return f"use one of {choices}" + (f"; {description}" if description else "")
-    return description
+        return f"use one of {choices}"
+    if keyword == "required":
+        return "add the field"
+    if keyword == "type":
+        type_ = str(schema.get("type"))
+        if type_ == "string" and isinstance(value, bool | int | float):
+            return f'quote it: "{json.dumps(value)}"'
+        return f"write {_EXAMPLES.get(type_, type_)}"
+    return f"keep to {keyword} {shorten(argument)}" if keyword in _KEYWORDS else ""
+
+
+_EXAMPLES = {
+    "string": "a text",
+    "integer": "a whole number, without quotes",
+    "number": "a number, without quotes",
+    "boolean": "true or false, without quotes",
+    "array": "a list: one line '- …' for each entry",
+    "object": "a map of fields",
+}

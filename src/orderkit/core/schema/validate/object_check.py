@@ -55,6 +55,7 @@ class Validator:
         spec = crd["spec"]
         self.group: str = spec["group"]
         self.kind: str = spec["names"]["kind"]
+        self.is_namespaced: bool = spec.get("scope") == "Namespaced"
         self._versions = {
             version["name"]: _version(version) for version in spec["versions"] if version["served"]
         }
@@ -96,7 +97,7 @@ class Validator:
         result = structural.default(version.schema, kept)
         problems = structural.problems(version.schema, result)
         findings = [_unknown(version.schema, new, path) for path in pruned]
-        findings += [_structural(version.schema, result, problem) for problem in problems]
+        findings += [_structural(version.schema, new, result, problem) for problem in problems]
         findings += _name_findings(new)
         gaps: tuple[Gap, ...] = ()
         if not any(problem.reason in BLOCKING for problem in problems):
@@ -138,14 +139,19 @@ def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
         path,
         Reason.UNKNOWN_FIELD,
         f'unknown field "{path}"',
+        rule="declared fields only",
         value=hints.shown(hints.value_at(new, path)),
         hint=hints.nearest(name, properties),
     )
 
 
-def _structural(schema: dict[str, Any], result: Manifest, problem: SchemaProblem) -> Finding:
+def _structural(
+    schema: dict[str, Any], new: Manifest, result: Manifest, problem: SchemaProblem
+) -> Finding:
     field_schema = hints.schema_at(schema, problem.path)
-    rule = hints.rule_of(field_schema, problem.message)
+    rule, value = hints.rule_of(field_schema, problem.message), hints.value_at(new, problem.path)
+    if value is None:
+        value = hints.value_at(result, problem.path)
     if problem.reason == "FieldValueRequired":
         rule = "required"
     return Finding(
@@ -153,8 +159,8 @@ def _structural(schema: dict[str, Any], result: Manifest, problem: SchemaProblem
         _REASONS.get(problem.reason, Reason.INVALID),
         problem.message,
         rule=rule,
-        value=hints.shown(hints.value_at(result, problem.path)),
-        hint=hints.advice_for(field_schema, rule),
+        value=hints.shown(value),
+        hint=hints.advice_for(field_schema, rule, value),
     )
 
 
@@ -182,13 +188,16 @@ def _rule_findings(
     findings = []
     for broken in verdicts.broken:
         problem, field_schema = broken.problem, hints.schema_at(version.schema, broken.problem.path)
+        hint = hints.advice_for(field_schema, "")
+        if broken.is_transition and (was := hints.value_at(before, problem.path)) is not None:
+            hint = "; ".join(filter(None, (f"put back {hints.shown(was)}", hint)))
         finding = Finding(
             problem.path,
             Reason.TRANSITION if broken.is_transition else Reason.RULE,
             problem.message,
             rule=broken.rule,
             value=hints.shown(hints.value_at(result, problem.path)),
-            hint=hints.advice_for(field_schema, ""),
+            hint=hint,
         )
         findings.append(finding)
     return findings, verdicts.gaps

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -40,10 +41,10 @@ from orderkit.core.yaml.positions import located_manifests
 _HINTS = (
     (r"\.default: Unsupported value", "write one of the enum's values as default"),
     (r"\.default: .*failed rule", "write a default that the field's own rule accepts"),
-    (r"\.default: ", "write a default that the field's own schema accepts"),
+    (r"\.default[.:\[]", "write a default that the field's own schema accepts"),
     (
         r"\.enum\[\d+\]: ",
-        "quote it if it is meant as text: YAML reads 1, 1.0, yes and null otherwise",
+        "quote it if it is meant as text: unquoted, YAML reads OFF, N, NO, 1 as something else",
     ),
     (
         r"undefined field",
@@ -58,6 +59,12 @@ _HINTS = (
     (r"list-map-keys", "name required fields of the items that have no duplicates"),
     (r"must not be used in nested|to be structural", "write it beside the field itself"),
     (r"metadata\.name: ", "name the XRD <plural>.<group>"),
+    (r"must be empty if x-kubernetes-int-or-string", "remove type: int-or-string stands for it"),
+    (r"Claims aren't|can offer claims", "remove spec.claimNames: people order the XR itself"),
+    (
+        r"support connection secrets|connection secrets aren't",
+        "remove spec.connectionSecretKeys: compose a Secret instead",
+    ),
     (r"deprecationWarning", "set deprecated: true too"),
 )
 _VERSION_PREFIX = re.compile(r"cannot generate CRD for \"[^\"]*\" \"[^\"]*\": ")
@@ -104,7 +111,8 @@ def _own_findings(xrd: Manifest) -> tuple[Finding, ...]:
         message = f'no matches for kind "{XRD.kind}" in version "{xrd.get("apiVersion")}"'
         hint = f"write apiVersion: {GROUP}/v2"
         return (Finding("apiVersion", Reason.UNKNOWN_VERSION, message, hint=hint),)
-    return _validator(version).check(xrd).findings
+    findings = _validator(version).check(xrd).findings
+    return tuple(replace(f, hint=f.hint or hint_for(f.message)) for f in findings)
 
 
 @functools.cache
@@ -174,7 +182,7 @@ def _refusals(xrd: Manifest) -> Iterator[Finding]:
     for line in problems(xrd):
         path, _, message = line.partition(": ")
         if path != "spec.versions":  # reported with its position by _versions
-            yield Finding(path, Reason.BROKEN_SCHEMA, message, hint=_hint(line))
+            yield Finding(path, Reason.BROKEN_SCHEMA, message, hint=hint_for(line))
     claim = claim_problem(xrd)
     if claim is not None:
         yield _unmade(claim)
@@ -185,7 +193,8 @@ def _unmade(error: BrokenXrdError) -> Finding:
     return Finding(path_of(error.steps), Reason.BROKEN_SCHEMA, message, hint=error.hint)
 
 
-def _hint(line: str) -> str:
+def hint_for(line: str) -> str:
+    """Return what to do about a refusal of the API server; empty if nothing is known."""
     return next((hint for pattern, hint in _HINTS if re.search(pattern, line)), "")
 
 

@@ -26,7 +26,7 @@ from orderkit.core.schema.xrd.definition import (
     xr_kind,
 )
 from orderkit.core.schema.xrd.derived_crds import NAME_MAX, claim_crd_for, crd_for, schema_steps
-from orderkit.core.schema.xrd.dropped_keywords import Cut, cuts
+from orderkit.core.schema.xrd.dropped_keywords import Cut, cuts, overridden_fields
 from orderkit.core.schema.xrd.own_schema import spec_schema
 from orderkit.core.schema.xrd.typed_schema import typed
 from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
@@ -47,6 +47,7 @@ __all__ = [
     "default_composition",
     "is_legacy",
     "machinery_path",
+    "overridden_fields",
     "problems",
     "referenceable_version",
     "schema_steps",

@@ -96,6 +96,17 @@ def cuts(xrd: Manifest) -> tuple[Cut, ...]:
     return tuple(all_cuts)
 
 
+def overridden_fields(xrd: Manifest) -> tuple[Steps, ...]:
+    """Return where an author declares fields that Crossplane replaces with its own."""
+    overridden: list[Steps] = []
+    for index, version in enumerate(versions_of(xrd)):
+        author = dig(version, "schema", "openAPIV3Schema", default=None)
+        if isinstance(author, Mapping):
+            at = schema_steps(index)
+            overridden += [(*at, *cut.steps) for cut in _overridden(xrd, dict(author))]
+    return tuple(overridden)
+
+
 def _of_version(xrd: Manifest, author: Mapping[str, Any], at: Steps) -> list[Cut]:
     reading = SchemaWalk()
     try:

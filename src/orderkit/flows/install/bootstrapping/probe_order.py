@@ -31,7 +31,8 @@ from orderkit.core.order.end_record import parse as parse_end
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.schema.validate.hints import schema_at
 from orderkit.flows import change
-from orderkit.flows.argocd.refreshing import application_key, nudge
+from orderkit.flows.argocd.commit_pinning import deliver
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end import destroying
@@ -166,7 +167,7 @@ class _Run:
     def _await(self, commit: CommitSha) -> None:
         """Wait for a commit; without a webhook nobody but us tells Argo CD of a merge."""
         order, timeout_s = self.choice.entry.order, self.site.wanted.timeout_s
-        nudge(self._platform, order, commit)
+        deliver(self._platform, self.choice.entry, commit, REQUESTER)
         await_commit(self._platform, order, commit, timeout_s=timeout_s)
 
     def _end(self) -> str:

@@ -40,7 +40,7 @@ class TeamStep:
 
 @dataclass(frozen=True, slots=True)
 class PinStep:
-    """No file that a team pushes chooses the tool that renders it."""
+    """No push chooses an Application's tool or a protected order's commit, or deletes an order."""
 
     site: BootstrapContext
     name: str = "sources"
@@ -48,7 +48,11 @@ class PinStep:
     def look(self) -> Look:
         teams = unpinned_teams(self.site.platform)
         if not teams:
-            return Look(StepVerdict.DONE, "every Application delivers plain manifests")
+            return Look(
+                StepVerdict.DONE,
+                "every Application delivers plain manifests, and commits where a kit wants reviews;"
+                " none deletes an order",
+            )
         return Look(StepVerdict.CHANGE, f"Applications of {', '.join(teams)}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - Argo CD follows the ledger by itself

@@ -1,0 +1,214 @@
+"""
+Check the files of an order's repository: valid objects, and one XR where Argo CD reads it.
+
+``orderkit validate``, ``orderkit status`` and the commit status of a push all use this, so that a
+fault has the same explanation everywhere. Pure; files are untrusted and bounded by
+``core.yaml.manifests``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath, PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, RefusedError, shorten
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects.values import shown
+from orderkit.core.order.change import differences, judge_rules
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.schema.validate.file_check import (
+    Definitions,
+    OldObject,
+    SourceFile,
+    ValidatedObject,
+    ValidationOutcome,
+    validate,
+)
+from orderkit.core.schema.validate.findings import Finding, Reason
+from orderkit.core.schema.validate.located_findings import Located, located
+from orderkit.core.yaml.manifests import ManifestError, parse_manifests
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_KEEP = ".gitkeep"
+_TEXTS = ("README", "LICENSE")
+_SHOWN_MAX = 80
+_FILES_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRepository:
+    """A repository at one commit, or in a folder, and the order that it belongs to."""
+
+    order: str
+    kit: Kit
+    paths: Sequence[PurePosixPath]
+    """All files, relative to the repository, sorted."""
+    read: Callable[[PurePosixPath], bytes | None]
+    """Returns a file's bytes; None if it is a symbolic link."""
+    root: PurePath
+    """What messages put before a file."""
+
+    def is_xr(self, manifest: Manifest) -> bool:
+        """Say whether an object is of the kit's kind, in whatever version."""
+        kind = Kind.of(manifest)
+        return (kind.group, kind.kind) == (self.kit.kind.group, self.kit.kind.kind)
+
+    def sources(self) -> Iterator[SourceFile]:
+        """Yield the files that Argo CD reads: those directly in ``manifests/``."""
+        delivered = [path for path in self.paths if _is_delivered(path)]
+        for path in delivered[:_FILES_MAX]:
+            data = self.read(path)
+            yield SourceFile(self.root / path, data, is_named=True, is_link=data is None)
+
+
+def _is_delivered(path: PurePosixPath) -> bool:
+    return path.parent == MANIFESTS and path.suffix in SUFFIXES
+
+
+def check_repository(
+    repository: OrderRepository, definitions: Definitions, old_xr: OldObject = lambda _: None
+) -> ValidationOutcome:
+    """
+    Judge everything that a repository delivers.
+
+    Args:
+        old_xr: Returns what an object was before the change, None if that is not known.
+    """
+    outcome = validate(repository.sources(), definitions, old_of=old_xr)
+    xrs = [judged for judged in outcome.objects if repository.is_xr(judged.document.manifest)]
+    own = next((xr for xr in xrs if xr.report.name == repository.order), xrs[0] if xrs else None)
+    if own is not None:
+        findings = [*_name_findings(repository, own), *_change_findings(repository.kit, own)]
+        outcome.add(located(own.file, own.document, finding.path, finding) for finding in findings)
+    elif not outcome.findings:
+        outcome.add([_missing_xr(repository, outcome)])
+    outcome.add(
+        located(file, document, "kind", _other_object(repository, document.manifest))
+        for file, document in outcome.documents
+        if own is None or document is not own.document
+        if own is not None or definitions.validator(Kind.of(document.manifest))
+    )
+    explained = {entry.file for entry in outcome.findings}
+    outcome.add(entry for entry in _misplaced(repository) if entry.file not in explained)
+    return outcome
+
+
+def _name_findings(repository: OrderRepository, own: ValidatedObject) -> Iterator[Finding]:
+    kit, manifest = repository.kit, own.document.manifest
+    spec = own.report.result.get("spec")
+    fields: dict[str, Any] = spec if isinstance(spec, dict) else {}
+    expected, why = repository.order, "the order's id"
+    if kit.xr_name != "order":
+        expected, why = str(dig(fields, *kit.xr_name.split("."))), f"spec.{kit.xr_name}"
+    name, namespace = (metadata(manifest).get(key) for key in ("name", "namespace"))
+    if isinstance(name, str) and name != expected:
+        yield Finding(
+            "metadata.name",
+            Reason.NOT_THE_ORDERS,
+            f'is "{shorten(name, limit=_SHOWN_MAX)}", but the XR of {repository.order} is'
+            f' "{shorten(expected, limit=_SHOWN_MAX)}"',
+            rule=f"equals {why}",
+            value=shorten(name, limit=_SHOWN_MAX),
+            hint="put the name back: with another one it is another XR",
+        )
+    home = kit.namespace_of(fields)
+    if home and namespace != home:
+        yield Finding(
+            "metadata.namespace",
+            Reason.NOT_THE_ORDERS,
+            f'is "{shorten(str(namespace), limit=_SHOWN_MAX)}", but the order\'s fields make it'
+            f' "{shorten(home, limit=_SHOWN_MAX)}"',
+            rule=f"xrNamespace of kit {kit.name}",
+            value=shorten(str(namespace), limit=_SHOWN_MAX),
+            hint="put the namespace back: in another one it is another XR",
+        )
+
+
+def _change_findings(kit: Kit, own: ValidatedObject) -> Iterator[Finding]:
+    """Yield what the kit's rules say about each field that differs from before."""
+    if own.old is None:
+        return
+    declared = kit.spec_schema.get("properties") or {}
+    old, new = (
+        {name: value for name, value in (xr.get("spec") or {}).items() if name in declared}
+        for xr in (own.old, own.report.result)
+    )
+    explained = {finding.path for finding in own.report.findings}
+    for difference in differences(old, new):
+        path = f"spec.{difference.path}"
+        try:
+            judge_rules(kit, [difference])
+        except (RefusedError, InvalidInputError) as error:
+            if path in explained:
+                continue
+            back = f"put back {shown(difference.old)}"
+            yield Finding(
+                path,
+                Reason.TRANSITION,
+                str(error),
+                rule=f"changes of kit {kit.name}",
+                value=difference.new_shown,
+                hint=f"{back}; {error.hint}" if error.hint else back,
+            )
+
+
+def _other_object(repository: OrderRepository, manifest: Manifest) -> Finding:
+    name = shorten(str(metadata(manifest).get("name") or ""), limit=_SHOWN_MAX)
+    return Finding(
+        "",
+        Reason.NOT_THE_ORDERS,
+        f"an order delivers one {repository.kit.kind.kind} and nothing else",
+        rule="one XR in an order",
+        value=f"{Kind.of(manifest).kind} {name}".strip(),
+        hint="remove this object; a second XR is a second order",
+    )
+
+
+def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Located:
+    """Explain that a repository delivers no XR: moved, emptied or deleted."""
+    kind = repository.kit.kind.kind
+    rule = f"one {kind} in {MANIFESTS}/"
+    moved = next((path for path in repository.paths if _holds_xr(repository, path)), None)
+    empty = next(iter(outcome.empty), None)
+    hint = (
+        f"restore the file (see: git log -- {MANIFESTS}), or end the order: "
+        f"orderkit destroy {repository.order}"
+    )
+    message = f"no file of {MANIFESTS}/ holds the order's {kind}"
+    if moved:
+        message = f"holds the order's {kind}, but Argo CD reads only files directly in {MANIFESTS}/"
+        hint = f"move it back: git mv {moved} {MANIFESTS}/"
+    elif empty:
+        message = f"holds no object, so the order's {kind} is missing"
+    elif PurePosixPath(".gitmodules") in repository.paths:
+        hint = f"commit the file itself: Orderkit does not read submodules; {hint}"
+    file = repository.root / moved if moved else empty or repository.root / MANIFESTS
+    return Located(file, None, None, "", Finding("", Reason.NO_XR, message, rule, "", hint))
+
+
+def _holds_xr(repository: OrderRepository, path: PurePosixPath) -> bool:
+    if path.suffix not in SUFFIXES or _is_delivered(path) or path.parts[0].startswith("."):
+        return False
+    try:
+        manifests = parse_manifests(str(path), repository.read(path) or b"")
+    except ManifestError:
+        return False
+    return any(repository.is_xr(manifest) for manifest in manifests)
+
+
+def _misplaced(repository: OrderRepository) -> Iterator[Located]:
+    """Yield the files below ``manifests/`` that Argo CD passes over."""
+    rule = f"{MANIFESTS}/*.yaml, .yml or .json"
+    for path in repository.paths[:_FILES_MAX]:
+        if not path.is_relative_to(MANIFESTS) or path.name == _KEEP or path.stem in _TEXTS:
+            continue
+        if _is_delivered(path):
+            continue
+        hint = "rename it to end in .yaml, or remove it"
+        if path.parent != MANIFESTS:
+            hint = f"move it: git mv {path} {MANIFESTS}/"
+        finding = Finding("", Reason.NOT_READ, "is not delivered", rule, path.name, hint)
+        yield Located(repository.root / path, None, None, "", finding)

@@ -1,0 +1,167 @@
+"""
+Let Argo CD deliver a commit of a protected order, not whatever is called ``main``.
+
+Argo CD takes any branch, tag or other ref whose short name is ``targetRevision``, and whoever may
+push to a repository may push most of them. So the Application of an order whose ``main`` is
+protected names a commit, in the ledger. Each write to ``main`` is followed by one to the ledger
+(`deliver`); until then the commit is not delivered, and ``orderkit status`` says so.
+
+Called wherever Orderkit writes to ``main`` of an order, and where an order enters the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from orderkit.core.argocd.application import Hindrance
+from orderkit.core.errors import ConflictError, IncompleteError, RemoteError
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    labels_of,
+)
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_state import short
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.argocd.ancestry import Ancestry
+from orderkit.flows.argocd.refreshing import nudge, refresh
+from orderkit.flows.main_protection import MAIN, needs_protection, orders_in_need
+from orderkit.flows.platform import Platform, RepositorySnapshot
+from orderkit.ports.forge import FileChange, FileRevision, Operation
+
+_ROUNDS = 5
+
+
+def commit_to_pin(
+    platform: Platform, entry: OrderEntry, kit: Kit, before: CommitSha | None = None
+) -> CommitSha | None:
+    """
+    Return the commit that an order's Application is to name; None: it follows the branch.
+
+    An order that was pinned stays so, like the protection of its ``main``, whatever its kit says
+    later. Protect the branch first.
+
+    Args:
+        before: The commit that the Application names now.
+    """
+    if not (before or needs_protection(kit)):
+        return None
+    return platform.forge.head(entry.repository) or before
+
+
+def pinned_commit(platform: Platform, entry: OrderEntry) -> CommitSha | None:
+    """Return the commit that the ledger has for an order; None: the order follows the branch."""
+    return ledger.delivered_commit(_application(_read(platform, entry)))
+
+
+def following_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:
+    """Return the orders that follow their branch although their kit wants it to be protected."""
+    followers = {order for order, commit in _commits_in_cluster(platform) if commit is None}
+    if followers.isdisjoint(entry.order for entry in ledger.entries(ledger_files.blobs)):
+        return []
+    entries = (entry for entry, _ in orders_in_need(platform, ledger_files))
+    return [entry for entry in entries if entry.order in followers]
+
+
+def undelivered_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:
+    """Return the orders whose ``main`` holds what nobody delivered yet."""
+    pinned = {order: commit for order, commit in _commits_in_cluster(platform) if commit}
+    return [
+        entry
+        for entry in ledger.entries(ledger_files.blobs)
+        if entry.order in pinned
+        and entry.end_path not in ledger_files.blobs
+        and undelivered(platform, entry, platform.forge.head(entry.repository))
+    ]
+
+
+def _commits_in_cluster(platform: Platform) -> Iterator[tuple[str, CommitSha | None]]:
+    """Yield the orders that the cluster has, with the commits that their Applications name."""
+    for application in platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items:
+        if order := labels_of(application).get(ledger.ORDER_LABEL):
+            yield order, ledger.delivered_commit(application)
+
+
+def undelivered(platform: Platform, entry: OrderEntry, head: CommitSha | None) -> Hindrance | None:
+    """Say that ``main``, whose head is `head`, holds what nobody delivered; None if not so."""
+    application = _application(_read(platform, entry))
+    pinned = ledger.delivered_commit(application)
+    if application is None or pinned is None or head is None or head == pinned:
+        return None
+    kit = ledger.kit_of(application)
+    return Hindrance(
+        f"{MAIN} is at {short(head)}, and the ledger has {short(pinned)} delivered: somebody wrote"
+        f" to {MAIN} past Orderkit, or a command was interrupted",
+        f"see 'orderkit history {entry.order}'; to deliver what is on {MAIN}:"
+        f" orderkit register {entry.order} --kit {kit} --team {entry.team}",
+    )
+
+
+def deliver(
+    platform: Platform, entry: OrderEntry, commit: CommitSha, requester: str, proof: str = ""
+) -> None:
+    """
+    Make sure that Argo CD delivers a commit of ``main``, or a later one, and looks now. Idempotent.
+
+    That it looks now is tried only: it polls too.
+
+    Raises:
+        IncompleteError: The commit is on ``main``, and the ledger could not be written.
+    """
+    try:
+        is_pinned_now = _pin(platform, entry, commit, requester, proof)
+    except (ConflictError, RemoteError) as error:
+        raise IncompleteError(
+            f"{entry.order}: {short(commit)} is on {MAIN} and not delivered yet: {error}",
+            hint=f"repeat the command; 'orderkit status {entry.order}' shows another way",
+        ) from error
+    with suppress(RemoteError):
+        if is_pinned_now:
+            refresh(platform, ledger.team_application(entry.team))
+        nudge(platform, entry.order, commit)
+
+
+def _pin(
+    platform: Platform, entry: OrderEntry, commit: CommitSha, requester: str, proof: str
+) -> bool:
+    """Write the commit into the ledger; False if that has it already, or names no commit."""
+    ancestry = Ancestry(platform.forge, entry.repository)
+    for rounds_left in reversed(range(_ROUNDS)):
+        file = _read(platform, entry)
+        application = _application(file)
+        before = ledger.delivered_commit(application)
+        if file is None or application is None or before is None:
+            return False  # it follows the branch
+        if ancestry.contains(before, commit):
+            return False
+        application["spec"]["source"]["targetRevision"] = commit
+        change = FileChange(entry.application_path, yaml11.dump(application).encode(), file.sha)
+        operation = Operation(
+            f"deliver-{entry.order}-{commit[:12]}-after-{file.sha[:8]}",
+            requester,
+            f"{entry.order}: {short(commit)}",
+            proof,
+        )
+        try:
+            platform.forge.write(platform.ledger, [change], operation)
+        except ConflictError:
+            if not rounds_left:
+                raise
+        else:
+            return True
+    raise AssertionError("unreachable")
+
+
+def _read(platform: Platform, entry: OrderEntry) -> FileRevision | None:
+    return platform.forge.read(platform.ledger, entry.application_path, "main")
+
+
+def _application(file: FileRevision | None) -> Manifest | None:
+    manifests = parse_manifests(str(file.path), file.data) if file else ()
+    return manifests[0] if manifests else None

@@ -1,0 +1,64 @@
+"""
+Tell on the forge whether what was pushed to an order's main branch is valid.
+
+The status `CONTEXT` of the head is success, failure, or warning if the API server accepts what
+hardly anybody intends. It says what ``orderkit status`` says, in 140 characters, and links to the
+first faulty line. Called by the service's webhook and by ``orderkit platform webhook --missed``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from urllib.parse import quote
+
+from orderkit.core.errors import NotFoundError, shorten
+from orderkit.core.names import RepoId
+from orderkit.core.order import ledger
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, check_commit
+from orderkit.flows.order.order_report import own_xr, registered_kit
+from orderkit.flows.platform import Platform, get_object, ledger_snapshot, published_pack
+from orderkit.ports.forge import CommitStatus
+
+CONTEXT = "orderkit/validate"
+_DESCRIPTION_MAX = 140
+
+
+def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
+    """
+    Check the head of an order's main branch and set its commit status. Idempotent.
+
+    Raises:
+        NotFoundError: It is no living order's repository, or the pack lacks its kit.
+        RemoteError: The forge.
+    """
+    paths = ledger_snapshot(platform).blobs
+    entry = ledger.living_order(paths, repo.name)
+    commit = platform.forge.head(repo, "main")
+    if entry is None or entry.repository != repo or entry.end_path in paths or commit is None:
+        raise NotFoundError(f"{repo} is not a living order's repository")
+    application = get_object(platform, application_key(entry.order))
+    pack = published_pack(platform)
+    kit_name = registered_kit(platform, entry)
+    kinds = {kit.name: kit.kind for kit in pack.kits()}
+    look_up = partial(get_object, platform)
+    _, xr = own_xr(entry.order, application, kinds, kit_name, look_up)
+    order = CheckedOrder.of(entry, pack, kit_name, xr)
+    if order is None:
+        raise NotFoundError(f"kit '{kit_name}' of {entry.order} is not in the pack")
+    check = check_commit(platform, order, commit)
+    text = shorten(check.summary, limit=_DESCRIPTION_MAX)
+    url = _url(platform, repo, check)
+    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, check.state, text, url))
+    return check
+
+
+def _url(platform: Platform, repo: RepoId, check: CommitCheck) -> str:
+    """Return the address of the first finding's file and line, or of the commit."""
+    base = f"{platform.forge.base_url}/{repo}"
+    first = next(iter(check.findings), None)
+    if first is None or first.file == MANIFESTS:
+        return f"{base}/commit/{check.commit}"
+    line = f"#L{first.line}" if first.line else ""
+    return f"{base}/src/commit/{check.commit}/{quote(str(first.file))}{line}"

@@ -1,0 +1,296 @@
+"""
+What people push by mistake, and how it is explained: one table for every platform.
+
+Each push starts from a garage's repository that is well. ``validate``, ``status`` and the commit
+status must say the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = "manifests/xgarage.yaml"
+_SECOND = """apiVersion: blog.opsbogus.dev/v1alpha1
+kind: XGarage
+metadata: {name: garage-second}
+spec: {teamName: second, stage: stage1}
+"""
+_NOTE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n"
+_BOMB = "a: &a [x, x]\n" + "".join(f"k{n}: *a\n" for n in range(30))
+
+
+@dataclass(frozen=True)
+class Push:
+    """One push; `change` edits a clone."""
+
+    reason: str
+    change: Callable[[Path], None]
+    place: str
+    """File and line of the first finding, as ``validate`` shows them."""
+    says: tuple[str, ...]
+    """Words of the explanation: field, value, rule."""
+    remedy: str = ""
+    state: str = "failure"
+    """Of the commit status."""
+    delivered: bool = False
+    """Argo CD delivers it all the same."""
+
+
+def text(clone: Path) -> str:
+    return (clone / FILE).read_text(encoding="utf-8")
+
+
+def _replace(old: str, new: str) -> Callable[[Path], None]:
+    def change(clone: Path) -> None:
+        content = text(clone)
+        assert old in content, content
+        (clone / FILE).write_text(content.replace(old, new), encoding="utf-8")
+
+    return change
+
+
+def _append(addition: str) -> Callable[[Path], None]:
+    return lambda clone: (clone / FILE).write_text(text(clone) + addition, encoding="utf-8")
+
+
+def _write(path: str, content: str | bytes) -> Callable[[Path], None]:
+    def change(clone: Path) -> None:
+        (clone / path).parent.mkdir(exist_ok=True)
+        data = content if isinstance(content, bytes) else content.encode()
+        (clone / path).write_bytes(data)
+
+    return change
+
+
+def _recode(encode: Callable[[str], bytes]) -> Callable[[Path], None]:
+    return lambda clone: (clone / FILE).write_bytes(encode(text(clone)))
+
+
+def _move(target: str) -> Callable[[Path], None]:
+    def change(clone: Path) -> None:
+        (clone / target).parent.mkdir(exist_ok=True)
+        (clone / FILE).rename(clone / target)
+
+    return change
+
+
+def _link(clone: Path) -> None:
+    _move("xgarage.yaml")(clone)
+    (clone / FILE).parent.mkdir(exist_ok=True)
+    (clone / FILE).symlink_to("../xgarage.yaml")
+
+
+def _as_json(clone: Path) -> None:
+    import yaml
+
+    content = json.dumps(yaml.safe_load(text(clone)), indent=2)
+    (clone / FILE).unlink()
+    (clone / "manifests" / "xgarage.json").write_text(content.replace('"stage1"', '"stage1",'))
+
+
+PUSHES: tuple[Push, ...] = (
+    Push(
+        "an unknown field",
+        _append("  colour: red\n"),
+        f"{FILE}:10",
+        ("spec.colour", "unknown field", '"red"', "declared fields only"),
+        "fields here: teamName, stage",
+    ),
+    Push(
+        "a wrong type",
+        _replace('"stage1"', "5"),
+        f"{FILE}:9",
+        ("spec.stage", "must be of type string", "value: 5"),
+        'quote it: "5"',
+    ),
+    Push(
+        "a map where a text belongs",
+        _replace('stage: "stage1"', "stage: {name: stage1}"),
+        f"{FILE}:9",
+        ("spec.stage", "must be of type string", '{"name": "stage1"}'),
+        "write a text",
+    ),
+    Push(
+        "the wrong group",
+        _replace("blog.opsbogus.dev", "blog.opsbogus.com"),
+        f"{FILE}:3",
+        ("apiVersion", "no XRD defines XGarage.blog.opsbogus.com", "a kind of the pack"),
+        "XGarage is of apiVersion blog.opsbogus.dev/v1alpha1",
+    ),
+    Push(
+        "the wrong version",
+        _replace("v1alpha1", "v1"),
+        f"{FILE}:3",
+        ("apiVersion", 'no matches for kind "XGarage" in version "blog.opsbogus.dev/v1"'),
+        "served: blog.opsbogus.dev/v1alpha1",
+    ),
+    Push(
+        "the wrong case of the kind",
+        _replace("kind: XGarage", "kind: Xgarage"),
+        f"{FILE}:4",
+        ("kind", "no XRD defines Xgarage.blog.opsbogus.dev", "a kind of the pack"),
+        "did you mean 'XGarage'?",
+    ),
+    Push(
+        "a namespace on a cluster-scoped XR",
+        _replace("metadata:\n", "metadata:\n  namespace: team-ae86\n"),
+        f"{FILE}:6",
+        ("metadata.namespace", "XGarage is cluster-scoped", "team-ae86", "scope Cluster"),
+        "remove the namespace",
+        state="warning",
+        delivered=True,
+    ),
+    Push(
+        "the text undefined in an annotation",
+        _replace("metadata:\n", "metadata:\n  annotations: {example.org/cost: undefined}\n"),
+        f"{FILE}:6",
+        ("metadata.annotations", '"undefined" is what a template writes'),
+        "write the value, or remove the line",
+        state="warning",
+        delivered=True,
+    ),
+    Push(
+        "the text undefined in a label",
+        _replace("metadata:\n", "metadata:\n  labels:\n    cost: undefined\n"),
+        f"{FILE}:7",
+        ("metadata.labels", '"undefined" is what a template writes'),
+        "write the value, or remove the line",
+        state="warning",
+        delivered=True,
+    ),
+    Push(
+        "two documents in a file",
+        _append(f"---\n{_NOTE}"),
+        f"{FILE}:12",
+        ("an order delivers one XGarage and nothing else", "ConfigMap note"),
+        "remove this object",
+    ),
+    Push(
+        "a second XR",
+        _write("manifests/second.yaml", _SECOND),
+        "manifests/second.yaml:2",
+        ("an order delivers one XGarage and nothing else", "XGarage garage-second"),
+        "a second XR is a second order",
+    ),
+    Push(
+        "an empty file",
+        _write(FILE, ""),
+        FILE,
+        ("holds no object", "the order's XGarage is missing", "one XGarage in manifests/"),
+        "restore the file",
+    ),
+    Push(
+        "tabs",
+        _replace("  stage:", "\tstage:"),
+        f"{FILE}:9",
+        ("a tab where YAML wants blanks",),
+        "indent with blanks, not with tabs",
+    ),
+    Push(
+        "a key given twice",
+        _append('  stage: "stage2"\n'),
+        f"{FILE}:10",
+        ("key 'stage' is given twice",),
+        "keep one of the two",
+    ),
+    Push(
+        "a value that is not offered",
+        _replace('"stage1"', "stage9"),
+        f"{FILE}:9",
+        ("spec.stage", 'Unsupported value: "stage9"', '"stage1", "stage2", "stage3"'),
+        'use one of "stage1", "stage2", "stage3"',
+    ),
+    Push(
+        "a value that misses the pattern",
+        _replace('teamName: "', 'teamName: "UP-'),
+        f"{FILE}:8",
+        ("spec.teamName", "UP-", "should match '^[a-z][a-z0-9-]{2,28}$'"),
+        "keep to pattern",
+    ),
+    Push(
+        "a missing field",
+        _replace('  stage: "stage1"\n', ""),
+        f"{FILE}:7",
+        ("spec.stage", "Required value"),
+        "add the field",
+    ),
+    Push(
+        "a field that never changes",
+        _replace('teamName: "', 'teamName: "x'),
+        f"{FILE}:8",
+        ("spec.teamName", "is refused: the field names", "changes of kit garage"),
+        "put back",
+    ),
+    Push(
+        "Latin-1",
+        _recode(lambda content: content.replace("is the order", "é").encode("latin-1")),
+        f"{FILE}:2",
+        ("not UTF-8",),
+        "save the file in UTF-8",
+    ),
+    Push(
+        "a byte order mark and Windows lines",
+        _recode(lambda content: b"\xef\xbb\xbf" + content.replace("\n", "\r\n").encode()),
+        "",
+        (),
+        state="success",
+        delivered=True,
+    ),
+    Push(
+        "an unresolved merge",
+        _replace(
+            '  stage: "stage1"\n',
+            "<<<<<<< HEAD\n  stage: stage1\n=======\n  stage: stage2\n>>>>>>> theirs\n",
+        ),
+        f"{FILE}:9",
+        ("an unresolved merge", "<<<<<<<"),
+        "keep one side",
+    ),
+    Push(
+        "a bomb of aliases",
+        _append(f"---\n{_BOMB}"),
+        f"{FILE}:32",
+        ("more than 20 aliases",),
+        "write the values out",
+    ),
+    Push(
+        "a file moved out of manifests",
+        _move("xgarage.yaml"),
+        "xgarage.yaml",
+        ("Argo CD reads only files directly in manifests/",),
+        "git mv xgarage.yaml manifests/",
+    ),
+    Push(
+        "a file moved into a folder",
+        _move("manifests/prod/xgarage.yaml"),
+        "manifests/prod/xgarage.yaml",
+        ("Argo CD reads only files directly in manifests/",),
+        "git mv manifests/prod/xgarage.yaml manifests/",
+    ),
+    Push(
+        "a deleted file",
+        lambda clone: (clone / FILE).unlink(),
+        "manifests",
+        ("no file of manifests/ holds the order's XGarage",),
+        "orderkit destroy",
+    ),
+    Push("a symbolic link", _link, FILE, ("is a symbolic link",), "commit the file itself"),
+    Push(
+        "JSON with a comma too many",
+        _as_json,
+        "manifests/xgarage.json:10",
+        ("manifests/xgarage.json",),
+        "correct the file",
+    ),
+    Push(
+        "a name with a bidirectional character",
+        _replace("  stage:", "  st\u202eage: stage1\n  stage:"),
+        f"{FILE}:9",
+        ("unknown field", "\\u202e"),
+        "",
+    ),
+)
+"""A submodule is tried where a repository can have one: see the tests."""

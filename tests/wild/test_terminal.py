@@ -13,6 +13,7 @@ from click.shell_completion import ShellComplete
 from commands import Command
 
 from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli import commands as commands_package
 from orderkit.cli import completion
 from orderkit.cli.main import run
 from orderkit.cli.output import emit_table
@@ -131,6 +132,40 @@ def test_a_platform_that_does_not_answer_is_one_sentence(
         "error: nobody answers at http://127.0.0.1:9",
         "hint:  is the platform up? orderkit up",
     ]
+
+
+def test_text_of_others_cannot_command_the_terminal(tmp_path: Path, capsys: Capture) -> None:
+    """An escape sequence in a pack or an order is shown as code points."""
+    pack = tmp_path / "pack"
+    assert run(["init", str(pack), "--no-git"]) == 0
+    fields = ("--field", "size:integer:default=1", "--no-input")
+    assert run(["kit", "new", "disk", "--pack", str(pack), *fields]) == 0
+    order = tmp_path / "order.yaml"
+    xr = (
+        "apiVersion: pack.example.org/v1alpha1\nkind: XDisk\nmetadata: {name: a}\nspec: {SIZE: 1}\n"
+    )
+    order.write_text(xr.replace("SIZE", '"\\e[31msize"'))
+    kit_yaml = pack / "templates/disk/kit.yaml"
+    kit_yaml.write_text(f'{kit_yaml.read_text()}  "\\e[31mkey": 1\n')
+    scenario = pack / "tests/kits/disk/first-order/scenario.yaml"
+    scenario.write_text(f'{scenario.read_text()}"\\e[31mwhy": 1\n')
+    capsys.readouterr()
+
+    for arguments in (
+        ["kit", "check", "--pack", str(pack)],
+        ["kit", "test", "--pack", str(pack)],
+        ["validate", str(order), "--pack", str(pack)],
+    ):
+        assert run(arguments) != 0
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err, arguments
+        assert "\\u001b" in said.out + said.err, arguments
+
+
+def test_no_command_prints_past_the_one_place_that_makes_text_visible() -> None:
+    commands = Path(commands_package.__file__).parent
+
+    assert [file.name for file in commands.glob("*.py") if "click.echo(" in file.read_text()] == []
 
 
 # --- completion

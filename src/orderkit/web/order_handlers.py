@@ -17,6 +17,7 @@ from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
@@ -53,6 +54,12 @@ def _task(task: TaskDone, requester: Requester) -> dict[str, Any]:
         "steps": {step: {"output": dict(output)} for step, output in task.steps.items()},
         "output": dict(task.outputs),
     }
+
+
+def post_settings(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Read the YAML of an order form: what every caller may read of a kit suffices."""
+    settings = answered_settings(service.platform, call.path["kit"], call.body["text"])
+    return ServiceResponse(200, settings)
 
 
 def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -111,6 +111,7 @@ def _options(
 ) -> TreeOptions:
     from orderkit.core.errors import UsageError
     from orderkit.core.portal.render import Delimiters, TreeOptions
+    from orderkit.core.portal.render.tree import dotted
 
     if extension and (verbatim or compat):
         raise UsageError(
@@ -120,7 +121,7 @@ def _options(
         )
     start = "{{" if compat else "${{"
     marks = Delimiters(start, trim_blocks=trim, lstrip_blocks=lstrip, cookiecutter=compat)
-    return TreeOptions(verbatim, extension, marks, links=True)
+    return TreeOptions(verbatim, dotted(extension), marks, links=True)
 
 
 def _show(report: SkeletonReport, target: Path | None, as_json: bool) -> None:

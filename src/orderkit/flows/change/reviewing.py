@@ -29,9 +29,10 @@ from orderkit.core.errors import (
     shorten,
 )
 from orderkit.core.kit.model import How, KitChange
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.change import differences, judge_rules
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import deliver
@@ -147,10 +148,11 @@ def merge_unreviewed(
     Merge what the platform itself proposed, such as its probe, without a second person.
 
     Raises:
+        IncompleteError: It is merged and not delivered yet.
         What ``ports.pulls.ForgePulls.merge_pull`` raises.
     """
     set_review_status(platform, repo, pull, ReviewVerdict(("the platform itself",)))
-    return platform.forge.merge_pull(
+    commit = platform.forge.merge_pull(
         repo,
         pull.number,
         head=pull.head_commit,
@@ -158,6 +160,9 @@ def merge_unreviewed(
         operation=operation,
         deadline_s=deadline_s,
     )
+    entry = OrderEntry(TeamName(repo.owner), OrderId(repo.name))
+    deliver(platform, entry, commit, operation.requester)
+    return commit
 
 
 def set_review_status(

@@ -380,12 +380,14 @@ def _recreated(application: Manifest, xr: Manifest | None) -> Iterator[Damage]:
     """
     Report an XR that Argo CD created after it had delivered one: somebody deleted that.
 
-    Its last operation says so, until the next one.
+    Its last operation says so, until the next one: a self-heal, which names the objects that it
+    syncs, or one that began after another had succeeded.
     """
     state = dig(application, "status", "operationState", default={}) or {}
     history = dig(application, "status", "history", default=()) or ()
     begun = state.get("startedAt")
-    if xr is None or all(entry.get("deployStartedAt") == begun for entry in history):
+    is_heal = bool(dig(state, "operation", "sync", "resources"))
+    if xr is None or not (is_heal or any(e.get("deployStartedAt") != begun for e in history)):
         return
     for entry in dig(state, "syncResult", "resources", default=()) or ():
         is_xr = (entry.get("kind"), entry.get("name")) == (xr["kind"], metadata(xr)["name"])

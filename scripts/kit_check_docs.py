@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.check.rule_codes_markdown import markdown
 from orderkit.core.check.since_rule_codes import SinceRule
@@ -66,7 +67,8 @@ one counts as tighter. The check does not see the orders that really live (run `
 
 def page() -> str:
     """Return the whole page."""
-    return f"{INTRODUCTION}## Rules\n\n{markdown(KitRule)}\n\n{SINCE}{markdown(SinceRule)}\n"
+    kit_rules = markdown((*KitRule, *PipelineRule))
+    return f"{INTRODUCTION}## Rules\n\n{kit_rules}\n\n{SINCE}{markdown(SinceRule)}\n"
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from orderkit.adapters.folders.station_folder import BrokenStation
 from orderkit.core.check import KitRule, check_kit
+from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.crossplane.station import Ready, Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.schema.validate import Finding
@@ -26,7 +27,7 @@ Changes = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class Case:
-    rule: KitRule
+    rule: KitRule | PipelineRule
     reason: str
     changes: Changes = field(default_factory=dict)
     stations: Mapping[str, Station] = field(default_factory=dict)
@@ -503,17 +504,17 @@ CASES = [
     Case(KitRule.STATION_IMPORTS, "the clock", {SOURCE: CLOCK + labkit.STATION}, place="py:2"),
     Case(KitRule.STATION_DELETION, "dead", {SOURCE: 'X = "deletionTimestamp"\n'}, place="py:1"),
     Case(KitRule.AUTO_READY_LAST, "a step more", AFTER_READY, {"second": wants_nothing}),
-    Case(KitRule.PIPELINE_FAILS, "one size", {}, {"lab": fails_for_large}),
+    Case(PipelineRule.PIPELINE_FAILS, "one size", {}, {"lab": fails_for_large}),
     Case(
-        KitRule.NEEDS_FACTS,
+        PipelineRule.NEEDS_FACTS,
         "no site",
         requiring((ENV, "EnvironmentConfig")),
         asking(ENV, "EnvironmentConfig", strict=True),
     ),
-    Case(KitRule.NEVER_SETTLES, "a counter", {}, {"lab": counting()}),
-    Case(KitRule.NOT_DETERMINISTIC, "a memory", {}, {"lab": remembering()}),
+    Case(PipelineRule.NEVER_SETTLES, "a counter", {}, {"lab": counting()}),
+    Case(PipelineRule.NOT_DETERMINISTIC, "a memory", {}, {"lab": remembering()}),
     Case(
-        KitRule.NEVER_READY,
+        PipelineRule.NEVER_READY,
         "a policy has no status",
         {
             **composing(("networking.k8s.io/v1", "NetworkPolicy")),
@@ -522,27 +523,29 @@ CASES = [
         also(("policy", POLICY)),
     ),
     Case(
-        KitRule.COMPOSES_NOTHING,
+        PipelineRule.COMPOSES_NOTHING,
         "nothing ever",
         {KIT: labkit.KIT[: labkit.KIT.index("  composes")]},
         {"lab": wants_nothing},
     ),
     Case(
-        KitRule.COMPOSES_UNDECLARED,
+        PipelineRule.COMPOSES_UNDECLARED,
         "a Secret",
         {},
         also(("key", thing("Secret", "key", home="default"))),
     ),
-    Case(KitRule.COMPOSES_UNUSED, "no Secret", composing(("v1", "Secret")), place="kit.yaml:19"),
     Case(
-        KitRule.REQUIRES_UNDECLARED,
+        PipelineRule.COMPOSES_UNUSED, "no Secret", composing(("v1", "Secret")), place="kit.yaml:19"
+    ),
+    Case(
+        PipelineRule.REQUIRES_UNDECLARED,
         "an environment",
         {SITE: ENVIRONMENT},
         asking(ENV, "EnvironmentConfig"),
     ),
-    Case(KitRule.REQUIRES_UNUSED, "no environment", requiring((ENV, "EnvironmentConfig"))),
+    Case(PipelineRule.REQUIRES_UNUSED, "no environment", requiring((ENV, "EnvironmentConfig"))),
     Case(
-        KitRule.RIGHTS,
+        PipelineRule.RIGHTS,
         "policies",
         {
             **composing(("networking.k8s.io/v1", "NetworkPolicy")),
@@ -551,7 +554,7 @@ CASES = [
         also(("policy", POLICY), ready=Ready.TRUE),
     ),
     Case(
-        KitRule.RIGHTS_ANY_ROLE,
+        PipelineRule.RIGHTS_ANY_ROLE,
         "bindings",
         {
             **composing((f"{RBAC}/v1", "RoleBinding")),
@@ -561,7 +564,7 @@ CASES = [
         also(("binding", BINDING), ready=Ready.TRUE),
     ),
     Case(
-        KitRule.RIGHTS_ESCALATION,
+        PipelineRule.RIGHTS_ESCALATION,
         "bindings",
         {
             **composing((f"{RBAC}/v1", "RoleBinding, binds: [view]")),
@@ -570,9 +573,9 @@ CASES = [
         },
         also(("binding", BINDING), ready=Ready.TRUE),
     ),
-    Case(KitRule.GATE_NAMESPACE, "all at once", {}, {"lab": all_at_once}),
+    Case(PipelineRule.GATE_NAMESPACE, "all at once", {}, {"lab": all_at_once}),
     Case(
-        KitRule.GATE_DEFINITION,
+        PipelineRule.GATE_DEFINITION,
         "a kind and its object",
         {
             **composing(
@@ -583,58 +586,66 @@ CASES = [
         },
         {"lab": kind_and_object},
     ),
-    Case(KitRule.NO_NAMESPACE, "a ConfigMap", {}, also(("loose", thing("ConfigMap", "loose")))),
-    Case(KitRule.CLUSTER_SCOPED, "a Namespace", swap(XRD, ("scope: Cluster", "scope: Namespaced"))),
-    Case(KitRule.EARLY_RETURN, "nothing for one size", {}, {"lab": nothing_for_large}),
     Case(
-        KitRule.EARLY_RETURN,
+        PipelineRule.NO_NAMESPACE, "a ConfigMap", {}, also(("loose", thing("ConfigMap", "loose")))
+    ),
+    Case(
+        PipelineRule.CLUSTER_SCOPED,
+        "a Namespace",
+        swap(XRD, ("scope: Cluster", "scope: Namespaced")),
+    ),
+    Case(PipelineRule.EARLY_RETURN, "nothing for one size", {}, {"lab": nothing_for_large}),
+    Case(
+        PipelineRule.EARLY_RETURN,
         "without the facts",
         {SITE: ENVIRONMENT, **requiring((ENV, "EnvironmentConfig"))},
         asking(ENV, "EnvironmentConfig", early=True),
     ),
     Case(
-        KitRule.DROPS_WHEN_UNREADY,
+        PipelineRule.DROPS_WHEN_UNREADY,
         "a key",
         composing(("s3.aws.m.upbound.io/v1beta1", "Bucket")),
         {"lab": waits_for_ready},
     ),
     Case(
-        KitRule.DROPS_EARLIER_STEPS,
+        PipelineRule.DROPS_EARLIER_STEPS,
         "one of them",
         TWO_STATIONS,
         {**also(("extra", EXTRA)), "second": forgets},
     ),
-    Case(KitRule.STATUS_FIELD, "not declared", {}, saying({"benches": 3})),
-    Case(KitRule.COMPOSED_STATUS, "of a map", {}, also(("extra", {**EXTRA, "status": {"a": 1}}))),
-    Case(KitRule.COMPOSED_NAME, "at the longest", {}, {"lab": long_names}),
-    Case(KitRule.SYSTEM_CONDITION, "Ready", {}, saying({}, "Ready")),
-    Case(KitRule.CONDITION_VANISHES, "said once", {}, {"lab": says_once}),
+    Case(PipelineRule.STATUS_FIELD, "not declared", {}, saying({"benches": 3})),
     Case(
-        KitRule.FACT_SOURCE,
+        PipelineRule.COMPOSED_STATUS, "of a map", {}, also(("extra", {**EXTRA, "status": {"a": 1}}))
+    ),
+    Case(PipelineRule.COMPOSED_NAME, "at the longest", {}, {"lab": long_names}),
+    Case(PipelineRule.SYSTEM_CONDITION, "Ready", {}, saying({}, "Ready")),
+    Case(PipelineRule.CONDITION_VANISHES, "said once", {}, {"lab": says_once}),
+    Case(
+        PipelineRule.FACT_SOURCE,
         "a ConfigMap",
         requiring(("v1", "ConfigMap")),
         asking("v1", "ConfigMap"),
     ),
     Case(
-        KitRule.COMPOSED_SCHEMA,
+        PipelineRule.COMPOSED_SCHEMA,
         "a misspelled field of a kind in schemas/",
         {**VM_SCHEMA, **composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
         also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
     ),
     Case(
-        KitRule.COMPOSED_SCHEMA,
+        PipelineRule.COMPOSED_SCHEMA,
         "one of Kubernetes' own kinds",
         {},
         also(("extra", {**EXTRA, "dta": {"a": "b"}})),
     ),
     Case(
-        KitRule.NO_SCHEMA,
+        PipelineRule.NO_SCHEMA,
         "a kind that schemas/ lacks",
         {**composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
         also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
     ),
     Case(
-        KitRule.ENVIRONMENT_VERSION,
+        PipelineRule.ENVIRONMENT_VERSION,
         "of Crossplane 1",
         requiring((ENV.replace("beta", "alpha"), "EnvironmentConfig")),
         asking(ENV.replace("beta", "alpha"), "EnvironmentConfig"),

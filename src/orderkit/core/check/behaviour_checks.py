@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from orderkit.core.check.kit_under_check import KitUnderCheck, finding_at
-from orderkit.core.check.rule_codes import KitRule
+from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.composed import Composed
@@ -32,7 +32,7 @@ _LABEL_NAMES = {("", "Namespace"), ("", "Service")}
 
 def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
     """Check all runs; a fault of several runs is reported once."""
-    reported: set[tuple[KitRule, str]] = set()
+    reported: set[tuple[PipelineRule, str]] = set()
     validator = Validator(kit.xrd)
     full = {run.doc.name for run in runs if run.simulation.final.resources}
     for run in runs:
@@ -43,7 +43,7 @@ def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> It
     yield from _without_schema(subject, runs)
 
 
-Verdict = tuple[KitRule, str, str]
+Verdict = tuple[PipelineRule, str, str]
 """Rule, message, and the key by which the same fault of another run is recognised."""
 
 
@@ -70,12 +70,12 @@ def _judged(
 def _failure(run: Run) -> Verdict:
     error = run.simulation.error
     if _CLUSTER_SCOPED in error:
-        return KitRule.CLUSTER_SCOPED, error, error
+        return PipelineRule.CLUSTER_SCOPED, error, error
     missing = sorted({name for call in run.calls for name in call.unanswered})
     if missing:
         message = f"nothing in gitops/ satisfies requirement {', '.join(missing)}: {error}"
-        return KitRule.NEEDS_FACTS, message, error
-    return KitRule.PIPELINE_FAILS, error, error
+        return PipelineRule.NEEDS_FACTS, message, error
+    return PipelineRule.PIPELINE_FAILS, error, error
 
 
 def _calls(run: Run) -> Iterator[Verdict]:
@@ -85,35 +85,38 @@ def _calls(run: Run) -> Iterator[Verdict]:
         dropped = call.earlier_resources - set(call.response.desired.resources)
         if dropped and not fatal:
             message = f"station '{call.who}' omits {_names(dropped)}"
-            yield KitRule.DROPS_EARLIER_STEPS, message, message
+            yield PipelineRule.DROPS_EARLIER_STEPS, message, message
         for condition in call.response.conditions:
             if condition.type in SYSTEM_TYPES:
                 message = f"station '{call.who}' sets condition {condition.type}"
-                yield KitRule.SYSTEM_CONDITION, message, message
+                yield PipelineRule.SYSTEM_CONDITION, message, message
         for name, desired in call.response.desired.resources.items():
             if desired.resource.get("status"):
                 message = f"station '{call.who}' sets a status on '{name}'"
-                yield KitRule.COMPOSED_STATUS, message, message
+                yield PipelineRule.COMPOSED_STATUS, message, message
 
 
-def _conditions(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _conditions(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     kept = {condition.type for condition in run.simulation.final.conditions}
     before = {c.type for composed in run.simulation.rounds for c in composed.conditions}
     for type_ in sorted(before - kept):
-        yield KitRule.CONDITION_VANISHES, f"condition {type_} is not returned in the last round"
+        yield (
+            PipelineRule.CONDITION_VANISHES,
+            f"condition {type_} is not returned in the last round",
+        )
 
 
-def _settles(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _settles(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     if not run.simulation.settled:
         earlier, later = run.simulation.rounds[-2:]
         changing = (
             "the status changes" if earlier.status != later.status else "the resources change"
         )
         rounds = len(run.simulation.rounds)
-        yield KitRule.NEVER_SETTLES, f"{changing} still after {rounds} rounds"
+        yield PipelineRule.NEVER_SETTLES, f"{changing} still after {rounds} rounds"
 
 
-def _deterministic(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _deterministic(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     first, second = run.simulation, run.again
     if first.settled and second.settled and first != second:
         differing = [
@@ -122,10 +125,10 @@ def _deterministic(run: Run) -> Iterator[tuple[KitRule, str]]:
             if first.observed.get(name) != second.observed.get(name)
         ]
         difference = _names(differing) if differing else "the status"
-        yield KitRule.NOT_DETERMINISTIC, f"{difference} differs in a second run"
+        yield PipelineRule.NOT_DETERMINISTIC, f"{difference} differs in a second run"
 
 
-def _gated(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _gated(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     """Find resources composed no later than the round that composes their Namespace or CRD."""
     observed: set[str] = set()
     for composed in run.simulation.rounds:
@@ -139,12 +142,12 @@ def _gated(run: Run) -> Iterator[tuple[KitRule, str]]:
                 message = (
                     f"'{name}' is composed in Namespace {home} before '{homes[home]}' is observed"
                 )
-                yield KitRule.GATE_NAMESPACE, message
+                yield PipelineRule.GATE_NAMESPACE, message
             own_kind = Kind.of(manifest)
             definition = kinds.get((own_kind.group, own_kind.kind))
             if definition is not None:
                 message = f"'{name}' is composed before '{definition}', its CRD, is observed"
-                yield KitRule.GATE_DEFINITION, message
+                yield PipelineRule.GATE_DEFINITION, message
         observed = set(manifests)
 
 
@@ -157,12 +160,12 @@ def _defines(manifest: Manifest) -> tuple[str, str] | None:
     return str(dig(spec, "group")), str(dig(spec, "names", "kind"))
 
 
-def _names_fit(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _names_fit(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     for name, manifest in run.simulation.observed.items():
         kind = Kind.of(manifest)
         if (kind.group, kind.kind) in _LABEL_NAMES and len(manifest["metadata"]["name"]) > NAME_MAX:
             object_name = manifest["metadata"]["name"]
-            yield KitRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} named {object_name}"
+            yield PipelineRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} named {object_name}"
 
 
 def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
@@ -175,7 +178,7 @@ def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
             "namespace"
         ):
             message = f"'{name}' is a {kind.kind} without a namespace"
-            yield KitRule.NO_NAMESPACE, message, message
+            yield PipelineRule.NO_NAMESPACE, message, message
 
 
 def _schemas(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
@@ -200,7 +203,7 @@ def _unfit(
                 continue
             fault = f"{manifest['kind']}: {finding.path}: {finding.message}"
             hint = f" ({finding.hint})" if finding.hint else ""
-            yield KitRule.COMPOSED_SCHEMA, f"{at} is a {fault}{hint}", fault
+            yield PipelineRule.COMPOSED_SCHEMA, f"{at} is a {fault}{hint}", fault
         reported |= {finding.path for finding in findings}
 
 
@@ -222,7 +225,7 @@ def _without_schema(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Loc
         }
         if kinds:
             message = f"not checked, no schema: {', '.join(sorted(kinds))}"
-            yield finding_at(KitRule.NO_SCHEMA, doc, _PIPELINE, message)
+            yield finding_at(PipelineRule.NO_SCHEMA, doc, _PIPELINE, message)
 
 
 def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:
@@ -230,22 +233,22 @@ def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:
         return
     if run.order.varied and run.doc.name in full:
         message = "the pipeline composes nothing, and does not refuse the order"
-        yield KitRule.EARLY_RETURN, message, message
+        yield PipelineRule.EARLY_RETURN, message, message
     else:
-        yield KitRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
+        yield PipelineRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
 
 
-def _ready(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _ready(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     if run.simulation.ready:
         return
     unready = run.simulation.final.unready
     kinds = [str(Kind.of(run.simulation.observed[name])) for name in unready]
     unready_names = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
     cause = first_and_more(unready_names) if unready_names else "a station says so"
-    yield KitRule.NEVER_READY, f"not ready at the end: {cause}"
+    yield PipelineRule.NEVER_READY, f"not ready at the end: {cause}"
 
 
-def _without_facts(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _without_facts(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     """Remove all required resources: the pipeline must not drop existing resources then."""
     if not run.simulation.requirements:
         return
@@ -253,17 +256,17 @@ def _without_facts(run: Run) -> Iterator[tuple[KitRule, str]]:
     dropped = _deleted_names(run, after)
     if dropped:
         message = f"{_names(dropped)} would be deleted when the required resources are not found"
-        yield KitRule.EARLY_RETURN, message
+        yield PipelineRule.EARLY_RETURN, message
 
 
-def _when_unready(run: Run) -> Iterator[tuple[KitRule, str]]:
+def _when_unready(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     """Make everything unready: existing resources must still be composed."""
     observed = {name: _unready(m) for name, m in run.simulation.observed.items()}
     after = run.once(observed)
     dropped = _deleted_names(run, after)
     if dropped:
         message = f"{_names(dropped)} would be deleted while another resource is not ready"
-        yield KitRule.DROPS_WHEN_UNREADY, message
+        yield PipelineRule.DROPS_WHEN_UNREADY, message
 
 
 def _deleted_names(run: Run, after: Composed) -> set[str]:
@@ -281,13 +284,13 @@ def _unready(manifest: Manifest) -> Manifest:
 def _status(run: Run, validator: Validator) -> Iterator[Verdict]:
     for finding in validator.check(run.simulation.xr).findings:
         if finding.path.startswith("status"):
-            yield KitRule.STATUS_FIELD, f"{finding}", str(finding)
+            yield PipelineRule.STATUS_FIELD, f"{finding}", str(finding)
 
 
 def _names(names: Collection[str]) -> str:
     return first_and_more([f"'{name}'" for name in names])
 
 
-_Judge = Callable[[Run], Iterator[tuple[KitRule, str]]]
+_Judge = Callable[[Run], Iterator[tuple[PipelineRule, str]]]
 _JUDGES: tuple[_Judge, ...] = (_conditions, _settles, _gated, _names_fit)
 _SETTLED_JUDGES: tuple[_Judge, ...] = (_deterministic, _ready, _without_facts, _when_unready)

@@ -13,7 +13,8 @@ from typing import Any
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen, read_docs
 from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.consistency import PLAIN_TEXT_RULE, KitProblem, problems
+from orderkit.core.kit.consistency import problems
+from orderkit.core.kit.field_problems import PLAIN_TEXT_RULE, KitProblem
 from orderkit.core.kit.form_layout import PAGE_MAX
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.kit_reader import kit_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at
-from orderkit.core.check.rule_codes import KitRule
+from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.granted_rights import (
     READ,
@@ -63,21 +63,25 @@ def _declared(
         if kind not in declared:
             message = f"{kind.kind} of {kind.api_version} is composed but not declared"
             hint = f"add {{apiVersion: {kind.api_version}, kind: {kind.kind}}} to spec.composes"
-            yield subject.in_kit(KitRule.COMPOSES_UNDECLARED, "spec.composes", message, hint=hint)
+            yield subject.in_kit(
+                PipelineRule.COMPOSES_UNDECLARED, "spec.composes", message, hint=hint
+            )
     declared = {Kind.parse(ref.api_version, ref.kind) for ref in kit.requires}
     for kind in required:
         if kind not in declared:
             message = f"{kind.kind} of {kind.api_version} is required but not declared"
             hint = f"add {{apiVersion: {kind.api_version}, kind: {kind.kind}}} to spec.requires"
-            yield subject.in_kit(KitRule.REQUIRES_UNDECLARED, "spec.requires", message, hint=hint)
+            yield subject.in_kit(
+                PipelineRule.REQUIRES_UNDECLARED, "spec.requires", message, hint=hint
+            )
 
 
 def _unused(
     subject: KitUnderCheck, kit: Kit, composed: Sequence[Kind], required: Sequence[Kind]
 ) -> Iterator[Located]:
     tables = (
-        (KitRule.COMPOSES_UNUSED, "composes", kit.composes, composed),
-        (KitRule.REQUIRES_UNUSED, "requires", kit.requires, required),
+        (PipelineRule.COMPOSES_UNUSED, "composes", kit.composes, composed),
+        (PipelineRule.REQUIRES_UNUSED, "requires", kit.requires, required),
     )
     for rule, key, refs, kinds in tables:
         for index, ref in enumerate(refs):
@@ -90,7 +94,7 @@ def _bindings(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     for index, ref in enumerate(kit.composes):
         if ref.kind in {"RoleBinding", "ClusterRoleBinding"} and not ref.binds:
             message = f"{ref.kind}: no roles are named, so Crossplane may bind any"
-            yield subject.in_kit(KitRule.RIGHTS_ANY_ROLE, f"spec.composes[{index}]", message)
+            yield subject.in_kit(PipelineRule.RIGHTS_ANY_ROLE, f"spec.composes[{index}]", message)
 
 
 def _granted(subject: KitUnderCheck, kind: Kind, right: _Right) -> Iterator[Located]:
@@ -100,7 +104,7 @@ def _granted(subject: KitUnderCheck, kind: Kind, right: _Right) -> Iterator[Loca
     if missing:
         resources = f"{right.resource} of group '{kind.group}'"
         message = f"Crossplane may not {right.action} {resources}: {_list(missing)}"
-        yield finding_at(KitRule.RIGHTS, subject.compositions[0], "spec.pipeline", message)
+        yield finding_at(PipelineRule.RIGHTS, subject.compositions[0], "spec.pipeline", message)
 
 
 def _list(verbs: frozenset[str] | set[str]) -> str:
@@ -130,7 +134,7 @@ def _escalation(subject: KitUnderCheck, kind: Kind) -> Iterator[Located]:
     if missing:
         message = f"{kind.kind} is composed: {_list(missing)}"
         yield finding_at(
-            KitRule.RIGHTS_ESCALATION, subject.compositions[0], "spec.pipeline", message
+            PipelineRule.RIGHTS_ESCALATION, subject.compositions[0], "spec.pipeline", message
         )
 
 
@@ -139,10 +143,10 @@ def _source(subject: KitUnderCheck, kind: Kind) -> Iterator[Located]:
     if (kind.group, kind.kind) == _ENVIRONMENT:
         if kind.version != "v1beta1":
             message = f"EnvironmentConfig is required as {kind.version}"
-            yield finding_at(KitRule.ENVIRONMENT_VERSION, doc, "spec.pipeline", message)
+            yield finding_at(PipelineRule.ENVIRONMENT_VERSION, doc, "spec.pipeline", message)
     elif kind not in subject.pack.xr_scopes:
         message = f"{kind.kind} of {kind.api_version} is required"
-        yield finding_at(KitRule.FACT_SOURCE, doc, "spec.pipeline", message)
+        yield finding_at(PipelineRule.FACT_SOURCE, doc, "spec.pipeline", message)
 
 
 def plural_in(kit: Kit, kind: Kind) -> str:

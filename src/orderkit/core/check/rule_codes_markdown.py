@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.rule_codes import Coded, KitRule
 from orderkit.core.check.since_rule_codes import SinceRule
 
@@ -19,7 +20,7 @@ def descriptions() -> dict[str, str]:
 
 def rules() -> tuple[Coded, ...]:
     """Return every rule, in the order of the table."""
-    return (*KitRule, *SinceRule)
+    return (*KitRule, *PipelineRule, *SinceRule)
 
 
 def markdown(table: Iterable[Coded]) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.consistency import KitProblem, problems
+from orderkit.core.kit.consistency import problems
+from orderkit.core.kit.field_problems import KitProblem
 from orderkit.core.kit.kit_reader import definition_path, kit_path, kit_spec, read_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack

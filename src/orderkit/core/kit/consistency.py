@@ -8,41 +8,34 @@ shows all.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from orderkit.core.kit.catalog_pickers import prefix_of
+from orderkit.core.kit.field_problems import (
+    KitProblem,
+    Steps,
+    direction_problems,
+    label_problems,
+    nearest,
+    pattern_problems,
+    picker_problems,
+    xrd_problems,
+)
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER, quoted
-from orderkit.core.kit.model import Direction, Hints, How, Kit, KitChange
+from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
+from orderkit.core.kit.model import Hints, How, Kit
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.portal import js_regex
 from orderkit.core.schema.structural.pruning import PRESERVE
-from orderkit.core.schema.xrd import versions_of
 
-Steps = tuple[str | int, ...]
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_TYPES = ("string", "integer", "number", "boolean", "object", "array")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
-
-
-@dataclass(frozen=True, slots=True)
-class KitProblem:
-    """One thing that is wrong, where, and what to do about it."""
-
-    file: Literal["kit", "xrd"]
-    steps: Steps
-    """Where it stands, from the top of the document."""
-    value: object
-    rule: str
-    hint: str = ""
 
 
 def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
@@ -56,73 +49,13 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
         BrokenXrdError: Crossplane could make no CRD of the XRD.
     """
     fields = fields_of(kit)
-    yield from _xrd_problems(kit, fields)
+    yield from xrd_problems(kit, fields)
     checks = _Checks(kit, fields, spec)
     for check in (
         checks.names, checks.aliases, checks.pages, checks.hints, checks.hidden, checks.naming,
         checks.layout, checks.changes, checks.gate, checks.rest,
     ):  # fmt: skip
         yield from check()
-
-
-def _xrd_problems(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
-    index = next(n for n, v in enumerate(versions_of(kit.xrd)) if v.get("referenceable"))
-    root: Steps = ("spec", "versions", index, "schema", "openAPIV3Schema", "properties", "spec")
-    secrets = {f.path for top in fields.top if top.needs_secret for f in top.secrets()}
-    for field in fields.walk():
-        for inner, steps in _with_items(field, (*root, *_schema_steps(field.path))):
-            yield from _field_problems(inner, steps)
-            if inner.path in secrets:
-                yield _secret_problem(inner, steps)
-
-
-def _schema_steps(path: str) -> Steps:
-    return tuple(step for name in path.split(".") for step in ("properties", name))
-
-
-def _with_items(field: KitField, steps: Steps) -> Iterator[tuple[KitField, Steps]]:
-    """Yield a field, and what its entries are made of."""
-    yield field, steps
-    if field.item is not None:
-        key = "items" if field.shape is FieldShape.LIST else "additionalProperties"
-        for inner in field.item.walk():
-            relative = inner.path.removeprefix(field.item.path).lstrip(".")
-            below = _schema_steps(relative) if relative else ()
-            yield from _with_items(inner, (*steps, key, *below))
-
-
-def _field_problems(field: KitField, steps: Steps) -> Iterator[KitProblem]:
-    type_ = field.schema.get("type")
-    if type_ is not None and type_ not in _TYPES:
-        yield KitProblem("xrd", (*steps, "type"), type_, "is no type", _nearest(type_, _TYPES))
-    choices, default = field.schema.get("enum"), field.schema.get("default")
-    if choices and default is not None and default not in choices:
-        rule = f"is none of the values of its enum: {', '.join(map(str, choices))}"
-        yield KitProblem("xrd", (*steps, "default"), default, rule, _nearest(default, choices))
-    pattern = field.schema.get("pattern")
-    if isinstance(pattern, str) and field.hidden is None:
-        yield from _pattern_problems("xrd", (*steps, "pattern"), pattern)
-    if field.unseen and field.required and not field.secret:
-        hint = "give it a default, or a value of the platform in kit.yaml: hidden"
-        yield KitProblem("xrd", (*steps, "x-ui-hidden"), field.path, "is required and hidden", hint)
-    try:
-        quoted(field.name)
-    except ValueError:
-        yield KitProblem("xrd", steps, field.name, "has a control character in its name")
-
-
-def _pattern_problems(
-    file: Literal["kit", "xrd"], steps: Steps, pattern: str
-) -> Iterator[KitProblem]:
-    try:
-        to_javascript(pattern)
-    except ValueError as error:
-        yield KitProblem(
-            file, steps, pattern,
-            f"is refused as a pattern: {error}",
-            "the form reads it as JavaScript, the API server as RE2: write it with what both "
-            "have, that is classes, groups and counts",
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +70,7 @@ class _Checks:
         """Every field that is named is one of the XRD."""
         for steps, path in self._named():
             if self.fields.find(path) is None:
-                near = _nearest(path, self.fields.paths) or (
+                near = nearest(path, self.fields.paths) or (
                     f"fields: {', '.join(self.fields.paths) or 'none'}"
                 )
                 yield KitProblem("kit", ("spec", *steps), path, "is no field of the XRD", near)
@@ -275,14 +208,14 @@ class _Checks:
             if field is None:
                 continue
             steps = ("spec", "fields", path)
-            yield from _label_problems(field, hints, steps)
+            yield from label_problems(field, hints, steps)
             if hints.picker and field.shape is not FieldShape.TEXT:
                 rule = f"cannot be picked from the catalog: it is no text but {field.shape}"
                 yield KitProblem("kit", (*steps, "picker"), path, rule)
             if hints.error and "pattern" not in field.schema and path not in self.kit.name_from:
                 yield KitProblem("kit", (*steps, "error"), path, "has no pattern to explain",
                               "say it in 'help'")  # fmt: skip
-            yield from _picker_problems(self.kit, field, hints, steps)
+            yield from picker_problems(self.kit, field, hints, steps)
             if hints.ask == "later" and (field.required or field not in self.fields.form):
                 yield KitProblem("kit", (*steps, "ask"), path, "must be asked for when ordering",
                               "make it optional in the XRD, directly below spec")  # fmt: skip
@@ -313,7 +246,7 @@ class _Checks:
             choices = _answers(question)
             if choices is not None and value not in choices:
                 yield KitProblem("kit", when_steps, value, f"is no value of '{when.field}'",
-                              _nearest(value, choices))  # fmt: skip
+                              nearest(value, choices))  # fmt: skip
 
     def _leads_back(self, field: KitField) -> bool:
         """Say whether a field depends on itself, by way of others."""
@@ -355,9 +288,9 @@ class _Checks:
                               "give it one: it refuses what was never baked")  # fmt: skip
                 continue
             pattern_steps = (*steps, "pattern") if hidden.pattern else steps
-            pattern_problems = list(_pattern_problems("kit", pattern_steps, pattern))
-            yield from pattern_problems
-            if not pattern_problems and js_regex.compile_pattern(to_javascript(pattern)).search(
+            refusals = list(pattern_problems("kit", pattern_steps, pattern))
+            yield from refusals
+            if not refusals and js_regex.compile_pattern(to_javascript(pattern)).search(
                 hidden.sentinel
             ):
                 yield KitProblem("kit", pattern_steps, pattern, f"lets {hidden.sentinel} through",
@@ -405,7 +338,7 @@ class _Checks:
                 field = self._find(path)
                 if field:
                     steps = ("spec", "changes", at, "fields", n)
-                    yield from _direction_problems(change, field, steps)
+                    yield from direction_problems(change, field, steps)
 
     def _first(self) -> Iterator[KitProblem]:
         """What an end sets first is something that a change may set at once."""
@@ -427,7 +360,7 @@ class _Checks:
         field = self._find(path)
         choices = _answers(field) if field else None
         if choices is not None and value not in choices:
-            hint = _nearest(value, choices)
+            hint = nearest(value, choices)
             yield KitProblem("kit", steps, value, f"is no value of '{path}'", hint)
 
     def gate(self) -> Iterator[KitProblem]:
@@ -451,7 +384,7 @@ class _Checks:
         for at, cause in enumerate(gate.exhausted):
             if cause not in choices:
                 steps = ("spec", "gate", "exhausted", at)
-                near = _nearest(cause, choices)
+                near = nearest(cause, choices)
                 yield KitProblem("kit", steps, cause, "is no value of the cause's enum", near)
 
     def rest(self) -> Iterator[KitProblem]:
@@ -469,34 +402,6 @@ class _Checks:
             yield KitProblem("kit", ("spec", "examples"), name, "is the name of two examples")
 
 
-PLAIN_TEXT_RULE = "would be a secret in plain text: orders are files in Git"
-
-
-def _secret_problem(field: KitField, steps: Steps) -> KitProblem:
-    """Report a secret without which no order can be placed."""
-    path = field.path.replace("[]", "")
-    hint = (
-        f"let the XRD take a reference to a Secret, such as {field.name}SecretRef with name and "
-        f"key; or, if it is no secret, say so in kit.yaml: fields: {{{path}: {{secret: false}}}}"
-    )
-    return KitProblem("xrd", steps, field.path, PLAIN_TEXT_RULE, hint)
-
-
-def _picker_problems(kit: Kit, field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:
-    """A field that holds a name knows of which kind; an order's own name is no entity's."""
-    by_name = hints.picker is not None and hints.picker.value == "name"
-    if by_name and not prefix_of(hints):
-        yield KitProblem("kit", (*steps, "picker"), field.path,
-                      "holds a name of more than one kind",
-                      "let the filter name one kind: filter: {kind: Resource}")  # fmt: skip
-    if by_name and field.path in {*kit.name_from, kit.xr_name}:
-        yield KitProblem("kit", (*steps, "picker"), field.path, "names the order",
-                      "leave the picker out: no entity of that name is there yet")  # fmt: skip
-    if hints.refers and field.shape is not FieldShape.TEXT:
-        rule = f"cannot refer to an object: it is no text but {field.shape}"
-        yield KitProblem("kit", (*steps, "refers"), field.path, rule)
-
-
 def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
     """Return the schema of a field below ``status``; None if the XRD has none there."""
     steps = [step for name in path.split(".") for step in ("properties", name)]
@@ -504,51 +409,11 @@ def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
     return schema
 
 
-def _label_problems(field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:
-    choices = [str(choice) for choice in field.schema.get("enum") or ()]
-    if field.item and not choices:
-        choices = [str(choice) for choice in field.item.schema.get("enum") or ()]
-    for value in hints.labels:
-        if value not in choices:
-            rule = "is no value of the field's enum" if choices else "labels a field without enum"
-            yield KitProblem(
-                "kit", (*steps, "labels", value), value, rule, _nearest(value, choices)
-            )
-
-
-def _direction_problems(change: KitChange, field: KitField, steps: Steps) -> Iterator[KitProblem]:
-    if field.unseen:
-        yield KitProblem("kit", steps, field.path, "is not shown in any form", "leave it out")
-    if field.hidden and change.direction is not Direction.NEVER:
-        rule = "is the platform's value: no order changes it"
-        yield KitProblem("kit", steps, field.path, rule, "leave it out, or 'direction: never'")
-    numeric = field.shape in (FieldShape.INTEGER, FieldShape.NUMBER) or bool(
-        field.schema.get("enum")
-    )
-    if change.direction is Direction.GROW and not (
-        numeric or field.shape in (FieldShape.LIST, FieldShape.MAP)
-    ):
-        yield KitProblem("kit", steps, field.path, f"cannot grow: it is {field.shape}",
-                      "numbers, enums, lists and maps can")  # fmt: skip
-    if change.direction is Direction.STEP and not (
-        field.shape is FieldShape.INTEGER or field.schema.get("enum")
-    ):
-        yield KitProblem("kit", steps, field.path, f"has no steps: it is {field.shape}",
-                      "whole numbers and enums have")  # fmt: skip
-
-
 def _answers(field: KitField) -> Sequence[object] | None:
     if field.shape is FieldShape.BOOLEAN:
         return (True, False)
     choices: Sequence[object] | None = field.schema.get("enum")
     return choices
-
-
-def _nearest(value: object, choices: Iterable[object]) -> str:
-    if isinstance(value, bool) or value in ("True", "False"):
-        return "YAML reads on, off, yes and no as true or false: put it in quotes"
-    near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
-    return f"did you mean '{near[0]}'?" if near else ""
 
 
 def _twice(names: Iterable[str]) -> list[str]:

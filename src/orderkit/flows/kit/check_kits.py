@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.check import DEFAULT_STYLE, Checked, KitRule, KitUnderCheck, PackFacts, check_kit
+from orderkit.core.check import DEFAULT_STYLE, Checked, KitUnderCheck, PackFacts, check_kit
 from orderkit.core.check.file_checks import check_pack_files
 from orderkit.core.check.kit_under_check import finding_at
+from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.since import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
 from orderkit.core.check.trial_runs import differing_parts
@@ -161,4 +162,4 @@ def _differences(kit: Checked, differing: dict[str, list[str]]) -> Iterator[Loca
         if parts and parts not in reported:
             reported.add(parts)
             message = f"{run.order.label}: {parts} differs in another process"
-            yield finding_at(KitRule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)
+            yield finding_at(PipelineRule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)

@@ -15,6 +15,7 @@ import jinja2
 
 from orderkit.core.portal.render import builtins, cookiecutter, methods, unsupported
 from orderkit.core.portal.render import javascript as js
+from orderkit.core.portal.render.arithmetic import calculate
 from orderkit.core.portal.render.global_functions import Builtin, Cycler
 from orderkit.core.portal.render.javascript import Safe, Undefined, Value
 from orderkit.core.portal.render.predicates import TESTS
@@ -209,7 +210,7 @@ def _chain(first: Value, *operations: Value) -> Value:
         if operator == "+":
             result = js.add(result, operand)
         else:
-            result = js.calculate(operator, result, operand)
+            result = calculate(operator, result, operand)
     return result
 
 
@@ -254,7 +255,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "contains": js.contains,
     "different": lambda a, b: not js.strictly_equal(a, b),
     "equal": js.loosely_equal,
-    "floor": lambda a: js.calculate("//", a, 1),
+    "floor": lambda a: calculate("//", a, 1),
     "given": given,
     "keywords": Keywords,
     "last": _last,
@@ -266,7 +267,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "negative": _negative,
     "numeric": lambda a: js.normal(js.number(a)),
     "parameter": set_parameter,
-    "power": lambda a, b: js.calculate("**", a, b),
+    "power": lambda a, b: calculate("**", a, b),
     "print": _print,
     "same": js.strictly_equal,
     "text": _text,

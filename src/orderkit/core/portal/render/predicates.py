@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
+from orderkit.core.portal.render.arithmetic import calculate
 from orderkit.core.portal.render.javascript import Function, Safe, Undefined, Value
 from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 
@@ -32,7 +33,7 @@ class Test:
 
 
 def _remainder_is(value: Value, divisor: Value, remainder: int) -> bool:
-    return bool(js.calculate("%", value, divisor) == remainder)
+    return bool(calculate("%", value, divisor) == remainder)
 
 
 def _iterable(value: Value) -> bool:

@@ -107,15 +107,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
     record = _check_record(platform, registration, entry.repository)
     if is_new:
-        refuse_foreign_access(
-            platform,
-            entry.repository,
-            adopted=team.adopted,
-            writers=team.members,
-            way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
-        )
-        _check_application(platform, entry)
-        _check_values(platform, entry, record, team)
+        _check_new(platform, entry, record, team)
     kit = published_kit(platform, record.kit)
     protect_main(platform.forge, entry.repository, kit)
     is_raced = is_new and team_limits.is_counted(team, registration.kit)
@@ -234,6 +226,18 @@ def _take_back(
             registration.proof,
         ),
     )
+
+
+def _check_new(platform: Platform, entry: OrderEntry, record: OrderFile, team: TeamFile) -> None:
+    refuse_foreign_access(
+        platform,
+        entry.repository,
+        adopted=team.adopted,
+        writers=team.members,
+        way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
+    )
+    _check_application(platform, entry)
+    _check_values(platform, entry, record, team)
 
 
 def _check_kit(

@@ -54,7 +54,8 @@ STRICTER = """\
 |---|---|---|
 | a file of a skeleton prints `values.x`, and nobody passed `x` | prints nothing | refuses and names the file and the known values; `default` and conditions work |
 | two files render to one path, or to paths that differ only by case | the first wins | refuses |
-| text that is neither UTF-8 nor binary | corrupts it | refuses |
+| text that is neither UTF-8 nor binary, also if it is only copied | corrupts it | refuses |
+| a name that renders to `.` | leaves the file out, or fails | refuses |
 | a name with control characters, of a device, with `..`, `.git`, over 255 bytes | writes some of it | refuses |
 | a symbolic link that leaves the tree | copies it | refuses; links inside the tree are copied by `orderkit render` and refused by `fetch:template` |
 | an empty folder | creates it | leaves it out, because git keeps no empty folders |

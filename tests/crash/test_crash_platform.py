@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from roguery import deliver_main
 from tests.crash import judging
 from tests.crash.durable import Faults, Side
 from tests.crash.interposed import Watch
@@ -105,6 +106,7 @@ def is_ordered(platform: Platform, state: Path) -> None:
 
 def is_changed(platform: Platform, state: Path) -> None:
     (head, *_) = judging.commits(state, repo_of(TEAM))
+    deliver_main(platform, repo_of(TEAM))
     until(
         SystemClock(),
         lambda: order_report.status(platform, order_of(TEAM)).state,

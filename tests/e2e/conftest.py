@@ -20,6 +20,7 @@ from ordered import TEMPLATE, Ordered
 from portalworld import World, portal_world
 from published import Up, read_kit
 from scaffolderapi import Scaffolder
+from wildforms import imported_pack
 
 from orderkit.cli.main import run
 
@@ -70,6 +71,28 @@ def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pack = whole_pack(folder / "pack")
     more = ("--team", "ae86", "--value", f"BASE_DOMAIN={DOMAIN}")
     with portal_world(folder, "service", front_end=True, pack=pack, more=more) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def imported_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Kits that were imported, one with 258 values."""
+    folder = tmp_path_factory.mktemp("imported")
+    pack = imported_pack(folder)
+    with portal_world(
+        folder, "service", front_end=True, pack=pack, more=("--team", "ae86")
+    ) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def imported_natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The same kits, whose steps Backstage runs itself."""
+    folder = tmp_path_factory.mktemp("imported-natural")
+    pack = imported_pack(folder)
+    with portal_world(
+        folder, "natural", front_end=False, pack=pack, more=("--team", "ae86")
+    ) as found:
         yield found
 
 

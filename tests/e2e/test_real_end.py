@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,8 @@ import dyingend
 import labplatform
 import pytest
 from commands import Command, as_process
-from labplatform import LabPlatform
+from labplatform import LabPlatform, with_portal_and_service
 
-from orderkit.adapters.embedded.catalog import EmbeddedCatalog
-from orderkit.adapters.embedded.catalog.http import catalog_app
-from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
@@ -42,13 +38,11 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order.ledger import tombstones
-from orderkit.core.platform.settings import Endpoint
 from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import ExpiredError
-from orderkit.web.service import service_app
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
@@ -60,6 +54,7 @@ WRITES = [
     "forge write",  # the end mark
     "forge write",  # "emptying" begins
     "forge write",  # the order's repository is emptied
+    "forge write",  # the ledger names that commit
     "forge write",  # "removing" begins
     "forge write",  # the Application goes
     "forge write",  # "unregistering" begins
@@ -114,36 +109,11 @@ def site(
         wanted = BootstrapOptions(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
         platform, bootstrapping = undo.enter_context(prepared(wanted))
         bootstrap(platform, bootstrapping, on_step=lambda *_: None)
-        file = _with_portal_and_service(lab, undo)
+        file = with_portal_and_service(lab, undo)
         log = Log()
         for kind in WATCHED:
             undo.enter_context(_watched(lab, kind, log))
         yield Site(lab, platform, file, log)
-
-
-def _with_portal_and_service(lab: LabPlatform, undo: contextlib.ExitStack) -> Path:
-    """Serve a catalog and the service, which orders and ends need; return a platform.yaml."""
-    catalog = EmbeddedCatalog(lab.folder / "catalog.sqlite", lab.forge)
-    undo.callback(catalog.close)
-    app = catalog_app(catalog, token=token(lab.settings.portal))
-    portal = HttpServer(app, bind("portal", 0))
-    portal.start()
-    undo.callback(portal.stop)
-    sock = bind("service", 0)
-    undo.callback(sock.close)
-    settings = replace(
-        lab.settings,
-        portal=Endpoint(portal.url, lab.settings.portal.token_file),
-        service=Endpoint(
-            f"http://127.0.0.1:{sock.getsockname()[1]}", lab.settings.service.token_file
-        ),
-    )
-    service = HttpServer(
-        service_app(connect(settings), service_options(settings, audit=None)), sock
-    )
-    service.start()
-    undo.callback(service.stop)
-    return lab.written("served", portal=settings.portal, service=settings.service)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -437,3 +437,64 @@ def test_without_secrets_nothing_is_masked() -> None:
         return response
 
     assert MASK not in repr(planned(station))
+
+
+OLD = "0ud-wachtwoord/3"
+DRIFTED: dict[str, tuple[Sequence[Manifest], Manifest]] = {
+    "a copy of a value that the Secret no longer has": (
+        [secret("db")], config(text=OLD, size="1")
+    ),
+    "a copy of a Secret that is gone": ([], config(text=OLD, size="1")),
+    "a checksum in an annotation": (
+        [secret("db")], config(text=CANARY, size="1", annotations={"sum": hashed(OLD)})
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("secrets", "edited"), DRIFTED.values(), ids=DRIFTED)
+def test_drift_shows_nothing_that_may_follow_from_a_secret(
+    secrets: Sequence[Manifest], edited: Manifest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows any more what the live value follows from."""
+
+    def use(password: str, _spec: dict[str, Any], response: StationResponse) -> None:
+        response.want("map", config(text=password, size="1", annotations={"sum": "x"}))
+
+    found = live("map", edited)
+
+    plan = planned(required(use), *secrets, living(found), found)
+
+    text = views(plan, capsys)
+    assert [drift.path for drift in plan.drift] == ["map"]
+    assert contained(text, OLD) == []
+    assert hashed(OLD) not in text
+
+
+def test_a_live_part_that_goes_shows_nothing_that_may_follow_from_a_secret(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = live("gone", config("gone", text=OLD))
+
+    plan = planned(required(copied("{}")), secret("db"), living(gone), gone)
+
+    assert {drift.path for drift in plan.drift} == {"gone", "map"}
+    assert contained(views(plan, capsys), OLD) == []
+
+
+def test_the_live_value_of_a_composed_secret_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
+    def station(request: StationRequest) -> StationResponse:
+        response = StationResponse.to(request)
+        text = {"stringData": {"password": "n3w-wachtwoord"}}
+        response.want("made", thing("v1", "Secret", "made", namespace="shop", **text))
+        return response
+
+    made = live("made", secret("made", OLD))
+
+    plan = planned(station, living(made), made)
+
+    text = views(plan, capsys)
+    assert [(field.path, field.old) for field in plan.drift[0].fields] == [
+        ("stringData.password", BEFORE)
+    ]
+    assert contained(text, OLD) == []
+    assert contained(text, "n3w-wachtwoord") == []

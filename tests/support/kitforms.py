@@ -10,7 +10,9 @@ import yaml
 
 from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.checked_kits import checked_kit
+from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.yaml_settings import read_settings, yaml_roots
 from orderkit.core.portal.render import SkeletonFile, render_data, render_tree
 from orderkit.core.portal.template import Template, parse_template
 from orderkit.core.yaml.manifests import parse_manifests
@@ -101,11 +103,15 @@ class Made:
         }
 
     def render(self, values: Mapping[str, Any]) -> dict[str, bytes]:
-        """Fill the form in, run its first step, and return the files of the order."""
+        """Fill the form in, write the order as the template does, and return its files."""
         template = self.template
         parameters = template.validate(self.answered(values))
-        scope = {"parameters": parameters, "user": {"ref": "user:default/eve"}}
-        found: Any = render_data(template.steps[0].input["values"], scope, name="values")
+        text = parameters.get(YAML_PARAMETER)
+        read = {"spec": read_settings(self.kit, text, yaml_roots(self.kit))} if text else {}
+        steps = {"settings": {"output": {"body": read}}} if text else {}
+        scope = {"parameters": parameters, "user": {"ref": "user:default/eve"}, "steps": steps}
+        fetch = next(step for step in template.steps if step.id == "fetch")
+        found: Any = render_data(fetch.input["values"], scope, name="values")
         tree = {PurePosixPath(path): SkeletonFile(data) for path, data in self.skeleton().items()}
         return {str(path): file.data for path, file in render_tree(tree, found).items()}
 

@@ -20,15 +20,20 @@ from lab import realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
 
+from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.catalog.http import catalog_app
 from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.platform import BOT_SCOPES
+from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit.cli.connecting import connect, service_options, token
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.web.service import service_app
 
 NOBODY = "http://127.0.0.1:9"
 """Where neither a portal nor a service listens."""
@@ -96,17 +101,19 @@ def serving(
         undo.callback(assembly.stop)
         bot = realgitea.add_user(gitea, "orderkit")
         realgitea.make_admin(gitea, "orderkit")
-        token = _kept(folder / "platform" / "token", realgitea.add_token(gitea.url, bot, SCOPES))
+        bot_token = _kept(
+            folder / "platform" / "token", realgitea.add_token(gitea.url, bot, SCOPES)
+        )
         settings = PlatformSettings(
             name="lab",
-            forge=Endpoint(gitea.url, token, private=True, read_token_file=token),
+            forge=Endpoint(gitea.url, bot_token, private=True, read_token_file=bot_token),
             portal=Endpoint(NOBODY, _kept(folder / "platform" / "portal", secrets.token_hex(16))),
             service=Endpoint(NOBODY, _kept(folder / "platform" / "service", secrets.token_hex(16))),
             kubeconfig=kube.kubeconfig,
             teams=teams,
             installation=Installation(PlatformTarget.CLUSTER, argocd_version=ARGOCD_VERSION),
         )
-        forge = undo.enter_context(GiteaForge(gitea.url, token=token.read_text()))
+        forge = undo.enter_context(GiteaForge(gitea.url, token=bot_token.read_text()))
         found = LabPlatform(folder / "platform", settings, gitea, argocd, forge, cluster)
         found.file.write_text(settings.to_yaml())
         yield found
@@ -116,3 +123,28 @@ def _kept(path: Path, secret: str) -> Path:
     path.touch(mode=0o600)
     path.write_text(secret)
     return path
+
+
+def with_portal_and_service(lab: LabPlatform, undo: contextlib.ExitStack) -> Path:
+    """Serve a catalog and the service, which orders and ends need; return a platform.yaml."""
+    catalog = EmbeddedCatalog(lab.folder / "catalog.sqlite", lab.forge)
+    undo.callback(catalog.close)
+    app = catalog_app(catalog, token=token(lab.settings.portal))
+    portal = HttpServer(app, bind("portal", 0))
+    portal.start()
+    undo.callback(portal.stop)
+    sock = bind("service", 0)
+    undo.callback(sock.close)
+    settings = replace(
+        lab.settings,
+        portal=Endpoint(portal.url, lab.settings.portal.token_file),
+        service=Endpoint(
+            f"http://127.0.0.1:{sock.getsockname()[1]}", lab.settings.service.token_file
+        ),
+    )
+    service = HttpServer(
+        service_app(connect(settings), service_options(settings, audit=None)), sock
+    )
+    service.start()
+    undo.callback(service.stop)
+    return lab.written("served", portal=settings.portal, service=settings.service)

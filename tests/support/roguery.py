@@ -15,6 +15,7 @@ from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
 from orderkit.core.order.ledger import OrderEntry, team_application
 from orderkit.core.order.order_file import MANIFESTS
+from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.delivering import await_commit
@@ -55,12 +56,21 @@ def unprotect(platform: Platform, repo: RepoId) -> None:
     follow_main(platform, OrderEntry(TeamName(repo.owner), OrderId(repo.name)))
 
 
+def deliver_main(platform: Platform, repo: RepoId) -> None:
+    """Have what somebody wrote to ``main`` past Orderkit delivered, as registering again does."""
+    head = platform.forge.head(repo)
+    assert head is not None
+    deliver(platform, OrderEntry(TeamName(repo.owner), OrderId(repo.name)), head, REQUESTER)
+
+
 def follow_main(platform: Platform, entry: OrderEntry) -> None:
     """Write an order's Application as earlier releases did: it delivers what is called main."""
     forge = platform.forge
     file = forge.read(platform.ledger, entry.application_path, "main")
     if file is not None:
         manifest = yaml.safe_load(file.data)
+        if manifest["spec"]["source"]["targetRevision"] == "main":
+            return
         manifest["spec"]["source"]["targetRevision"] = "main"
         change = FileChange(file.path, yaml.safe_dump(manifest).encode(), file.sha)
         operation = Operation(f"follow-{entry.order}-{file.sha[:8]}", REQUESTER, "follow main")

@@ -4,12 +4,14 @@ Errors a caller can act on.
     OrderkitError            exit 1    expected failure: the user or the world has to fix something
       UsageError             exit 2    the request itself is malformed
         InvalidInputError    exit 2    a named field has a value that a rule refuses
+        SeveralProblemsError exit 2    several problems at once; the exit code of the first
       ConflictError          exit 3    somebody else changed it; nothing was written; read again
         AlreadyOrderedError  exit 3    another order has this id
       RefusedError           exit 4    unsafe whatever the repetition
       IncompleteError        exit 5    partly done; the same command finishes it
       NotFoundError          exit 1    what was asked for does not exist
       RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
+        MovedError           exit 1    it was renamed or transferred
         UnreachableError     exit 1    nobody answers there; a retry can help
         InProgressError      exit 1    it is still at work on something; a retry can help
         AccessError          exit 1    it answered that we may not
@@ -21,6 +23,7 @@ Programming mistakes are plain ``ValueError``/``RuntimeError`` and end as exit 7
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 EXIT_DONE = 0
@@ -37,9 +40,11 @@ class OrderkitError(Exception):
     retryable: ClassVar[bool] = False
     http_status: ClassVar[int] = 500
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", form_hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        self.form_hint = form_hint
+        """The hint for people in front of a form and programs that call the service."""
 
 
 class UsageError(OrderkitError):
@@ -59,6 +64,30 @@ class InvalidInputError(UsageError):
     def __init__(self, field: str, value: object, rule: str, *, hint: str = "") -> None:
         super().__init__(f"{field}: {shorten(repr(value))} {rule}", hint=hint)
         self.field, self.value, self.rule = field, value, rule
+
+
+class SeveralProblemsError(UsageError):
+    """Several problems of one request, each with its own hint. Nothing was written."""
+
+    def __init__(self, problems: Sequence[OrderkitError]) -> None:
+        lines = [f"{problem}{f' ({problem.hint})' * bool(problem.hint)}" for problem in problems]
+        super().__init__(
+            "\n".join([f"{len(problems)} problems:", *(f"- {line}" for line in lines)])
+        )
+        self.exit_code = problems[0].exit_code  # type: ignore[misc]  # that of the first problem
+
+
+def raise_problems(problems: Sequence[OrderkitError]) -> None:
+    """
+    Raise what was found: one problem as it is, several as one error.
+
+    Raises:
+        OrderkitError: There is a problem.
+    """
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise SeveralProblemsError(problems)
 
 
 class ConflictError(OrderkitError):
@@ -100,6 +129,14 @@ class RemoteError(OrderkitError):
     """A forge, cluster or portal answered with a failure."""
 
     http_status = 502
+
+
+class MovedError(RemoteError):
+    """What was asked for has another name or address now: `place` if the other side told it."""
+
+    def __init__(self, message: str, *, hint: str = "", place: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.place = place
 
 
 class UnreachableError(RemoteError):

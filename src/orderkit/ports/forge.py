@@ -119,11 +119,11 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
     A forge such as Gitea.
 
     Every method may raise UnreachableError (nobody answers), AccessError (401, 403: bad
-    credentials, missing scope or right) and RemoteError (any other failure); every method
-    that writes may raise RefusedError for an archived repository. The methods list only further
-    errors. A write that ends with UnreachableError or a retryable RemoteError may have been
-    carried out: repeat the call with the same operation, which detects that and never writes
-    twice. `base_url` never ends in a slash.
+    credentials, missing scope or right), MovedError (the repository has another name or owner now)
+    and RemoteError (any other failure); every method that writes may raise RefusedError for an
+    archived repository. The methods list only further errors. A write that ends with
+    UnreachableError or a retryable RemoteError may have been carried out: repeat the call with the
+    same operation, which detects that and never writes twice. `base_url` never ends in a slash.
     """
 
     @property
@@ -229,8 +229,23 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """Return the newest commits first; empty if the repository or branch is empty."""
         ...
 
-    def archive(self, repo: RepoId) -> None:
-        """Make the repository read-only. Idempotent. NotFoundError if it does not exist."""
+    def archive(self, repo: RepoId, *, undo: bool = False) -> None:
+        """
+        Make the repository read-only, or writable again. Idempotent.
+
+        Raises:
+            NotFoundError: It does not exist.
+        """
+        ...
+
+    def rename_repo(self, repo: RepoId, name: str) -> None:
+        """
+        Give the repository another name in its organisation; the old name leads to it. Idempotent.
+
+        Raises:
+            NotFoundError: It does not exist.
+            ConflictError: Another repository has that name.
+        """
         ...
 
     def delete_repo(self, repo: RepoId) -> bool:

@@ -281,6 +281,15 @@ class ForgePulls(Protocol):
         """
         ...
 
+    def blocking_rule(self, repo: RepoId, branch: str) -> str:
+        """
+        Return the protection rule that keeps our account from pushing to a branch; "" if none does.
+
+        Raises:
+            NotFoundError: No such repository or branch.
+        """
+        ...
+
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
         """
         Make sure exactly one comment of ours with this `marker` exists and says `text`. Idempotent.

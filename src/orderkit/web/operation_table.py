@@ -27,6 +27,7 @@ from orderkit.web.request_schemas import (
     MERGE,
     PLAN,
     REGISTRATION,
+    SETTINGS,
     TASK,
     TEXT,
     named,
@@ -83,6 +84,19 @@ def _placing() -> tuple[ServiceOperation, ...]:
             },
             "order",
             body=REGISTRATION,
+        ),
+        ServiceOperation(
+            "readSettings",
+            "POST",
+            "/v1/kits/{kit}/settings",
+            "Read the YAML of an order form for the template's steps. Nothing is written.",
+            order_handlers.post_settings,
+            {
+                200: ("The part of the XR's spec that it sets.", named("Settings")),
+                404: ("No such kit.", named("Error")),
+            },
+            "order",
+            body=SETTINGS,
         ),
     )
 

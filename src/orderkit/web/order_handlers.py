@@ -13,10 +13,11 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.service_access import Right
-from orderkit.flows.order import order_report, tracing
+from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
@@ -55,6 +56,12 @@ def _task(task: TaskDone, requester: Requester) -> dict[str, Any]:
     }
 
 
+def post_settings(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Read the YAML of an order form: what every caller may read of a kit suffices."""
+    settings = answered_settings(service.platform, call.path["kit"], call.body["text"])
+    return ServiceResponse(200, settings)
+
+
 def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Register an order whose repository exists. 201 if it is new in the ledger."""
     body = call.body
@@ -85,7 +92,7 @@ def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
     entry = entry_for(service, call, "read")
-    return ServiceResponse(200, order_report.status(service.platform, entry.order).to_json())
+    return ServiceResponse(200, order_damage.status(service.platform, entry.order).to_json())
 
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:

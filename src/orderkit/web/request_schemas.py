@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from orderkit.core.kit.yaml_settings import TEXT_MAX
 from orderkit.core.order.order_state import Phase
 from orderkit.flows.change.request import State
 from orderkit.flows.order.commit_judging import SignatureVerdict
@@ -72,6 +73,7 @@ REGISTRATION = closed(
     repository={"type": "string", "minLength": 1, "maxLength": 253},
     requester=REFERENCE,
 )
+SETTINGS = closed(["text"], text={"type": "string", "maxLength": TEXT_MAX, "description": "YAML."})
 CHANGE = closed(
     ["values"],
     change={**LABEL, "description": "Name of the kit's change. Absent: found by the fields."},
@@ -199,6 +201,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Registered": every(
         order=TEXT, team=TEXT, kit=TEXT, repository=TEXT, ledgerCommit=TEXT, changed=FLAG
     ),
+    "Settings": every(spec={"type": "object"}),
     "TaskDone": every(
         template=TEXT,
         order=nullable(TEXT),

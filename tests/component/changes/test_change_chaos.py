@@ -9,6 +9,7 @@ import pytest
 from bays import Bay
 from changingcrowd import Crowd
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
+from roguery import deliver_main
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.flows.order.delivering import await_commit
@@ -40,5 +41,6 @@ def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_
 
     assert crowd.counts["kills"] == crowd.kills
     assert crowd.hands
+    deliver_main(bay.platform, bay.repo)  # the last to write may have been a hand
     state = await_commit(bay.platform, bay.order, bay.head, timeout_s=120)
     assert state.ready

@@ -10,12 +10,13 @@ import pytest
 from bays import Bay, ask, set_
 from commands import Command
 from faultproxy import Decision, Fault, Listed, Plan, is_contents
+from roguery import deliver_main
 from tests.component.changes.conftest import Through
 
 from orderkit.core.errors import InvalidInputError, RemoteError
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.order.change import FieldConflictError, FieldEdit
-from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 
@@ -273,7 +274,7 @@ def test_a_change_gets_past_an_operation_that_retries_a_bad_commit(
 ) -> None:
     """Argo CD would retry the bad one ten times before it looked at the next."""
     bay.edit("apiVersion: blog.opsbogus.dev/v1alpha1", "apiVersion: blog.opsbogus.dev/v9")
-    refresh(platform, bay.order)
+    deliver_main(platform, bay.repo)
     until(
         platform.clock,
         lambda: platform.cluster.get(application_key(bay.order)) or {},

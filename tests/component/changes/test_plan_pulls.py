@@ -12,6 +12,7 @@ from commands import Command
 from faultproxy import Decision, Fault, Listed
 from faultproxy import Plan as Faults
 from pullhand import Hand
+from roguery import deliver_main
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import NotFoundError, RefusedError
@@ -35,6 +36,7 @@ def lifted(site: Running) -> Hand:
     """An order with a lift and a serial, on the cluster; nobody merges here."""
     bay = new_bay(site.platform)
     bay.edit('stage: "stage1"', 'stage: "stage1"\n  serial: s1\n  pit: {lift: true}')
+    deliver_main(site.platform, bay.repo)
     assert await_commit(site.platform, bay.order, bay.head, timeout_s=180).ready
     return Hand(site.settings, bay)
 

@@ -11,7 +11,7 @@ from commands import Command
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.kit.model import How
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey
 from orderkit.core.plan import Action, Plan
 from orderkit.flows.change import Changed
 from orderkit.flows.order.delivering import await_commit
@@ -319,3 +319,30 @@ def test_the_packs_own_prices_are_taken_and_a_broken_table_stops_no_plan(
     assert refused.code == 2
     assert "price" in refused.err
     assert orderkit("plan", bay.order, "stage=stage3", "--json").json["plan"]["costs"] is None
+
+
+def test_a_change_of_a_paused_order_is_refused_before_the_commit(
+    orderkit: Command, platform: Platform, bay: Bay
+) -> None:
+    """A commit would wait for nothing; whoever wants it says so."""
+    xr = ObjectKey(Kind("blog.opsbogus.dev", "v1alpha1", "XGarage"), bay.order)
+    paused = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
+    platform.cluster.patch(xr, paused, owner="admin")
+    before = platform.forge.head(bay.repo)
+
+    refused = orderkit("change", bay.order, "note=waits")
+
+    assert refused.code == 4
+    assert f'{bay.order}: XGarage {bay.order} is paused (crossplane.io/paused: "true" in the ' in (
+        refused.err
+    )
+    assert "nothing of this happens until it is resumed" in refused.err
+    assert "--direct --no-wait (how: direct) commits it" in refused.err
+    assert platform.forge.head(bay.repo) == before
+
+    accepted = orderkit("change", bay.order, "note=waits", "--direct", "--timeout", "100")
+
+    assert accepted.code == 5
+    assert f"{bay.order}: becoming Ready at " in accepted.err
+    assert "does not happen: Paused: XGarage" in accepted.err
+    assert platform.forge.head(bay.repo) != before

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 from commands import Command
+from roguery import deliver_main
 
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
@@ -88,6 +89,7 @@ def write(platform: Running, repo: RepoId, files: dict[PurePosixPath, bytes]) ->
     platform.platform.forge.write(
         repo, changes, Operation(f"by-hand-{repo}-{len(files)}", EVE, "by hand")
     )
+    deliver_main(platform.platform, repo)
 
 
 def test_a_protected_order_is_not_ended_until_git_lifts_it(
@@ -190,6 +192,7 @@ def annotate(platform: Running, team: str, name: str, value: str) -> None:
     change = FileChange(XR, yaml11.dump(xr).encode(), found.sha)
     operation = Operation(f"annotate-{found.sha}", EVE, "by hand")
     platform.platform.forge.write(repo, [change], operation)
+    deliver_main(platform.platform, repo)
 
 
 def hold(platform: Running, key: ObjectKey, finalizers: list[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import Command
+from roguery import deliver_main
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
@@ -218,6 +219,7 @@ def push(platform: Running, team: str, folder: Path, edit: object) -> str:
     xr.write_text(edit(xr.read_text()))
     git(platform, clone, "commit", "--quiet", "--all", "--message", "by hand")
     git(platform, clone, "push", "--quiet", "origin", "main")
+    deliver_main(platform.platform, RepoId(team, f"garage-{team}"))
     return git(platform, clone, "rev-parse", "HEAD")
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from commands import Command
+from roguery import deliver_main
 
 from orderkit.cli.demo.narration import git
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import OrderkitError
+from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -45,7 +47,7 @@ def test_a_second_xr_in_the_repository_is_refused(
     text = (clone / "manifests" / "xgarage.yaml").read_text()
     (clone / "manifests" / "second.yaml").write_text(text.replace(team, "victim"))
     git(platform, clone, "add", "--all")
-    pushed(platform, clone)
+    pushed(platform, team, clone)
 
     told = reason(orderkit, order)
     assert f"order {order} delivers one XGarage and nothing else" in told
@@ -90,9 +92,10 @@ def cloned(platform: Running, team: str, folder: Path) -> Path:
     return clone
 
 
-def pushed(platform: Running, clone: Path) -> None:
+def pushed(platform: Running, team: str, clone: Path) -> None:
     git(platform, clone, "commit", "--quiet", "--all", "--message", "by hand")
     git(platform, clone, "push", "--quiet", "origin", "main")
+    deliver_main(platform.platform, RepoId(team, f"garage-{team}"))
 
 
 def edit(platform: Running, team: str, folder: Path, old: str, new: str) -> None:
@@ -101,4 +104,4 @@ def edit(platform: Running, team: str, folder: Path, old: str, new: str) -> None
     text = path.read_text()
     assert old in text, text
     path.write_text(text.replace(old, new))
-    pushed(platform, clone)
+    pushed(platform, team, clone)

@@ -15,10 +15,10 @@ from orderkit.core.portal.render import RenderError
 PUBLISH = step(
     "publish",
     "publish:gitea",
-    repoUrl="forge?owner=o&repo=${{ parameters.name }}",
+    repoUrl="${{ parameters.forge }}?owner=o&repo=${{ parameters.name }}",
     description="for ${{ secrets.token }}",
 )
-FORM = {"properties": {"name": {"type": "string"}}}
+FORM = {"properties": {"name": {"type": "string"}, "forge": {"type": "string"}}}
 TOKEN = {"token": "dry-canary-value"}
 
 
@@ -33,11 +33,13 @@ def test_trees_are_rendered_and_calls_are_only_named(world: Any) -> None:
         output={"url": "${{ steps.publish.output.repoContentsUrl }}"},
     )
 
-    done = world.run(steps, {"name": "x"}, {"s/f": b"${{ values.n }}"}, dry_run=True, secrets=TOKEN)
+    host = world.forge.base_url.partition("://")[2]
+    values = {"name": "x", "forge": host}
+    done = world.run(steps, values, {"s/f": b"${{ values.n }}"}, dry_run=True, secrets=TOKEN)
 
     assert done.workspace[PurePosixPath("f")].data == b"x"
     assert [event.state for event in world.events] == ["done", "planned", "planned", "done"]
-    assert world.events[1].inputs == ({"repoUrl": "forge?owner=o&repo=x", "description": "***"},)
+    assert world.events[1].inputs == ({"repoUrl": f"{host}?owner=o&repo=x", "description": "***"},)
     assert done.steps["publish"] == dict.fromkeys(
         ("remoteUrl", "repoContentsUrl", "commitHash"), "<example>"
     )

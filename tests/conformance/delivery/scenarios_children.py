@@ -9,7 +9,8 @@ from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.scenarios_refusing import BROKEN
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, dig
+from orderkit.core.argocd.waves import SYNC_OPTIONS
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, annotations_of, dig
 
 
 def root(stage: Stage, **changes: Any) -> None:
@@ -186,3 +187,53 @@ def a_removed_wave_of_children_goes_backwards(stage: Stage) -> None:
     stage.app_gone("one")
     stage.app_gone("two")
     stage.until("root", sync="Synced", phase="Succeeded", is_done=commit, health="Healthy")
+
+
+@scenario
+def a_kept_child_outlives_its_file_until_it_is_unmarked(stage: Stage) -> None:
+    """A child marked Prune=false goes on delivering without its file; unmarked, it is pruned."""
+    stage.push({"manifests/a.yaml": config_map("a", v="1")}, repo="one")
+    kept = stage.application("one", repo="one", annotations={SYNC_OPTIONS: "Prune=false"})
+    stage.push({"manifests/b.yaml": config_map("b")}, repo="two")
+    other = {"manifests/two.yaml": stage.application("two", repo="two")}
+    stage.push({"manifests/one.yaml": kept, **other}, repo="root")
+    root(stage)
+    stage.delivered("one", stage.commits[0])
+    stage.delivered("two", stage.commits[1])
+    stage.until("root", phase="Succeeded", sync="Synced")
+    stage.step("its file leaves")
+    stage.push_and_refresh({"manifests/one.yaml": None}, "root", repo="root")
+    stage.until("root", sync="OutOfSync", phase="Succeeded", done=stage.commits[-1])
+    commit = stage.push_and_refresh({"manifests/a.yaml": config_map("a", v="2")}, "one", repo="one")
+    stage.delivered("one", commit)
+    stage.step("its file comes back without the mark")
+    stage.push({"manifests/one.yaml": stage.application("one", repo="one")}, repo="root")
+    stage.refresh("root")
+    stage.wait("the mark gone", lambda: SYNC_OPTIONS not in annotations_of(stage.app("one")))
+    stage.until("root", sync="Synced", phase="Succeeded")
+    stage.step("its file leaves again")
+    stage.push_and_refresh({"manifests/one.yaml": None}, "root", repo="root")
+    stage.app_gone("one")
+    assert stage.data("a") == {"v": "2"}
+
+
+@scenario
+def a_child_loses_the_finalizer_that_its_file_loses(stage: Stage) -> None:
+    """A child whose file no longer has the finalizer is deleted without what it delivered."""
+    stage.push({"manifests/a.yaml": config_map("a")}, repo="one")
+    child = stage.application("one", repo="one", cascade=True)
+    stage.push({"manifests/one.yaml": child}, repo="root")
+    root(stage)
+    stage.delivered("one", stage.commits[0])
+    stage.delivered("root")
+    stage.step("without the finalizer")
+    bare = {"manifests/one.yaml": stage.application("one", repo="one")}
+    stage.push_and_refresh(bare, "root", repo="root")
+    stage.wait("no finalizer", lambda: not dig(stage.app("one"), "metadata", "finalizers"))
+    stage.delivered("root")
+    stage.step("deleted by hand")
+    before = dig(stage.app("one"), "metadata", "uid")
+    stage.delete_app("one")
+    stage.wait("a new one", lambda: dig(stage.app("one"), "metadata", "uid") not in (None, before))
+    stage.until("one", sync="Synced", at=stage.commits[0], health="Healthy")
+    assert stage.data("a") == {}

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.conformance.delivery.builders import WIDGET, config_map, held, noted, widget
+from tests.conformance.delivery.builders import (
+    RETRY_SOON,
+    WIDGET,
+    config_map,
+    held,
+    noted,
+    widget,
+)
 from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.stage import Stage
 
@@ -194,3 +201,68 @@ def copied_tracking_annotations_do_not_count(stage: Stage) -> None:
     stage.push_and_refresh({"manifests/b.yaml": config_map("b")})
     stage.delivered()
     assert stage.data("copy") == {}
+
+
+@scenario
+def a_refused_rename_prunes_the_old_object(stage: Stage) -> None:
+    """A sync prunes before it applies: what leaves is gone although its successor is refused."""
+    stage.push({"manifests/w.yaml": widget("old")})
+    stage.deliver(retry=RETRY_SOON)
+    stage.ready(WIDGET, "old")
+    stage.delivered()
+    stage.step("another name that the server refuses")
+    stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
+    stage.until(phase="Running", refused="spec.size")
+    stage.gone(WIDGET, "old")
+
+
+@scenario
+def prune_last_waits_for_what_is_refused(stage: Stage) -> None:
+    """With PruneLast nothing is pruned as long as an object of the commit is refused."""
+    stage.push({"manifests/w.yaml": widget("old")})
+    stage.deliver(retry=RETRY_SOON, options=["PruneLast=true"])
+    stage.ready(WIDGET, "old")
+    stage.delivered()
+    stage.step("another name that the server refuses")
+    stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
+    stage.until(phase="Running", refused="spec.size")
+    stage.retried()
+    assert stage.get(WIDGET, "old")
+    stage.step("another name that the server takes")
+    commit = stage.push_and_refresh({"manifests/w.yaml": widget("new")})
+    stage.terminate()
+    stage.ready(WIDGET, "new")
+    stage.delivered("shop", commit)
+    stage.gone(WIDGET, "old")
+
+
+@scenario
+def without_prune_a_refused_rename_prunes_nothing(stage: Stage) -> None:
+    """Without prune the old object stays, refused successor or not, until the revert."""
+    stage.push({"manifests/w.yaml": widget("old")})
+    stage.deliver(retry={**RETRY_SOON, "refresh": True}, automated={"selfHeal": True})
+    stage.ready(WIDGET, "old")
+    stage.delivered()
+    stage.step("another name that the server refuses")
+    stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
+    stage.until(phase="Running", refused="spec.size")
+    stage.retried()
+    assert stage.get(WIDGET, "old")
+    stage.step("the revert")
+    stage.push_and_refresh({"manifests/w.yaml": widget("old")})
+    stage.delivered()
+
+
+@scenario
+def an_unmarked_prune_false_still_keeps_the_object(stage: Stage) -> None:
+    """Whether an extra object may go, the object in the cluster says, not Git."""
+    kept = widget("old", options="Prune=false")
+    stage.push({"manifests/w.yaml": kept})
+    stage.deliver(retry=RETRY_SOON)
+    stage.ready(WIDGET, "old")
+    stage.delivered()
+    stage.step("another name that the server refuses, without the mark")
+    stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
+    stage.until(phase="Running", refused="spec.size")
+    stage.retried()
+    assert stage.get(WIDGET, "old")

@@ -14,6 +14,7 @@ from orderkit.core.errors import (
     AccessError,
     ConflictError,
     InvalidInputError,
+    MovedError,
     NotFoundError,
     RefusedError,
 )
@@ -234,6 +235,30 @@ def test_f20_an_archived_repository_refuses_writes(shop: Workshop) -> None:
         shop.forge.write(repo, [shop.new("a", "1")], shop.op())
     with pytest.raises(NotFoundError):
         shop.forge.archive(NOWHERE)
+
+    shop.forge.archive(repo, undo=True)
+    shop.forge.archive(repo, undo=True)
+    assert shop.forge.write(repo, [shop.new("a", "1")], shop.op()).changed
+
+
+def test_f24b_a_renamed_repository_says_where_it_is_and_takes_its_name_back(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    other = RepoId(repo.owner, f"{repo.name}-other")
+
+    shop.forge.rename_repo(repo, other.name)
+    shop.forge.rename_repo(repo, other.name)
+    with pytest.raises(MovedError) as moved:
+        shop.forge.repo(repo)
+    shop.forge.rename_repo(other, repo.name)
+
+    assert moved.value.place == str(other)
+    assert shop.forge.repo(repo)
+    assert shop.forge.read(repo, A, "main")
+    shop.forge.ensure_repo(RepoId(repo.owner, "taken"), description="")
+    with pytest.raises(ConflictError):
+        shop.forge.rename_repo(repo, "taken")
+    with pytest.raises(NotFoundError):
+        shop.forge.rename_repo(NOWHERE, "elsewhere")
 
 
 def test_f21_deleting_twice_deletes_once_and_the_name_is_free_again(shop: Workshop) -> None:

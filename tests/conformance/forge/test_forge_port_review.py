@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import AccessError, RefusedError
+from orderkit.core.errors import AccessError, NotFoundError, RefusedError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import CommitStatus, ForgeUser, MergeStyle, PullDraft, PullRequest
 
@@ -195,6 +195,21 @@ def test_f211_only_owners_push_to_and_merge_into_a_protected_branch(shop: Worksh
             merge(guest, shop, repo, pull)
     merge(forge, shop, repo, pull)
     assert forge.read(repo, PurePosixPath("n"), "main") is not None
+
+
+def test_f215_a_rule_that_keeps_us_out_is_named_also_where_a_write_fails(shop: Workshop) -> None:
+    repo, (user, password) = shop.seeded_repo(), shop.outsider
+    collaborate(shop, repo, "write")
+    assert shop.forge.blocking_rule(repo, "main") == ""
+    shop.forge.protect_branch(repo, "main", checks=[CHECK])
+
+    assert shop.forge.blocking_rule(repo, "main") == ""
+    with GiteaForge(shop.target.url, user=user, password=password, allow_http=True) as guest:
+        assert guest.blocking_rule(repo, "main") == "main"
+        with pytest.raises(AccessError, match="protected on the forge by the rule 'main'"):
+            guest.write(repo, [shop.new("theirs", "1")], shop.op())
+    with pytest.raises(NotFoundError):
+        shop.forge.blocking_rule(repo, "nowhere")
 
 
 def test_f212_a_required_status_holds_the_owners_too(shop: Workshop) -> None:

@@ -571,4 +571,55 @@ CASES = [
         "${{ ({'kind': 'a' | safe, 'name': 'c'} | parseEntityRef).kind }}",
         DIFFER,
     ),
+    Case(
+        "pop in its own loop",
+        "{% for x in values.l %}${{ x }}${{ values.l.pop() }};{% endfor %}",
+        "ab;",
+    ),
+    Case(
+        "shift keeps the loop's length",
+        "{% for x in values.l %}${{ values.l.shift() }}${{ loop.length }}{% endfor %}",
+        "a2",
+    ),
+    Case(
+        "push in its own loop",
+        "{% for x in values.l %}${{ x }}${{ values.l.push('c') if loop.first }}{% endfor %}",
+        "a3bc",
+    ),
+    Case(
+        "pairs that go in their own loop",
+        "{% set l = [[1, 2], [3, 4]] %}{% for a, b in l %}${{ b }}${{ l.pop() }};{% endfor %}",
+        "23,4;",
+    ),
+    Case(
+        "a macro in a loop",
+        "{% for x in [1,2] %}{% macro m(a) %}[${{ a }}${{x}}]{% endmacro %}${{ m(x) }}{% endfor %}",
+        "[1][2]",
+    ),
+    Case(
+        "and behind it",
+        "{% for x in [1] %}{% macro m() %}a{% endmacro %}{% endfor %}[${{ m }}]",
+        "[]",
+    ),
+    Case(
+        "in an inner loop",
+        "{% for x in [1, 2] %}{% macro m(a) %}${{ a }}{% endmacro %}{% for y in [3] %}${{ m(y) }}{% endfor %}{% endfor %}",  # noqa: E501
+        "33",
+    ),
+    Case(
+        "before the round defines it",
+        "{% for x in [1, 2] %}[${{ 1 if m else 0 }}]{% macro m() %}{% endmacro %}{% endfor %}",
+        DIFFER,
+    ),
+    Case(
+        "set of a loop's macro",
+        "{% set m = 5 %}{% for x in [1, 2] %}{% macro m() %}{% endmacro %}{% set m = 7 %}{% endfor %}${{ m }}",  # noqa: E501
+        DIFFER,
+    ),
+    Case(
+        "a macro called loop in a loop",
+        "{% for x in [1, 2] %}{% macro loop() %}{% endmacro %}{% endfor %}",
+        DIFFER,
+    ),
+    Case("escape of a backslash", r"${{ 'a\\b' | escape }}", REFUSED),
 ]

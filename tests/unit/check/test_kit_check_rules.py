@@ -292,6 +292,7 @@ HALF_A_RULE = """\
               x-kubernetes-validations:
                 - rule: 'self.team =='
 """
+PASSWORD = "                password:\n                  type: string\n"
 HIDDEN = "                  x-ui-hidden: true\n                  properties: {a: {type: string}}\n"
 INNER = """\
                   properties:
@@ -324,6 +325,13 @@ CASES = [
         "hidden and required",
         swap(XRD, ("[team, size]", "[team, size, more]"), (SIZE, MORE + HIDDEN + SIZE)),
     ),
+    Case(
+        KitRule.SECRET_FIELD,
+        "a required password",
+        swap(XRD, ("[team, size]", "[team, size, password]"), (SIZE, PASSWORD + SIZE)),
+        place="definition.yaml:",
+    ),
+    Case(KitRule.SECRET_WITHHELD, "a password", swap(XRD, (SIZE, PASSWORD + SIZE))),
     Case(KitRule.CHANGE_NAMES, "the team", swap(KIT, ("[size]", "[size, team]"), ("step", "any"))),
     Case(
         KitRule.CHANGE_DIRECTION,

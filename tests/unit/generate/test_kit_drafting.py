@@ -16,6 +16,7 @@ from orderkit.core.generate.kit_draft import (
     parse_field,
     xrd_of,
 )
+from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import plural_of
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import problems
@@ -109,7 +110,7 @@ def test_an_xrd_is_one_that_a_server_takes_and_its_example_fits(namespaced: bool
         Draft(name="stage-kit", group="demo.example.org", namespaced=namespaced, fields=fields)
     )
     spec = xrd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    values = form_values("stage-kit", xrd, {"teamFrom": "team"})
+    values = form_values(kit_of("stage-kit", {"teamFrom": "team"}, xrd))
 
     assert problems(xrd) == ()
     assert xrd["metadata"]["name"] == "xstagekits.demo.example.org"
@@ -136,7 +137,7 @@ def test_fields_named_name_and_team_name_the_order_and_who_orders() -> None:
 
     assert list(spec["properties"]) == ["name", "teamName"]
     assert spec["properties"]["name"]["maxLength"] == 63 - len("bucket-")
-    assert form_values("bucket", xrd, naming) == {"name": "first", "teamName": "ae86"}
+    assert form_values(kit_of("bucket", naming, xrd)) == {"name": "first", "teamName": "ae86"}
 
 
 def test_no_example_is_given_where_none_can_be_guessed() -> None:
@@ -144,7 +145,7 @@ def test_no_example_is_given_where_none_can_be_guessed() -> None:
     spec = xrd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["properties"]["id"]["pattern"] = "^zz[0-9]{9}q$"
 
-    assert form_values("bucket", xrd, {}) is None
+    assert form_values(kit_of("bucket", {}, xrd)) is None
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ SPEC: dict[str, Any] = {
         "guests": {"type": "array", "items": {"type": "string"}},
         "storage": {"type": "object", "properties": {"sizeGb": {"type": "integer"}}},
         "note": {"type": "string"},
-        "secret": {"type": "string"},
+        "seal": {"type": "string"},
     },
 }
 
@@ -55,7 +55,7 @@ def kit_with(*changes: KitChange) -> Kit:
 
 GROW = KitChange("grow", "Grow", ("size", "guests", "storage", "stage"), Direction.GROW)
 STEP = KitChange("step", "Step", ("stage", "cores"), Direction.STEP, how=How.REVIEW)
-NEVER = KitChange("secret", "Secret", ("secret",), Direction.NEVER)
+NEVER = KitChange("seal", "Seal", ("seal",), Direction.NEVER)
 ANY = KitChange("note", "Change the note", ("note",), warning="Everybody will see it.")
 
 
@@ -93,8 +93,8 @@ def test_a_change_as_far_as_its_direction_is_allowed(
         ("two steps", STEP, {"stage": "s1"}, {"stage": "s3"}, "one step at a time; next is s2"),
         ("two steps back", STEP, {"stage": "s4"}, {"stage": "s1"}, "next is s3"),
         ("two multiples", STEP, {"cores": 4}, {"cores": 12}, "one step at a time"),
-        ("never", NEVER, {"secret": "a"}, {"secret": "b"}, "never changes"),
-        ("in no change", ANY, {"secret": "a"}, {"secret": "b"}, "does not allow this change"),
+        ("never", NEVER, {"seal": "a"}, {"seal": "b"}, "never changes"),
+        ("in no change", ANY, {"seal": "a"}, {"seal": "b"}, "does not allow this change"),
         ("the order's name", ANY, {"team": "a"}, {"team": "b"}, "names the order or its team"),
         ("a baked value", ANY, {"host": "a"}, {"host": "b"}, "the platform sets"),
         ("one of two", ANY, {"note": "a", "size": 1}, {"note": "b", "size": 2}, "size 1 → 2"),
@@ -116,10 +116,10 @@ def test_a_kit_without_changes_lets_everything_change_but_what_it_is() -> None:
 
 
 def test_never_wins_over_another_change_that_names_the_field() -> None:
-    kit = kit_with(KitChange("all", "All", ("secret", "note")), NEVER)
+    kit = kit_with(KitChange("all", "All", ("seal", "note")), NEVER)
 
     with pytest.raises(RefusedError, match="never changes"):
-        judge_rules(kit, differences({"secret": "a"}, {"secret": "b"}))
+        judge_rules(kit, differences({"seal": "a"}, {"seal": "b"}))
 
 
 def test_the_first_change_that_allows_it_is_taken() -> None:

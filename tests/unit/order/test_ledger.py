@@ -93,14 +93,44 @@ def test_a_team_with_namespaced_kits_gets_a_namespace_and_delivers_nowhere_else(
 
 def test_an_ending_order_may_become_empty_and_is_not_healed() -> None:
     living = ledger.order_application(ENTRY, kit="garage", forge_url="http://forge")
-    ending = ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", ending=True)
+    ending = ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", stage="ending")
 
-    assert living["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True}
+    assert living["spec"]["syncPolicy"]["automated"] == {"prune": False, "selfHeal": True}
     assert ending["spec"]["syncPolicy"]["automated"] == {
         "prune": True,
         "selfHeal": False,
         "allowEmpty": True,
     }
+
+
+def test_only_an_end_deletes_what_an_order_delivered() -> None:
+    """Neither a push, nor a deleted Application, nor a file that the ledger loses."""
+    stages: tuple[ledger.Stage, ...] = ("entering", "living", "ending")
+    entering, living, ending = (
+        ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", stage=stage)
+        for stage in stages
+    )
+
+    assert not ledger.is_safe(entering), "it is taken back if the team got its last order meanwhile"
+    assert ledger.is_safe(living)
+    assert living["metadata"]["annotations"] == ledger.KEPT
+    assert "finalizers" not in living["metadata"]
+    assert ledger.is_safe(ending)
+    assert "annotations" not in ending["metadata"]
+    *_, team = yaml.safe_load_all(ledger.team_file(place(OrderKinds())))
+    assert ledger.is_safe(team)
+
+
+def test_a_retry_takes_the_newest_commit_where_argo_cd_knows_how() -> None:
+    retries = [
+        ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", refreshes=refreshes)
+        for refreshes in (False, True)
+    ]
+
+    assert [retry["spec"]["syncPolicy"]["retry"].get("refresh") for retry in retries] == [
+        None,
+        True,
+    ]
 
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=30)

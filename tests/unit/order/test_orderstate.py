@@ -195,9 +195,9 @@ def test_an_open_circuit_breaker_is_reported_although_the_order_is_ready() -> No
     assert not judge(delivered(), xr(), head=HEAD, ending=False).throttled
 
 
-@pytest.mark.parametrize("seen", [True, False], ids=["Crossplane has seen it", "not yet"])
-def test_a_paused_order_is_neither_ready_nor_failing(*, seen: bool) -> None:
-    paused = xr(synced="False") if seen else xr()
+@pytest.mark.parametrize("synced", ["False", "True"], ids=["Crossplane has seen it", "not yet"])
+def test_a_paused_order_is_neither_ready_nor_failing(synced: str) -> None:
+    paused = xr(synced=synced)
     paused["metadata"]["annotations"] = {"crossplane.io/paused": "true"}
 
     state = judge(delivered(), paused, head=HEAD, ending=False)

@@ -38,8 +38,8 @@ CASES = [
     Case("a call of what is no function", "${{ 'a'() }}", RenderError),
     Case("methods old releases lack", "${{ values.s.replaceAll('a', 'b') }}", UnsupportedError),
     Case(
-        "a macro in a loop",
-        "{% for x in [1] %}{% macro m() %}{% endmacro %}{% endfor %}",
+        "a macro in a loop's else part",
+        "{% for x in [] %}{% else %}{% macro m() %}{% endmacro %}{% endfor %}",
         UnsupportedError,
     ),
     Case("a set block whose tag trims", "{% set x -%} a{% endset %}", UnsupportedError),

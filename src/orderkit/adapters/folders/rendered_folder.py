@@ -19,14 +19,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.portal.render import FileOutcome, LimitError, SkeletonFile
+from orderkit.core.portal.render import FileOutcome, SkeletonFile
 from orderkit.core.portal.render.tree import (
     EXECUTABLE_MODE,
     FILE_BYTES_MAX,
-    FILES_MAX,
     LINK_MODE,
     PLAIN_MODE,
-    TREE_BYTES_MAX,
+    check_count,
+    check_size,
+    check_total,
 )
 from orderkit.core.yaml import yaml12
 
@@ -76,8 +77,8 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
         name = PurePosixPath(path.relative_to(folder).as_posix())
         files[name] = _read_file(path, name)
         total += len(files[name].data)
-        if len(files) > FILES_MAX or total > TREE_BYTES_MAX:
-            raise LimitError(f"more than {FILES_MAX} files or {TREE_BYTES_MAX} bytes in {folder}")
+        check_count(len(files))
+        check_total(total)
     if not files:
         raise NotFoundError(f"{folder} holds no file")
     return files
@@ -99,8 +100,7 @@ def _read_file(path: Path, name: PurePosixPath) -> SkeletonFile:
         return SkeletonFile(b"", LINK_MODE, os.readlink(path))  # noqa: PTH115 - Path tidies the target up
     if not stat.S_ISREG(info.st_mode):
         raise RefusedError(f"{name}: is neither file, folder nor link")
-    if info.st_size > FILE_BYTES_MAX:
-        raise LimitError(f"{name}: {info.st_size} bytes; at most {FILE_BYTES_MAX}")
+    check_size(name, info.st_size)
     with open(path, "rb", opener=_unfollowed) as stream:
         data = stream.read(FILE_BYTES_MAX + 1)
     return SkeletonFile(data, EXECUTABLE_MODE if info.st_mode & 0o100 else PLAIN_MODE)

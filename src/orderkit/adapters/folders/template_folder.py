@@ -17,17 +17,39 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.portal.render import LimitError, SkeletonFile
-from orderkit.core.portal.render.tree import EXECUTABLE_MODE, FILE_BYTES_MAX, FILES_MAX, PLAIN_MODE
+from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.portal.render.tree import (
+    EXECUTABLE_MODE,
+    FILE_BYTES_MAX,
+    PLAIN_MODE,
+    check_count,
+    check_size,
+)
 
 _NOT_TEMPLATES = {".git"}
 
 
 class DiskFolder:
-    """The folder of a template.yaml on this machine."""
+    """The folder of a template.yaml on this machine, in a checkout of its repository or in none."""
 
-    def __init__(self, root: Path, *, trusted: bool) -> None:
-        self._root, self.trusted = root, trusted
+    def __init__(self, root: Path, *, trusted: bool, checkout: Path | None = None) -> None:
+        self._root, self.trusted, self._checkout = root, trusted, checkout
+
+    def repository(self) -> tuple[DiskFolder, PurePosixPath] | None:
+        """
+        Return the checkout as a folder, and this folder's path in it.
+
+        Raises:
+            InvalidInputError: The folder is not in the checkout.
+        """
+        if self._checkout is None:
+            return None
+        checkout, root = self._checkout.resolve(), self._root.resolve()
+        if not root.is_relative_to(checkout):
+            raise InvalidInputError(
+                "--repository", str(self._checkout), f"does not contain {self._root}"
+            )
+        return DiskFolder(checkout, trusted=self.trusted), PurePosixPath(root.relative_to(checkout))
 
     def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
         """
@@ -40,8 +62,7 @@ class DiskFolder:
         start = self._inside(folder)
         files: dict[PurePosixPath, SkeletonFile] = {}
         for path in _files(start) if start.is_dir() else ():
-            if len(files) >= FILES_MAX:
-                raise LimitError(f"{folder}: more than {FILES_MAX} files")
+            check_count(len(files) + 1)
             files[PurePosixPath(path.relative_to(start))] = self._file(path)
         return files
 
@@ -58,6 +79,8 @@ class DiskFolder:
     def _inside(self, path: PurePosixPath) -> Path:
         """Return a place below the root that is reached without any link."""
         target = self._root
+        if any(name.casefold() in _NOT_TEMPLATES for name in path.parts):
+            raise RefusedError(f"{path}: is in git's own folder")
         for name in path.parts:
             if target.is_symlink() and target != self._root:
                 raise RefusedError(f"{path}: '{target.name}' is a symbolic link")
@@ -73,8 +96,7 @@ class DiskFolder:
             return SkeletonFile(b"", symlink=str(path.readlink()))
         if not stat.S_ISREG(status.st_mode):
             raise RefusedError(f"{name}: is no plain file")
-        if status.st_size > FILE_BYTES_MAX:
-            raise LimitError(f"{name}: {status.st_size} bytes; at most {FILE_BYTES_MAX}")
+        check_size(PurePosixPath(name), status.st_size)
         mode = EXECUTABLE_MODE if status.st_mode & stat.S_IXUSR else PLAIN_MODE
         return SkeletonFile(path.read_bytes(), mode)
 

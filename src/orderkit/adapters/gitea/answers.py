@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from orderkit.core.errors import (
     AccessError,
+    MovedError,
     NotFoundError,
     RefusedError,
     RemoteError,
@@ -139,14 +140,20 @@ def _forbidden(message: str, text: str) -> AccessError:
     )
 
 
-def moved(path: str, answer: GiteaResponse) -> RemoteError:
+def moved(path: str, answer: GiteaResponse) -> MovedError:
     """Return the error for a redirect, with the new repository name if there is one."""
     target_path = urlsplit(answer.headers.get("location", "")).path
     message = f"{path} has moved to {shorten(redact(target_path))} ({answer.status})"
     new = re.search(r"/repos/([^/]+/[^/]+)", target_path)
     if new:
-        return RemoteError(message, hint=f"it was renamed: write {new[1]} wherever it is named")
-    return RemoteError(
+        return MovedError(
+            message,
+            hint=f"it is {new[1]} now: give it its old name back on the forge"
+            " ('orderkit repair ORDER' does that for an order), or, if platform.yaml names it,"
+            " write the new name there",
+            place=new[1],
+        )
+    return MovedError(
         message,
         hint="the owner or repository was renamed, or the base URL lacks a path or https:"
         " use the new name or address",

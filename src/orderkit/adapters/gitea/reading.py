@@ -220,6 +220,18 @@ class GiteaReading(Calls):
             raise refusal(answer, f"read {path} of {repo}")
         return answer.body
 
+    def blocking_rule(self, repo: RepoId, branch: str) -> str:
+        """
+        Return the rule that keeps us from pushing to a branch, "" if none does; see the port.
+
+        Raises:
+            NotFoundError: No such repository or branch.
+        """
+        entry = self._object(self._path(repo, "branches", branch), f"read {branch} of {repo}")
+        if entry.get("user_can_push") or not entry.get("protected"):
+            return ""
+        return str(entry.get("effective_branch_protection_name") or branch)
+
     def commits(
         self,
         repo: RepoId,

@@ -19,7 +19,7 @@ from orderkit.adapters.gitea.calls import (
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.write_retries import settle
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.errors import ConflictError, InvalidInputError, MovedError, NotFoundError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import Repository
 
@@ -109,21 +109,46 @@ class Repositories(GiteaReading):
             missing.append(f"write access to {repo}")
         return tuple(missing)
 
-    def archive(self, repo: RepoId) -> None:
+    def archive(self, repo: RepoId, *, undo: bool = False) -> None:
         """
-        Make the repository read-only. Idempotent. See the port.
+        Make the repository read-only, or writable again. Idempotent. See the port.
 
         Raises:
             NotFoundError: It does not exist.
         """
-        doing = f"archive {repo}"
+        doing = f"{'unarchive' if undo else 'archive'} {repo}"
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
             repository = self.repo(repo) if attempted else None
-            return True if repository and repository.archived else None
+            return True if repository and repository.archived != undo else None
 
         def patch() -> bool:
-            answer = self._http.send("PATCH", self._path(repo), body={"archived": True})
+            answer = self._http.send("PATCH", self._path(repo), body={"archived": not undo})
+            return done(answer, doing)
+
+        settle(look, patch, doing)
+
+    def rename_repo(self, repo: RepoId, name: str) -> None:
+        """
+        Give the repository another name. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: It does not exist.
+            ConflictError: Another repository has that name.
+        """
+        doing, new = f"rename {repo} to {name}", RepoId(repo.owner, name)
+
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            try:
+                old = self.repo(repo)
+            except MovedError as error:
+                return True if error.place == str(new) else None
+            return True if attempted and old is None and self.repo(new) else None
+
+        def patch() -> bool:
+            answer = self._http.send("PATCH", self._path(repo), body={"name": name})
+            if answer.status == INVALID:
+                raise ConflictError(f"{doing}: {answer.text}")
             return done(answer, doing)
 
         settle(look, patch, doing)

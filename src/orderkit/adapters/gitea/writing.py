@@ -37,6 +37,7 @@ from orderkit.adapters.gitea.answers import (
     GiteaResponse,
     LostAnswerError,
     ServerError,
+    missing_scope,
     refusal,
 )
 from orderkit.adapters.gitea.calls import (
@@ -51,6 +52,7 @@ from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
 from orderkit.adapters.gitea.repositories import Repositories
 from orderkit.adapters.gitea.write_retries import ROUNDS, pauses, turn
 from orderkit.core.errors import (
+    AccessError,
     ConflictError,
     NotFoundError,
     OrderkitError,
@@ -263,7 +265,7 @@ class _Write:
         if answer.ok:
             doing = f"write to {self.repo}: {status} names no commit: {text}"
             return _Failure(ServerError(doing), again=True)
-        problem = refusal(answer, f"write to {self.repo}")
+        problem = self._protected(answer) or refusal(answer, f"write to {self.repo}")
         if status >= 500 and not _is_own(answer):  # noqa: PLR2004  the forge may still be working
             return _Failure(problem, again=True)
         self.doubtful.pop()
@@ -272,6 +274,24 @@ class _Write:
         if _is_lost(answer) or (may_be_race and self._is_race(text)):
             return _Failure(ConflictError(f"{self.repo}: {text}"), again=True)
         return _Failure(problem, again=status >= 500)  # noqa: PLR2004
+
+    def _protected(self, answer: GiteaResponse) -> AccessError | None:
+        """Return the error for a branch that a rule of the forge closes to us, else None."""
+        text = answer.text
+        if answer.status != FORBIDDEN or missing_scope(text) or RACE.search(text):
+            return None
+        try:
+            rule = self.forge.blocking_rule(self.repo, self.branch)
+        except OrderkitError:
+            return None  # the refusal itself says more
+        if not rule:
+            return None
+        return AccessError(
+            f"no right: {self.branch} of {self.repo} is protected on the forge by the rule"
+            f" '{rule}', which does not let our account push: {text}",
+            hint="remove that rule, or add our account to those who may push; until then, changes"
+            " can go by pull request (--pr)",
+        )
 
     def _is_race(self, text: str) -> bool:
         """Tell a lost race from a missing right: by the text, else by reading again."""

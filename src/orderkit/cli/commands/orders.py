@@ -1,4 +1,4 @@
-"""Commands about orders: order, register, adopt, list, status, trace, destroy."""
+"""Commands about orders: order, register, adopt, list, status, trace, events, repair, destroy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
     json_option,
@@ -20,8 +21,13 @@ if TYPE_CHECKING:
 
 
 @click.command("order")
-@click.argument("kit")
-@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
+@click.argument("kit", shell_complete=completion.kits)
+@click.argument(
+    "assignments",
+    metavar="FIELD=VALUE...",
+    nargs=-1,
+    shell_complete=completion.form_fields,
+)
 @requester_option
 @click.option(
     "--no-wait",
@@ -65,7 +71,7 @@ def order_command(
 
 
 @click.command("register")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option("--kit", required=True, help="The kit of the order.")
 @click.option("--team", required=True, help="The team that orders.")
 @requester_option
@@ -82,7 +88,8 @@ def register_command(
     """
     Register ORDER in the ledger, so that it is delivered. Its repository must exist already.
 
-    This is the last step of an order; 'orderkit order' does all steps. Repeating it is no error.
+    This is the last step of an order; 'orderkit order' does all steps. Repeating it is no error:
+    where main is protected, it delivers what somebody wrote to main past Orderkit.
 
     Example: orderkit register garage-ae86 --kit garage --team ae86
     """
@@ -153,7 +160,7 @@ def list_command(platform_file: str | None, as_json: bool) -> None:
 
 
 @click.command("status")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option("--check", is_flag=True, help="Exit 10 unless the order is Ready.")
 @platform_option
 @json_option
@@ -169,15 +176,15 @@ def status_command(
     Example: orderkit status garage-ae86
     """
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import order_report
+    from orderkit.flows.order import order_damage
 
-    report = order_report.status(connect_to(platform_file), order)
+    report = order_damage.status(connect_to(platform_file), order)
     order_views.show_status(report, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 
 
 @click.command("trace")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @platform_option
 @json_option
 def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
@@ -193,7 +200,7 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
 
 
 @click.command("events")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -217,8 +224,36 @@ def events_command(order: str, limit: int, platform_file: str | None, as_json: b
     )
 
 
-@click.command("destroy")
+@click.command("repair")
 @click.argument("order")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what was done to it and what helps. Nothing is written."
+)
+@requester_option
+@platform_option
+@json_option
+def repair_command(
+    order: str, dry_run: bool, requester: str, platform_file: str | None, as_json: bool
+) -> int:
+    """
+    Undo what was done to ORDER by hand, where that is safe: nothing is deleted.
+
+    Brings back its file in the ledger, its repository, branch, record or name, and ends a sync that
+    is stuck. Exit 1 if something is left for a person. Repeating it is no error.
+
+    Example: orderkit repair garage-ae86 --dry-run
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order.repairing import RepairRequest, repair
+
+    request = RepairRequest(order, requester, dry_run=dry_run)
+    repaired = repair(connect_to(platform_file), request)
+    order_views.show_repaired(repaired, dry_run=dry_run, as_json=as_json)
+    return int(not repaired.is_whole)
+
+
+@click.command("destroy")
+@click.argument("order", shell_complete=completion.orders)
 @click.option(
     "--delete-repository/--archive-repository",
     default=None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orderkit.cli.options import json_option, platform_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,17 +70,20 @@ def platform_webhook(
     )
     if not as_json:
         for target in hooked:
-            click.echo(f"{target}: pull requests are reported to {service}{PATH}")
+            say(f"{target}: pull requests are reported to {service}{PATH}")
     planned = []
     for pull, state, summary in _planned(platform, targets) if missed else ():
         planned.append({"pull": pull, "state": state, "summary": summary})
         if not as_json:
             say(f"{pull}: {summary}")
+<<<<<<< HEAD
     checked = []
     for repo, state, summary in _checked(platform, targets) if missed else ():
         checked.append({"repository": repo, "state": state, "summary": summary})
         if not as_json:
             say(f"{repo}: {summary}")
+=======
+>>>>>>> w/newcomer
     if as_json:
         report = {"url": f"{service}{PATH}", "targets": [str(target) for target in hooked]}
         planned_report = {"planned": planned, "checked": checked} if missed else {}

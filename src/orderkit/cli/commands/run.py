@@ -42,10 +42,16 @@ if TYPE_CHECKING:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Render, but call nothing: show the calls, with examples as their outputs.",
+    help="Render, but call nothing: show the calls, also those that Orderkit does not know.",
 )
 @click.option(
     "--out", "out_folder", metavar="DIR", help="Write the workspace to this new folder at the end."
+)
+@click.option(
+    "--repository",
+    "checkout",
+    metavar="DIR",
+    help="The checkout of the template's repository, where '../' and '/' in URLs may lead.",
 )
 @requester_option
 @platform_option
@@ -58,6 +64,7 @@ def run_command(
     environment_file: str | None,
     dry_run: bool,
     out_folder: str | None,
+    checkout: str | None,
     requester: str,
     platform_file: str | None,
     as_json: bool,
@@ -85,7 +92,9 @@ def run_command(
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)
-    result = placing.run(_source(template, platform), run_request, platform, on_step=steps)
+    result = placing.run(
+        _source(template, platform, checkout), run_request, platform, on_step=steps
+    )
     if out_folder:
         write_tree(result.workspace, Path(out_folder))
     run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out_folder), as_json)
@@ -101,7 +110,9 @@ def _platform(platform_file: str | None) -> Platform | None:
     return connect_to(platform_file)
 
 
-def _source(template_name: str, platform: Platform | None) -> TemplateSource:
+def _source(template_name: str, platform: Platform | None, checkout: str | None) -> TemplateSource:
+    from pathlib import Path
+
     from orderkit.adapters.folders.pack_folder import is_reference_pack
     from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
@@ -110,7 +121,9 @@ def _source(template_name: str, platform: Platform | None) -> TemplateSource:
     path = template_path(template_name)
     if path is not None:
         data = read_limited(path, field="template")
-        folder = DiskFolder(path.parent, trusted=is_reference_pack(path.parent))
+        trusted = is_reference_pack(path.parent)
+        repository = Path(checkout) if checkout else None
+        folder = DiskFolder(path.parent, trusted=trusted, checkout=repository)
         return template_of(template_name, data, folder)
     if platform is None:
         raise NotFoundError(

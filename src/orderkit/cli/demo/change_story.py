@@ -1,7 +1,8 @@
 """
 The demo's stages about changes: by hand, a conflict, a refusal, a pull request.
 
-The order stands at stage2. A developer pushes stage3; somebody whose form was opened before that
+The order stands at stage2. An owner of the organisation pushes stage3 past the review, which is
+delivered once it is registered; somebody whose form was opened before that
 asks for stage1 and is shown both values; nobody may give the bay to another team; the plan says
 what stage1 does to what is assembled; asked again with open eyes, stage1 becomes a pull request,
 is merged on the forge, and delivered.
@@ -15,15 +16,15 @@ from orderkit.cli.demo.narration import (
     ORDER,
     PATIENCE_S,
     REPO,
+    TEAM,
     Story,
     expect,
     expect_sheet,
     git,
-    wait,
 )
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import RefusedError
-from orderkit.core.names import CommitSha
+from orderkit.core.names import CommitSha, OrderId, TeamName
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.composed_tree import key_text
@@ -33,10 +34,11 @@ from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order import order_report
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_history import history
+from orderkit.flows.order.registering import Registration, register
 from orderkit.ports.forge import MergeStyle, Operation
 from orderkit.ports.requesters import Requester
 
-_EVE = "user:default/eve"
+_EVE, _BOSS = "user:default/eve", "user:default/boss"
 
 
 def tell(story: Story, running: Running, clone: Path) -> None:
@@ -64,13 +66,13 @@ def _by_hand(story: Story, running: Running, clone: Path) -> None:
     git(running, clone, "commit", "--quiet", "--all", "--message", "stage3, by hand")
     git(running, clone, "push", "--quiet", "origin", "main")
     commit = git(running, clone, "rev-parse", "HEAD")
-    wait(
-        "the pushed commit becoming Ready",
-        lambda: order_report.status(running.platform, ORDER),
-        lambda report: report.state.ready and report.state.revision == commit,
-    )
+    report = order_report.status(running.platform, ORDER)
+    expect(not report.state.ready, f"it is not delivered: {report.state.reason}")
+    registration = Registration(OrderId(ORDER), report.kit, TeamName(TEAM), _BOSS)
+    register(running.platform, registration)
+    await_commit(running.platform, ORDER, CommitSha(commit), timeout_s=PATIENCE_S)
     expect_sheet(running, "stage3")
-    story.stage("change", f"git push of {short(commit)}: the spec sheet says stage3")
+    story.stage("change", f"git push of {short(commit)}, registered: the spec sheet says stage3")
 
 
 def _ask(running: Running, field: str, value: str, base: str | None = None) -> Changed:
@@ -137,7 +139,7 @@ def _reviewed(story: Story, running: Running) -> None:
     assert pull is not None  # noqa: S101 - just expected
     expect_sheet(running, "stage3")
     story.stage("proposed", f"pull request {pull.number}: {pull.title}")
-    operation = Operation(f"merge-{pull.number}", "user:default/boss", f"Merge {pull.title}")
+    operation = Operation(f"merge-{pull.number}", _BOSS, f"Merge {pull.title}")
     merged = merge_unreviewed(running.platform, REPO, pull, operation, style=MergeStyle.MERGE)
     await_commit(running.platform, ORDER, CommitSha(merged), timeout_s=PATIENCE_S)
     expect_sheet(running, "stage1")

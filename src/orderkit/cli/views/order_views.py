@@ -20,6 +20,7 @@ from orderkit.flows.order.order_events import OrderEvent
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
+from orderkit.flows.order.repairing import Repaired
 from orderkit.flows.order.tracing import Trace, TraceNode
 
 
@@ -154,6 +155,21 @@ def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
     say(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
     for path in result.files_written:
         say(f"  {'would add' if dry_run else 'added':9}  {path}")
+
+
+def show_repaired(result: Repaired, *, dry_run: bool, as_json: bool) -> None:
+    """Show what was done to an order, what was repaired, and what is left for a person."""
+    if as_json:
+        emit_json("orderkit.repair/v1", result.to_json(dry_run=dry_run))
+        return
+    if not result.steps:
+        say(f"{result.entry.order}: nothing to repair")
+    for step in result.steps:
+        say(step.what)
+        if step.done:
+            say(f"  {'would be' if dry_run else 'repaired':9}   {step.done}")
+        if step.remains:
+            say(f"  what to do  {step.remains}")
 
 
 def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:

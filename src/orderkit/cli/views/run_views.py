@@ -11,7 +11,13 @@ from orderkit.cli.output import Progress, emit_json, say
 from orderkit.core.portal.render.tree import EXECUTABLE_MODE
 from orderkit.flows.template.scaffolder import StepEvent, TaskResult
 
-_STATES = {"done": "ran", "planned": "would be called", "skipped": "skipped", "failed": "failed"}
+_STATES = {
+    "done": "ran",
+    "planned": "would be called",
+    "unknown": "cannot run here",
+    "skipped": "skipped",
+    "failed": "failed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ def _object(
 
 def _show_step(event: StepEvent) -> None:
     say(f"{event.step}  {event.action}  {_STATES[event.state]}")
+    if event.state == "unknown":
+        say(f"  {event.summary}; its outputs are unknown")
     for inputs in event.inputs:
         for name, value in inputs.items():
             say(f"  {name}: {json.dumps(value, ensure_ascii=False)}")

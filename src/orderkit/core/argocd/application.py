@@ -12,6 +12,7 @@ waited for.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,9 +27,14 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     annotations_of,
     dig,
+    labels_of,
     metadata,
 )
 
+ORDER_LABEL = "orderkit.dev/order"
+"""On the Application of an order, with the order's id: ``orderkit repair`` may act on it."""
+TERMINATE = {"status": {"operationState": {"phase": "Terminating"}}}
+"""The patch that ends the running operation."""
 _UNREADABLE = ("InvalidSpecError", "ComparisonError", "UnknownError", "DeletionError")
 """While one of these conditions is set, the other fields mean nothing."""
 _DISTURBING = ("SyncError", "SharedResourceWarning", "RepeatedResourceWarning")
@@ -85,12 +91,28 @@ def delivers_nothing(application: Manifest) -> bool:
     return status == "Synced" and not dig(application, "status", "resources")
 
 
+def extraneous(application: Manifest) -> list[ObjectKey]:
+    """Return what Argo CD delivered, Git no longer has, and the Application may not prune."""
+    if dig(application, "spec", "syncPolicy", "automated", "prune"):
+        return []
+    return [
+        _key(application, entry)
+        for entry in dig(application, "status", "resources", default=()) or ()
+        if entry.get("requiresPruning")
+    ]
+
+
 def pinned(application: Manifest) -> str:
-    """Return the commit that a running operation applies; empty if none runs."""
+    """
+    Return the commit that a running operation applies; empty if none runs.
+
+    A retry with ``retry.refresh`` names none in its request: its result says which it took.
+    """
     state = _state(application)
     if state.get("phase") not in ("Running", "Terminating"):
         return str(dig(application, "operation", "sync", "revision", default="") or "")
-    return str(dig(state, "operation", "sync", "revision", default="") or "")
+    requested = dig(state, "operation", "sync", "revision")
+    return str(requested or dig(state, "syncResult", "revision", default="") or "")
 
 
 def applied(application: Manifest) -> str:
@@ -298,6 +320,14 @@ def _difference(application: Manifest) -> Hindrance | None:
     compared_revision = short(_revision(application))
     if dig(application, "status", "sync", "status") == "Synced":
         return None
+    if kept := extraneous(application):
+        names = ", ".join(map(str, kept))
+        return Hindrance(
+            f"{compared_revision} does not hold {names} any more, and Argo CD keeps what an order"
+            " delivered until the order ends",
+            "put it back under its name (git revert), or end the order: orderkit destroy",
+            failing=True,
+        )
     policy = dig(application, "spec", "syncPolicy", "automated")
     if policy is None or policy.get("enabled") is False:
         reason = f"the cluster differs from {compared_revision}, and auto-sync is off"
@@ -340,17 +370,27 @@ def _key(application: Manifest, entry: dict[str, Any]) -> ObjectKey:
 
 
 def _ending(application: Manifest) -> str:
-    return _patching(application, '{"status":{"operationState":{"phase":"Terminating"}}}')
+    if order := labels_of(application).get(ORDER_LABEL):
+        return f"orderkit repair {order}"
+    return kubectl_patch(application, TERMINATE)
 
 
 def _again(application: Manifest) -> str:
-    revision = _revision(application)
-    return _patching(
-        application, f'{{"operation":{{"sync":{{"prune":true,"revision":"{revision}"}}}}}}'
-    )
+    if order := labels_of(application).get(ORDER_LABEL):
+        return f"orderkit repair {order}"
+    return kubectl_patch(application, sync_request(application))
 
 
-def _patching(application: Manifest, patch: str) -> str:
+def sync_request(application: Manifest) -> dict[str, Any]:
+    """Return the patch that starts a sync of the compared commit; an order keeps what it has."""
+    prunes = dig(application, "spec", "syncPolicy", "automated", "prune", default=False)
+    prune = bool(prunes) or ORDER_LABEL not in labels_of(application)
+    return {"operation": {"sync": {"prune": prune, "revision": _revision(application)}}}
+
+
+def kubectl_patch(application: Manifest, patch: Manifest) -> str:
+    """Return the command with which a person patches an Application."""
+    text = json.dumps(patch, separators=(",", ":"))
     name = metadata(application).get("name", "")
     namespace = metadata(application).get("namespace", ARGOCD_NAMESPACE)
-    return f"kubectl -n {namespace} patch application {name} --type merge -p '{patch}'"
+    return f"kubectl -n {namespace} patch application {name} --type merge -p '{text}'"

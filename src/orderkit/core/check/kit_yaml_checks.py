@@ -12,13 +12,14 @@ from typing import Any
 
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen, read_docs
 from orderkit.core.check.rule_codes import KitRule
-from orderkit.core.check.xrd_paths import leaves_of
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.consistency import KitProblem, problems
+from orderkit.core.kit.consistency import PLAIN_TEXT_RULE, KitProblem, problems
+from orderkit.core.kit.form_layout import PAGE_MAX
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
+from orderkit.core.kit.xrd_fields import KitField, fields_of
 from orderkit.core.objects.kube_objects import dig, metadata
 from orderkit.core.schema.structural.api_messages import path_of
 from orderkit.core.schema.validate.located_findings import Located
@@ -56,6 +57,8 @@ def _consistency(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
 
 
 def _rule_of(problem: KitProblem) -> KitRule:
+    if problem.rule == PLAIN_TEXT_RULE:
+        return KitRule.SECRET_FIELD
     if problem.file == "xrd":
         return KitRule.XRD_FORM
     if problem.steps[1:2] == ("changes",) and "fields" in problem.steps:
@@ -91,42 +94,53 @@ def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
 
 
 def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
-    """Warn about long forms, and about fields that nothing offers."""
-    for path, schema in (kit.spec_schema.get("properties") or {}).items():
-        if dig(schema, "x-ui-hidden"):
+    """Warn about long forms, fields that nothing offers, and secrets that no form asks for."""
+    fields = fields_of(kit)
+    for field in fields.form:
+        if field.unseen or field.in_yaml or field.hidden:
             continue
-        if not (_is_hidden(kit, path) or _is_asked(subject, kit, path) or _may_change(kit, path)):
-            at = f"spec.fields.{path}" if path in kit.fields else "spec"
-            message = f"{path}: no form asks for it, and no change has it"
+        if not (_is_asked(subject, kit, field) or _may_change(kit, field.path)):
+            at = f"spec.fields.{field.path}" if field.path in kit.fields else "spec"
+            message = f"{field.path}: no form asks for it, and no change has it"
             yield subject.in_kit(KitRule.FIELD_UNREACHABLE, at, message)
-    leaves = leaves_of(kit.spec_schema)
-    visible = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
+    visible = [
+        field.path
+        for outer in fields.form
+        if outer.asked and not outer.advanced
+        for field in outer.walk()
+        if field.visible and not field.fields
+    ]
     if len(visible) > VISIBLE_MAX:
-        message = f"the form shows {len(visible)} fields: {', '.join(visible)}"
+        names = ", ".join(visible[:PAGE_MAX]) + (", ..." if len(visible) > PAGE_MAX else "")
+        message = f"the form shows {len(visible)} fields: {names}"
         yield subject.in_kit(KitRule.MANY_FIELDS, "spec", message)
+    for top in fields.top:
+        for field in () if top.needs_secret else top.secrets():
+            message = f"{field.path} looks like a secret: no form asks for it"
+            yield subject.in_kit(KitRule.SECRET_WITHHELD, "spec", message)
 
 
-def _is_asked(subject: KitUnderCheck, kit: Kit, path: str) -> bool:
-    """Say whether the form of the order asks for a top-level field."""
+def _is_asked(subject: KitUnderCheck, kit: Kit, field: KitField) -> bool:
+    """Say whether the form of the order asks for a field of its own."""
     form = subject.pack.files.get(PurePosixPath("templates", subject.name, "template.yaml"))
     if form is None or is_generated(form):
-        return not _is_later(kit, path)
+        return field.hints.ask == "order"
     docs, _ = read_docs(PurePosixPath("template.yaml"), form)
     asked = {
         parameter
         for doc in docs[:1]
         for parameter, _ in _parameters(dig(doc.manifest, "spec", "parameters", default=None))
     }
-    return not docs or kit.parameter(path) in asked
+    return not docs or kit.parameter(field.path) in asked
 
 
 def _may_change(kit: Kit, path: str) -> bool:
-    """Say whether a change offers a top-level field, or one inside it."""
+    """Say whether a change offers a field, one inside it, or the group that has it."""
     return not kit.changes or any(
-        field.partition(".")[0] == path
+        f"{path}.".startswith(f"{changed}.") or changed.startswith(f"{path}.")
         for change in kit.changes
         if change.direction is not Direction.NEVER
-        for field in change.fields
+        for changed in change.fields
     )
 
 
@@ -144,19 +158,18 @@ def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Locate
 
 def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
     form_parameters = dict(_parameters(dig(doc.manifest, "spec", "parameters", default=None)))
-    fields = kit.spec_schema.get("properties") or {}
-    xrd_parameters = {kit.parameter(name) for name in fields}
+    fields = {field.path: field for field in fields_of(kit).form}
+    xrd_parameters = {kit.parameter(path) for path in fields}
     platform_parameters = {NAME_PARAMETER, TEAM_PARAMETER}
     for parameter, field_path in form_parameters.items():
         if parameter not in xrd_parameters | platform_parameters:
             hint = did_you_mean(parameter, sorted(xrd_parameters))
             message = f"the form asks for '{parameter}', which the XRD does not have"
             yield finding_at(KitRule.FORM_FIELD_UNKNOWN, doc, field_path, message, hint=hint)
-    for name in kit.spec_schema.get("required") or ():
-        inner = fields.get(name) or {}
-        if kit.parameter(name) in form_parameters or _is_hidden(kit, name) or "default" in inner:
+    for path, field in fields.items():
+        if kit.parameter(path) in form_parameters or field.hidden or not field.required:
             continue
-        message = f"the XRD requires {name}, but the form has no parameter '{kit.parameter(name)}'"
+        message = f"the XRD requires {path}, but the form has no parameter '{kit.parameter(path)}'"
         yield finding_at(KitRule.FORM_FIELD_MISSING, doc, "spec.parameters", message)
 
 
@@ -205,12 +218,3 @@ def _is_empty_change(error: Any) -> bool:
     empty = error.validator == "minItems" and path[-1:] == ["fields"]
     missing = error.validator == "required" and "'fields'" in error.message
     return in_change and (empty or missing)
-
-
-def _is_later(kit: Kit, path: str) -> bool:
-    hints = kit.fields.get(path.partition(".")[0])
-    return hints is not None and hints.ask == "later"
-
-
-def _is_hidden(kit: Kit, path: str) -> bool:
-    return any(path == hidden or path.startswith(f"{hidden}.") for hidden in kit.hidden)

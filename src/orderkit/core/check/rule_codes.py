@@ -131,6 +131,18 @@ class KitRule(Coded):
         "The form shows more than five fields.",
         "set defaults, or hide fields that the platform knows",
     )
+    SECRET_FIELD = (
+        "secret-field",
+        _E,
+        "An order needs a secret in plain text; orders are files in Git.",
+        "take a reference to a Secret, or write secret: false below fields in kit.yaml",
+    )
+    SECRET_WITHHELD = (
+        "secret-withheld",
+        _W,
+        "A field looks like a secret, so no form asks for it and no change sets it.",
+        "take a reference to a Secret, or write secret: false below fields in kit.yaml",
+    )
     EXAMPLE = (
         "example",
         _E,

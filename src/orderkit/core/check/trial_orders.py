@@ -17,7 +17,10 @@ from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit import sample_values
 from orderkit.core.kit.catalog_pickers import names_alone
+from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.xrd_fields import fields_of
+from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.hints import nearest
@@ -71,9 +74,11 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
         InvalidInputError: The values do not name the order.
     """
     fields = kit.spec_schema.get("properties") or {}
-    spec = {
-        field: values[kit.parameter(field)] for field in fields if kit.parameter(field) in values
-    }
+    own_values = dict(values)
+    text = own_values.pop(YAML_PARAMETER, "")
+    spec = {name: value for name, value in kit.by_field(own_values).items() if name in fields}
+    if text:
+        spec = merged(spec, read_settings(kit, text, yaml_roots(kit)))
     for path in kit.hidden:
         if path in fields and path not in spec:
             spec[path] = sample_values.sample(fields[path])
@@ -118,7 +123,8 @@ def _unknown(
     subject: KitUnderCheck, kit: Kit, values: Mapping[str, Any], at: str
 ) -> Iterator[Located]:
     """Find parameters of an example that the form does not have."""
-    parameters = {kit.parameter(field) for field in kit.spec_schema.get("properties") or {}}
+    parameters = {kit.parameter(field.path) for field in fields_of(kit).form}
+    parameters |= {YAML_PARAMETER} if kit.yaml_fields else set()
     parameters |= set(kit.name_parameters) if not kit.name_from else set()
     parameters |= {kit.team_parameter} if not kit.team_from else set()
     for name in sorted(set(values) - parameters):

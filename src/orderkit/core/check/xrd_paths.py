@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -16,12 +16,3 @@ def schema_at(spec: Schema, path: str) -> Schema | None:
             return None
         spec = inner
     return spec
-
-
-def leaves_of(spec: Schema, prefix: str = "") -> Iterator[str]:
-    """Yield the fields that a form asks for one by one."""
-    for name, inner in (spec.get("properties") or {}).items():
-        if isinstance(inner, Mapping) and inner.get("properties"):
-            yield from leaves_of(inner, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"

@@ -35,8 +35,10 @@ from orderkit.core.kit.change_forms import (
     text_of,
     title_of,
 )
+from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit, KitChange, Survivor
 from orderkit.core.kit.xrd_fields import KitField
+from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
 from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change.change_rules import judge_rules
 from orderkit.core.order.change.differences import FieldDifference
@@ -77,6 +79,13 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     page = properties_of(kit, plain)
     names = [parameter_of(kit, field) for field in change_fields]
     _check_free(kit, names)
+    values = {name: f"${{{{ {member('parameters', name)} }}}}" for name in names}
+    roots = yaml_roots(kit, change.fields)
+    if roots:
+        page["properties"][YAML_PARAMETER] = yaml_property(kit, roots)
+        names.append(YAML_PARAMETER)
+        # An emptied text arrives as such: a missing one means an older form without this field.
+        values[YAML_PARAMETER] = f"${{{{ parameters.{YAML_PARAMETER} or '' }}}}"
     page["required"] = [ORDER, BASE, *page.get("required", ())]
     page["properties"] = {
         ORDER: _order_schema(),
@@ -95,7 +104,7 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     warned = {"description": change.warning} if change.warning else {}
     body = {
         **({"change": change.name} if kit.changes else {}),
-        "values": {name: f"${{{{ {member('parameters', name)} }}}}" for name in names},
+        "values": values,
         "base": f"${{{{ parameters.{BASE} }}}}",
         "whole": True,
         "reason": f"${{{{ parameters.{REASON} }}}}",
@@ -137,7 +146,7 @@ def _choices_by_current(kit: Kit, change: KitChange, field: KitField) -> Schema:
 def _allowed(kit: Kit, change: KitChange, field: KitField, old: Any, new: Any) -> bool:
     if old == new:
         return True
-    difference = FieldDifference((field.name,), old, new)
+    difference = FieldDifference(tuple(field.path.split(".")), old, new)
     try:
         judge_rules(kit, (difference,), change=change.name)
     except OrderkitError:

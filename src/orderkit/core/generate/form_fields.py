@@ -15,8 +15,9 @@ from typing import Any
 from orderkit.core.kit import catalog_pickers, js_patterns
 from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.conditional_fields import conditions
-from orderkit.core.kit.form_limits import numbers, sizes
-from orderkit.core.kit.hidden_fields import hidden_schema, label_of
+from orderkit.core.kit.field_titles import label_of
+from orderkit.core.kit.form_limits import machine_errors, numbers, sizes
+from orderkit.core.kit.hidden_fields import hidden_schema
 from orderkit.core.kit.model import Direction, FieldPath, Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 from orderkit.core.schema.structural.pruning import PRESERVE
@@ -116,7 +117,7 @@ class _Property:
         schema: Schema = {}
         if field.name:
             schema["title"] = hints.title or label_of(field.name)
-        help_text = " ".join(self._help_sentences())
+        help_text = " ".join(dict.fromkeys(self._help_sentences()))
         if help_text:
             schema["description"] = _TAG.sub(r"\\<", help_text)
         schema |= self.value()
@@ -192,6 +193,7 @@ class _Property:
             schema |= self._text(errors)
         elif field.shape in (FieldShape.INTEGER, FieldShape.NUMBER):
             schema |= numbers(field.schema)
+            errors = {**machine_errors(schema | limits), **errors}
         elif field.shape is FieldShape.BOOLEAN and field.required:
             schema["ui:widget"] = "radio"  # a checkbox that was never touched would send nothing
         schema |= limits

@@ -15,15 +15,16 @@ from typing import Any
 
 from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit import js_patterns
+from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
-from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER
 from orderkit.core.kit.model import Hidden, Kit, Page
 from orderkit.core.kit.xrd_fields import KitField, KitFields
+from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
 from orderkit.core.names import LABEL_MAX
 
 Schema = dict[str, Any]
 
-DEFAULT_PAGE, ADVANCED_PAGE = "Order", "Advanced settings"
 _FORGE_HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[A-Za-z0-9._/-]+)?$"
 _COMMIT_PATTERN = "^[0-9a-f]{40}$"
 _TEAM_PATTERN = "^(group:default/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -36,32 +37,16 @@ def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     Raises:
         FormError: A pattern cannot be expressed in JavaScript; the message begins with the field.
     """
-    placed_fields = _fields_by_page(kit, fields)
+    placed_fields = form_layout(kit, fields)
     form = _Form(kit, fields)
     form_pages = [form.page(page, page_fields) for page, page_fields in placed_fields]
     form.add_own(form_pages[0])
     form.add_hidden(form_pages[0])
+    roots = yaml_roots(kit)
+    if roots:
+        form_pages[-1]["properties"][YAML_PARAMETER] = yaml_property(kit, roots)
     form.tell_rules(form_pages, [page_fields for _, page_fields in placed_fields])
     return [_ordered(page) for page in form_pages]
-
-
-def _fields_by_page(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
-    """Return the fields of each page."""
-    visible = [field for field in fields.top if field.asked]
-    by_path = {field.path: field for field in visible}
-    if kit.pages:
-        placed_paths = {path for page in kit.pages for path in page.fields}
-        unplaced = [field for field in visible if field.path not in placed_paths]
-        placed_fields = [(page, [by_path[path] for path in page.fields]) for page in kit.pages]
-        placed_fields[-1][1].extend(unplaced)
-        return placed_fields
-    plain = [field for field in visible if not field.advanced]
-    plain.sort(key=lambda field: (field.order is None, not field.required))
-    placed_pages = [(Page(DEFAULT_PAGE, ()), plain)]
-    advanced = [field for field in visible if field.advanced]
-    if advanced:
-        placed_pages.append((Page(ADVANCED_PAGE, ()), advanced))
-    return placed_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +57,12 @@ class _Form:
     fields: KitFields
 
     def page(self, page: Page, fields: Sequence[KitField]) -> Schema:
-        schema: Schema = {"title": page.title}
-        if page.description:
-            schema["description"] = page.description
-        return {**schema, **properties_of(self.kit, fields)}
+        schema: Schema = {"title": page.title, **properties_of(self.kit, fields)}
+        descriptions = [page.description]
+        if len(fields) == 1:
+            descriptions += _without_heading(page.title, *schema["properties"].values())
+        schema["description"] = " ".join(filter(None, descriptions))
+        return schema
 
     def add_own(self, page: Schema) -> None:
         """Put the form's own parameters first: the order's name, the team."""
@@ -113,7 +100,7 @@ class _Form:
         """
         hidden = {
             self.kit.parameter(field.path): hidden_schema(field, field.hidden)
-            for field in self.fields.top
+            for field in self.fields.form
             if field.hidden
         }
         hidden[FORGE_HOST] = baked_parameter("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
@@ -137,6 +124,14 @@ class _Form:
             page = form_pages[at]
             description = page.get("description", "")
             page["description"] = f"{description} {sentence}".strip()
+
+
+def _without_heading(title: str, group: Schema) -> list[str]:
+    """Remove a group's heading if the page's title says the same; return the group's help."""
+    if group.get("type") != "object" or group.get("title") != title:
+        return []
+    group["ui:options"] = {"label": False}
+    return [group.pop("description", "")]
 
 
 def _ordered(page: Schema) -> Schema:

@@ -16,7 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, UsageError
-from orderkit.core.kit.model import plural_of, spelt_out
+from orderkit.core.generate.form_draft import form_draft
+from orderkit.core.kit.change_forms import order_data
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.literals import YAML_PARAMETER
+from orderkit.core.kit.model import Kit, plural_of
 from orderkit.core.kit.sample_values import NoSampleError, fits, longest, valid_samples
 from orderkit.core.kit.xrd_fields import ABSENT
 from orderkit.core.names import check_label
@@ -37,7 +42,7 @@ EXAMPLE_TEAM, EXAMPLE_NAME = "ae86", "first"
 _TEAM: dict[str, Any] = {
     "type": "string",
     "description": "Team that orders, an organisation of the forge.",
-    "pattern": "^[a-z][a-z0-9-]{1,28}[a-z0-9]$",
+    "pattern": "^[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?$",
 }
 _FIELD_NAME = re.compile(r"[a-z][a-zA-Z0-9]{0,62}\Z")
 _KIND = re.compile(r"[A-Z][a-zA-Z0-9]{0,62}\Z")
@@ -223,10 +228,11 @@ def skeleton_values(
     schema = dig(version, "schema", "openAPIV3Schema", default={})
     spec = dig(schema, "properties", "spec", default={})
     fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
-    naming = _naming(name, spec)
-    values = form_values(name, xrd, naming, complete=complete)
+    naming = {**_naming(name, spec), **form_draft(xrd)}
+    kit = kit_of(name, naming, xrd)
+    values = form_values(kit, complete=complete)
     status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
-    team = naming.get("teamFrom", "team")
+    team = kit.team_parameter
     return {
         "name": name,
         "module": name.replace("-", "_"),
@@ -246,7 +252,7 @@ def skeleton_values(
         "guessed": values is not None,
         "answers": _yaml(values or {}),
         "capitals": _yaml({**(values or {}), team: EXAMPLE_TEAM.upper()}),
-        "spec": {key: value for key, value in (values or {}).items() if key in fields},
+        "spec": {key: v for key, v in kit.by_field(values or {}).items() if key in fields},
         "xr_name": f"{name}-{EXAMPLE_NAME}",
     }
 
@@ -279,16 +285,15 @@ def _is_required_text(spec: Mapping[str, Any], name: str) -> bool:
     return is_text and name in (spec.get("required") or ())
 
 
-def form_values(
-    kit: str, xrd: Manifest, naming: Mapping[str, str], *, complete: bool = False
-) -> dict[str, Any] | None:
+def form_values(kit: Kit, *, complete: bool = False) -> dict[str, Any] | None:
     """
     Return form values for an example: valid for the XRD if that can be found.
 
     None if no value for a field can be guessed.
     """
+    xrd = kit.xrd
     kind, namespaced = xr_kind(xrd), scope_of(xrd) == "Namespaced"
-    meta = {"name": f"{kit}-{EXAMPLE_NAME}", **({"namespace": "team-a"} if namespaced else {})}
+    meta = {"name": f"{kit.name}-{EXAMPLE_NAME}", **({"namespace": "team-a"} if namespaced else {})}
     head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
     spec = dig(referenceable_version(xrd), "schema", "openAPIV3Schema", "properties", "spec")
     schema = {**(spec or {}), "type": "object"}
@@ -303,16 +308,11 @@ def form_values(
                 break
     except NoSampleError:
         return None
-    fields = schema.get("properties") or {}
-    own = {
-        f"order_{key}" if key in fields else key: text
-        for key, field_, text in (
-            ("name", "nameFrom", EXAMPLE_NAME),
-            ("team", "teamFrom", EXAMPLE_TEAM),
-        )
-        if field_ not in naming
-    }
-    return {**own, **(first or {})}
+    order = f"{kit.name}-{EXAMPLE_NAME}"
+    values = order_data(kit, first or {}, order=order, team=EXAMPLE_TEAM)
+    values.pop(YAML_PARAMETER, None)  # rare fields are no part of an example
+    own = [*kit.name_parameters, kit.team_parameter]
+    return {key: values[key] for key in (*own, *values) if key in values}
 
 
 def _with_names(sample: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

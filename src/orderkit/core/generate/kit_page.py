@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.kit import form_rules
+from orderkit.core.kit.form_limits import is_machine_bound
 from orderkit.core.kit.generated_mark import html_comment
 from orderkit.core.kit.model import Direction, Example, How, KindRef, Kit, KitChange, Survivor
 from orderkit.core.kit.xrd_fields import ABSENT, FieldShape, KitField, KitFields, fields_of
@@ -96,7 +97,7 @@ def _fields(kit: Kit, fields: KitFields) -> str:
 def _rows(fields: Sequence[KitField]) -> Iterator[KitField]:
     """Yield the fields of the table, including those of entries."""
     for field in fields:
-        if not field.visible:
+        if not field.visible and (field.unseen or not any(f.in_yaml for f in field.walk())):
             continue
         yield field
         yield from _rows(field.fields)
@@ -108,7 +109,8 @@ def _row(kit: Kit, field: KitField) -> str:
     default = "" if field.default is ABSENT else f"`{_json(field.default)}`"
     default = "required" if field.required else default
     name = kit.parameter(field.path)
-    remarks = " ".join((_help(field), *_condition(field), *field.sentences)).strip()
+    in_yaml = ("Entered as YAML.",) if field.in_yaml else ()
+    remarks = " ".join((_help(field), *_condition(field), *field.sentences, *in_yaml)).strip()
     return f"| `{_cell(name)}` | {_cell(_value(field))} | {_cell(default)} | {_cell(remarks)} |\n"
 
 
@@ -146,7 +148,7 @@ def _value(field: KitField) -> str:
 def _bounds(field: KitField) -> Iterator[str]:
     keywords = {**field.schema, **{limit.keyword: limit.value for limit in field.limits}}
     for keyword, words in _BOUNDS:
-        if keyword in keywords:
+        if keyword in keywords and not is_machine_bound(keyword, keywords[keyword]):
             exclusive = keywords.get(f"exclusive{keyword.capitalize()}") is True
             yield words.format(keywords[keyword]) + (" and not equal to it" if exclusive else "")
 
@@ -186,7 +188,7 @@ def _sketch(kit: Kit, fields: KitFields) -> dict[str, Any]:
         answers[kit.name_parameters[0]] = "NAME"
     if not kit.team_from:
         answers[kit.team_parameter] = "TEAM"
-    for field in fields.top:
+    for field in fields.form:
         if field.required and field.visible:
             choices = field.schema.get("enum")
             answers[kit.parameter(field.path)] = choices[0] if choices else field.name.upper()

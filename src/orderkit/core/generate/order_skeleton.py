@@ -33,8 +33,8 @@ _LITERALS = frozenset({"true", "false", "none", "null", "True", "False", "None"}
 _TAG = re.compile(r"\$\{\{|\{%|\{#")
 SERVICE = "__ORDERKIT_SERVICE_URL__"
 """Address of the service; baked when the pack is published."""
-SPEC = "values.spec"
-"""Where a skeleton finds the values of the XR's fields, by the XRD's names."""
+SPEC, YAML = "values.spec", "values.yaml"
+"""Where a skeleton finds the values of the XR's fields, by the XRD's names; see `yaml_roots`."""
 
 
 def skeleton(kit: Kit) -> dict[PurePosixPath, bytes]:
@@ -194,7 +194,20 @@ def _is_written(field: KitField) -> bool:
 
     The server fills in fields that nobody can enter.
     """
-    return field.asked or field.hidden is not None or (field.required and not field.unseen)
+    entered = field.asked or field.hidden is not None or (field.required and not field.unseen)
+    return entered or _has_yaml(field)
+
+
+def _has_yaml(field: KitField) -> bool:
+    """Return whether the field, or one inside it, is entered as YAML."""
+    return any(inner.in_yaml and not inner.unseen for inner in field.walk())
+
+
+def _member(at: str, field: KitField) -> str:
+    """Return the expression for a field's value; `at` is that of the object that has it."""
+    if field.in_yaml and "[]" not in field.path:
+        return _path(YAML, field.path)
+    return member(at, field.name)
 
 
 def _is_always_there(field: KitField) -> bool:
@@ -204,11 +217,11 @@ def _is_always_there(field: KitField) -> bool:
 
 def _given_condition(field: KitField, at: str, beside: Sequence[KitField]) -> str:
     """Return the condition under which the XR has the field."""
-    value = member(at, field.name)
-    if field.shape is FieldShape.EMPTY:
+    value = _member(at, field)
+    if field.shape is FieldShape.EMPTY and not field.in_yaml:
         return "true"
     conditions = [f"{value} is defined"]
-    if field.may_be_empty:
+    if field.may_be_empty or (_has_yaml(field) and not field.in_yaml):
         conditions = [_entered_condition(field, value)]
     when = field.hints.when
     if when:
@@ -221,12 +234,16 @@ def _entered_condition(field: KitField, value: str) -> str:
     match field.shape:
         case FieldShape.OBJECT if not field.schema.get(PRESERVE):
             inner = [
-                _entered_condition(nested, member(value, nested.name))
+                _entered_condition(nested, _member(value, nested))
                 for nested in field.fields
-                if nested.visible
+                if nested.visible or _has_yaml(nested)
             ]
+            if not field.may_be_empty:
+                inner.insert(0, f"{value} is defined")
             return f"({' or '.join(inner)})" if inner else "false"
-        case FieldShape.LIST | FieldShape.MAP | FieldShape.FREE | FieldShape.OBJECT:
+        case FieldShape.LIST | FieldShape.MAP | FieldShape.FREE | FieldShape.OBJECT if (
+            not field.in_yaml
+        ):
             return f"({value} is defined and ({value} | length) !== 0)"
     return f"{value} is defined"
 
@@ -248,9 +265,9 @@ def _literal(value: str | float | bool) -> str:  # noqa: FBT001 - an answer, no 
 
 def _entry(field: KitField, at: str, beside: Sequence[KitField], indent: str, depth: int) -> str:
     """Return a field's lines, beginning with a line break."""
-    value = _value(field, member(at, field.name), indent, depth)
+    value = _value(field, _member(at, field), indent, depth)
     text = f"\n{indent}{_key(field.name)}:{value}"
-    if _is_always_there(field) or field.shape is FieldShape.EMPTY:
+    if _is_always_there(field) or (field.shape is FieldShape.EMPTY and not field.in_yaml):
         return text
     return f"\n{{%- if {_given_condition(field, at, beside)} %}}{text}\n{{%- endif %}}"
 
@@ -300,7 +317,10 @@ def _item(item: KitField, value: str, indent: str, depth: int) -> str:
 
 
 def _expression(path: str) -> str:
-    value = SPEC
+    return _path(SPEC, path)
+
+
+def _path(value: str, path: str) -> str:
     for name in path.split("."):
         value = member(value, name)
     return value

@@ -7,21 +7,24 @@ pack is published. Called by ``core.generate.kit_files`` and ``core.generate.day
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.generate.form_pages import pages
 from orderkit.core.generate.order_skeleton import manifest_path, member
 from orderkit.core.kit.generated_mark import comment
-from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER
 from orderkit.core.kit.model import Kit, Link
-from orderkit.core.kit.xrd_fields import KitFields, fields_of
+from orderkit.core.kit.xrd_fields import KitField, KitFields, fields_of
+from orderkit.core.kit.yaml_settings import yaml_roots
 from orderkit.core.portal.template import API_VERSION
 from orderkit.core.yaml import yaml11
 
 _LINE_MAX, _FOLD_AT = 120, 112
 _REQUESTER = "${{ user.ref or 'user:default/unknown' }}"
 _DESCRIPTION_MAX = 300
+_SETTINGS = "settings"
 
 
 def template(kit: Kit) -> dict[PurePosixPath, bytes]:
@@ -89,19 +92,17 @@ def _described(kit: Kit) -> str:
 
 def _steps(kit: Kit, fields: KitFields) -> list[dict[str, Any]]:
     order, team = order_expression(kit), team_expression(kit)
-    spec = {
-        field.name: f"${{{{ {member('parameters', kit.parameter(field.name))} }}}}"
-        for field in fields.top
-        if field.asked or field.hidden
-    }
+    spec, roots = _spec(kit, fields.top), yaml_roots(kit)
     fetch = {
         "order": order,
         "team": team,
         "requester": _REQUESTER,
         "pack_commit": f"${{{{ parameters.{PACK_COMMIT} }}}}",
         **({"spec": spec} if spec else {}),
+        **({"yaml": f"${{{{ steps.{_SETTINGS}.output.body.spec }}}}"} if roots else {}),
     }
     return [
+        *([_settings_step(kit)] if roots else []),
         {
             "id": "fetch",
             "name": "Write the order",
@@ -132,6 +133,34 @@ def _steps(kit: Kit, fields: KitFields) -> list[dict[str, Any]]:
             },
         },
     ]
+
+
+def _settings_step(kit: Kit) -> dict[str, Any]:
+    """Return the step that has the service read the YAML: templates cannot parse."""
+    entered = f"parameters.{YAML_PARAMETER}"
+    return {
+        "id": _SETTINGS,
+        "name": "Read the further settings",
+        "if": f"${{{{ {entered} }}}}",
+        "action": "http:backstage:request",
+        "input": {
+            "method": "POST",
+            "path": f"/proxy/orderkit/v1/kits/{kit.name}/settings",
+            "headers": {"content-type": "application/json"},
+            "body": {"text": f"${{{{ {entered} }}}}"},
+        },
+    }
+
+
+def _spec(kit: Kit, fields: Sequence[KitField]) -> dict[str, Any]:
+    """Return the expressions for the values of fields, by the XRD's names."""
+    spec: dict[str, Any] = {}
+    for field in fields:
+        if field.path == kit.unfold:
+            spec[field.name] = _spec(kit, field.fields)
+        elif field.asked or field.hidden:
+            spec[field.name] = f"${{{{ {member('parameters', kit.parameter(field.path))} }}}}"
+    return spec
 
 
 def _registration(kit: Kit, order: str, team: str) -> dict[str, Any]:

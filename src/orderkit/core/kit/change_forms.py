@@ -13,17 +13,17 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit import catalog_pickers
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import (
-    NAME_PARAMETER,
-    TEAM_PARAMETER,
     Direction,
     FieldPath,
     Kit,
     KitChange,
-    spelt_out,
 )
-from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of
-from orderkit.core.objects.values import ABSENT
+from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of, unfolded
+from orderkit.core.kit.yaml_settings import settings_text, yaml_roots
+from orderkit.core.objects.values import ABSENT, value_at
 from orderkit.core.suggestions import did_you_mean
 
 END, ANY_CHANGE = "end", "change"
@@ -46,7 +46,8 @@ def changes_of(kit: Kit) -> tuple[KitChange, ...]:
     """Return the changes that have a form; without ``changes`` every field may change."""
     if kit.changes:
         return tuple(change for change in kit.changes if change.direction is not Direction.NEVER)
-    fields = tuple(field.path for field in shown_fields(kit, [f.path for f in fields_of(kit).top]))
+    shown = [field.path for field in shown_fields(kit, [f.path for f in fields_of(kit).top])]
+    fields = tuple(dict.fromkeys((*shown, *(field.path for field in yaml_roots(kit)))))
     if not fields:
         return ()
     return (KitChange(ANY_CHANGE, f"Change the {kit.title}", fields),)
@@ -78,26 +79,26 @@ def form_data(kit: Kit, change: KitChange, *, order: str, base: str, spec: Any) 
     form_fields = shown_fields(kit, change.fields)
     current = spec if isinstance(spec, dict) else {}
     stepping = {
-        parameter_of(kit, f): current.get(f.name, ABSENT)
+        parameter_of(kit, f): value_at(current, tuple(f.path.split(".")))
         for f in form_fields
         if is_stepping(change, f)
     }
     return {
         ORDER: order,
         BASE: base,
-        **_values(kit, form_fields, current),
+        **_form_values(kit, form_fields, current, change.fields),
         **{f"{CURRENT}{name}": text_of(value) for name, value in stepping.items()},
     }
 
 
 def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> dict[str, Any]:
     """Return the answers of the order form that lead to this ``spec``."""
-    form_fields = tuple(field for field in fields_of(kit).top if field.asked or field.hidden)
-    values = _values(kit, form_fields, spec)
+    form_fields = tuple(field for field in fields_of(kit).form if field.asked or field.hidden)
+    values = _form_values(kit, form_fields, spec)
     if not kit.name_from:
-        values[NAME_PARAMETER] = order.removeprefix(f"{kit.name}-")
+        values[kit.name_parameters[0]] = order.removeprefix(f"{kit.name}-")
     if not kit.team_from:
-        values[TEAM_PARAMETER] = team
+        values[kit.team_parameter] = team
     return values
 
 
@@ -112,16 +113,21 @@ def form_paths(kit: Kit, change: KitChange) -> tuple[FieldPath, ...]:
 
 
 def is_stepping(change: KitChange, field: KitField) -> bool:
-    """Say whether the allowed choices depend on the present one: a choice with a direction."""
+    """
+    Say whether the allowed choices depend on the present one: a choice with a direction.
+
+    Args:
+        field: One of `shown_fields`.
+    """
     bound = change.direction in (Direction.GROW, Direction.STEP)
-    plain = field.shape in SCALARS and "." not in field.path and field.hints.when is None
+    plain = field.shape in SCALARS and field.hints.when is None
     return bound and plain and bool(field.schema.get("enum"))
 
 
 def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[KitField, ...]:
-    """Return the top-level fields of a change, reduced to the parts that it covers."""
+    """Return the fields of a change's form, reduced to the parts that it covers."""
     kept = (_form_field(kit, field, paths) for field in fields_of(kit).top)
-    return _unconditional(tuple(field for field in kept if field is not None))
+    return _unconditional(unfolded([field for field in kept if field is not None], kit.unfold))
 
 
 def text_of(value: Any) -> str:
@@ -136,10 +142,26 @@ def parameter_of(kit: Kit, field: KitField) -> str:
     return kit.aliases.get(field.path, field.name)
 
 
+def _form_values(
+    kit: Kit,
+    fields: Sequence[KitField],
+    spec: Mapping[str, Any],
+    paths: Sequence[FieldPath] | None = None,
+) -> dict[str, Any]:
+    """Return a form's values for an order with this ``spec``."""
+    group = spec.get(kit.unfold)
+    inner = tuple(field for field in fields if field.path.startswith(f"{kit.unfold}."))
+    values = _values(kit, [field for field in fields if field not in inner], spec)
+    if kit.unfold and isinstance(group, dict):
+        values |= _values(kit, inner, group)
+    text = settings_text(kit, spec, yaml_roots(kit, paths))
+    return {**values, **({YAML_PARAMETER: text} if text else {})}
+
+
 def _values(kit: Kit, fields: Sequence[KitField], current: Mapping[str, Any]) -> dict[str, Any]:
     values = {}
     for field in fields:
-        if field.name not in current:
+        if field.name not in current or not (field.visible or field.hidden):
             continue
         value = current[field.name]
         if field.shape is FieldShape.OBJECT and isinstance(value, dict):

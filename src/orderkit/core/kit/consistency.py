@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orderkit.core.kit.catalog_pickers import prefix_of
+from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.literals import RESERVED, quoted
+from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER, quoted
 from orderkit.core.kit.model import Direction, Hints, How, Kit, KitChange
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.portal import js_regex
+from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.schema.xrd import versions_of
 
 Steps = tuple[str | int, ...]
@@ -58,7 +60,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     checks = _Checks(kit, fields, spec)
     for check in (
         checks.names, checks.aliases, checks.pages, checks.hints, checks.hidden, checks.naming,
-        checks.changes, checks.gate, checks.rest,
+        checks.layout, checks.changes, checks.gate, checks.rest,
     ):  # fmt: skip
         yield from check()
 
@@ -66,9 +68,12 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
 def _xrd_problems(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
     index = next(n for n, v in enumerate(versions_of(kit.xrd)) if v.get("referenceable"))
     root: Steps = ("spec", "versions", index, "schema", "openAPIV3Schema", "properties", "spec")
+    secrets = {f.path for top in fields.top if top.needs_secret for f in top.secrets()}
     for field in fields.walk():
         for inner, steps in _with_items(field, (*root, *_schema_steps(field.path))):
             yield from _field_problems(inner, steps)
+            if inner.path in secrets:
+                yield _secret_problem(inner, steps)
 
 
 def _schema_steps(path: str) -> Steps:
@@ -97,7 +102,7 @@ def _field_problems(field: KitField, steps: Steps) -> Iterator[KitProblem]:
     pattern = field.schema.get("pattern")
     if isinstance(pattern, str) and field.hidden is None:
         yield from _pattern_problems("xrd", (*steps, "pattern"), pattern)
-    if field.unseen and field.required:
+    if field.unseen and field.required and not field.secret:
         hint = "give it a default, or a value of the platform in kit.yaml: hidden"
         yield KitProblem("xrd", (*steps, "x-ui-hidden"), field.path, "is required and hidden", hint)
     try:
@@ -147,6 +152,9 @@ class _Checks:
             yield from ((("nameFrom", at), path) for at, path in enumerate(kit.name_from))
         if kit.team_from:
             yield ("teamFrom",), kit.team_from
+        if kit.unfold:
+            yield ("unfold",), kit.unfold
+        yield from ((("yamlFields", at), path) for at, path in enumerate(kit.yaml_fields))
         if kit.xr_name != "order":
             yield ("xrName",), kit.xr_name
         yield from ((("xrNamespace",), path) for _, path in kit.namespace_parts if path)
@@ -181,7 +189,9 @@ class _Checks:
             if not _PARAMETER.match(parameter):
                 yield KitProblem("kit", steps, parameter, "is no name of a form parameter",
                               "letters, digits and '_', for example team_name")  # fmt: skip
-        for field in self.fields.top:
+        if self.kit.yaml_fields:
+            owners[YAML_PARAMETER] = ""
+        for field in self.fields.form:
             parameter = self.kit.parameter(field.path)
             if parameter in owners:
                 rule = f"is the parameter of '{owners[parameter]}' too" if owners[parameter] else (
@@ -200,10 +210,17 @@ class _Checks:
             for n, path in enumerate(page.fields):
                 steps = ("spec", "pages", at, "fields", n)
                 field = self._find(path)
-                if "." in path:
+                if field and field not in self.fields.form:
                     outer = path.partition(".")[0]
                     yield KitProblem(
-                        "kit", steps, path, "is inside another field", f"name '{outer}'"
+                        "kit",
+                        steps,
+                        path,
+                        *(
+                            ("is unfolded", "name its fields")
+                            if path == self.kit.unfold
+                            else ("is inside another field", f"name '{outer}'")
+                        ),
                     )
                 elif path in placed_paths:
                     yield KitProblem("kit", steps, path, "is on a page already")
@@ -213,6 +230,43 @@ class _Checks:
                     yield KitProblem("kit", steps, path, "is asked for in changes only",
                                   "take it off the page, or drop 'ask: later'")  # fmt: skip
                 placed_paths.add(path)
+
+    def layout(self) -> Iterator[KitProblem]:
+        """What is unfolded is a group; what is entered as YAML is optional."""
+        yield from self._unfold()
+        for at, path in enumerate(self.kit.yaml_fields):
+            field, steps = self._find(path), ("spec", "yamlFields", at)
+            if field is None:
+                continue
+            inner = list(field.walk())
+            if field.required:
+                yield KitProblem("kit", steps, path, "is required by the XRD",
+                              "only optional fields can be entered as YAML")  # fmt: skip
+            for other in self.kit.yaml_fields:
+                if path.startswith(f"{other}."):
+                    yield KitProblem("kit", steps, path, f"is inside '{other}'", "leave it out")
+            if any(f.hidden or f.hints.when or f.path in self._naming for f in inner):
+                yield KitProblem("kit", steps, path, "cannot be entered as YAML",
+                              "it is hidden, depends on an answer, or names the order")  # fmt: skip
+
+    def _unfold(self) -> Iterator[KitProblem]:
+        field, steps = self._find(self.kit.unfold), ("spec", "unfold")
+        if field is None:
+            return
+        if "." in field.path or field.shape is not FieldShape.OBJECT or field.schema.get(PRESERVE):
+            yield KitProblem("kit", steps, field.path, "is no group directly below spec",
+                          "leave it out")  # fmt: skip
+        elif not field.required and any(inner.required for inner in field.fields):
+            yield KitProblem("kit", steps, field.path, "is optional and has required fields",
+                          "leave it out: a form asks for them only in a group")  # fmt: skip
+        elif field.path in self.kit.aliases or field.hints.when or field.path == "":
+            yield KitProblem("kit", steps, field.path, "has an alias or a condition of its own",
+                          "leave that out")  # fmt: skip
+
+    @property
+    def _naming(self) -> set[str]:
+        kit = self.kit
+        return {*kit.name_from, kit.team_from, kit.xr_name}
 
     def hints(self) -> Iterator[KitProblem]:
         """What ``fields`` says fits the field."""
@@ -229,7 +283,7 @@ class _Checks:
                 yield KitProblem("kit", (*steps, "error"), path, "has no pattern to explain",
                               "say it in 'help'")  # fmt: skip
             yield from _picker_problems(self.kit, field, hints, steps)
-            if hints.ask == "later" and (field.required or "." in path):
+            if hints.ask == "later" and (field.required or field not in self.fields.form):
                 yield KitProblem("kit", (*steps, "ask"), path, "must be asked for when ordering",
                               "make it optional in the XRD, directly below spec")  # fmt: skip
             if hints.when:
@@ -273,14 +327,16 @@ class _Checks:
         return False
 
     def _page_of(self, field: KitField) -> int:
-        top = field.path.partition(".")[0]
-        for at, page in enumerate(self.kit.pages):
-            if top in page.fields:
-                return at
-        if self.kit.pages:
-            return len(self.kit.pages) - 1
-        top_field = self._find(top)
-        return int(top_field.advanced) if top_field else 0
+        pages = form_layout(self.kit, self.fields)
+        return next(
+            (
+                at
+                for at, (_, page_fields) in enumerate(pages)
+                for outer in page_fields
+                if field.path == outer.path or field.path.startswith(f"{outer.path}.")
+            ),
+            0,
+        )
 
     def hidden(self) -> Iterator[KitProblem]:
         """A hidden field can be baked, and an unbaked one is noticed."""
@@ -411,6 +467,19 @@ class _Checks:
         yield from self._first()
         for name in _twice(example.name for example in self.kit.examples):
             yield KitProblem("kit", ("spec", "examples"), name, "is the name of two examples")
+
+
+PLAIN_TEXT_RULE = "would be a secret in plain text: orders are files in Git"
+
+
+def _secret_problem(field: KitField, steps: Steps) -> KitProblem:
+    """Report a secret without which no order can be placed."""
+    path = field.path.replace("[]", "")
+    hint = (
+        f"let the XRD take a reference to a Secret, such as {field.name}SecretRef with name and "
+        f"key; or, if it is no secret, say so in kit.yaml: fields: {{{path}: {{secret: false}}}}"
+    )
+    return KitProblem("xrd", steps, field.path, PLAIN_TEXT_RULE, hint)
 
 
 def _picker_problems(kit: Kit, field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:

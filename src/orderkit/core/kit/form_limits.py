@@ -18,6 +18,23 @@ Schema = dict[str, Any]
 SAFE_MAX = 2**53 - 1
 """The largest integer that JavaScript represents exactly."""
 _INT32_MAX = 2**31 - 1
+_MACHINE_MAXIMA = (_INT32_MAX, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, SAFE_MAX)
+_MACHINE_FORMATS = frozenset({"int32", "int64", "float", "double"})
+TOO_LARGE, TOO_SMALL = "is too large", "is too small"
+
+
+def is_machine_bound(keyword: str, value: object) -> bool:
+    """Return whether a keyword says how computers keep a number, which tells a person nothing."""
+    if keyword == "format":
+        return value in _MACHINE_FORMATS
+    is_number = isinstance(value, int | float) and keyword in ("minimum", "maximum")
+    return is_number and any(value in (limit, -limit, -limit - 1) for limit in _MACHINE_MAXIMA)
+
+
+def machine_errors(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return messages for bounds of a form's property that are no author's."""
+    words = {"minimum": TOO_SMALL, "maximum": TOO_LARGE}
+    return {key: text for key, text in words.items() if is_machine_bound(key, schema.get(key))}
 
 
 def numbers(schema: Mapping[str, Any]) -> Schema:
@@ -30,6 +47,8 @@ def numbers(schema: Mapping[str, Any]) -> Schema:
         if bound is None:
             if is_integer:
                 bounds[side] = limit
+        elif is_integer and abs(bound) > largest:
+            bounds[side] = limit
         elif schema.get(exclusive) is True:
             bounds[exclusive] = bound
         else:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.core.kit import js_patterns
-from orderkit.core.kit.model import Hidden, spelt_out
+from orderkit.core.kit.field_titles import label_of
+from orderkit.core.kit.model import Hidden
 from orderkit.core.kit.xrd_fields import FieldShape, KitField
 
 Schema = dict[str, Any]
@@ -61,9 +62,3 @@ def baked_parameter(title: str, hidden: Hidden, pattern: str) -> Schema:
         "errorMessage": {"pattern": NOT_BAKED},
         **_HIDDEN_UI,
     }
-
-
-def label_of(name: str) -> str:
-    """Return a property's name as a label: only the first word starts with a capital."""
-    first, *words = spelt_out(name).split() or [name]
-    return " ".join([first, *(word if word.isupper() else word.lower() for word in words)])

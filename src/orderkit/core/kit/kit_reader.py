@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
     Direction,
@@ -33,7 +34,6 @@ from orderkit.core.kit.model import (
     Refers,
     Survivor,
     When,
-    spelt_out,
 )
 from orderkit.core.objects.kube_objects import XRD, Manifest, annotations_of, dig
 from orderkit.core.yaml import yaml11
@@ -142,6 +142,8 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         xr_name=spec.get("xrName", kit.xr_name),
         xr_namespace=spec.get("xrNamespace", ""),
         aliases=spec.get("aliases", {}),
+        unfold=spec.get("unfold", ""),
+        yaml_fields=tuple(spec.get("yamlFields", ())),
         pages=tuple(_page(page) for page in spec.get("pages", ())),
         fields={path: _hints(entry) for path, entry in spec.get("fields", {}).items()},
         hidden={

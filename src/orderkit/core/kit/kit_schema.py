@@ -102,6 +102,16 @@ _HINTS = _closed(
             },
             "description": "Shown only if another field has this value, or one of these.",
         },
+        "advanced": _doc(
+            _FLAG,
+            "Whether it is on the last page. Default: fields of Crossplane and providers are "
+            "(deletionPolicy, providerConfigRef, ...).",
+        ),
+        "secret": _doc(
+            _FLAG,
+            "Whether it is a secret: no form asks for it, because orders are plain text in Git. "
+            "Default: its name decides (password, apiKey, ...). false: it is none.",
+        ),
     },
 )
 _HIDDEN = _closed(
@@ -259,6 +269,15 @@ _SPEC: dict[str, Schema] = {
         "example agent-{agentName}. Default: that of Argo CD's Application.",
     },
     "aliases": _map(_TEXT, "XRD field: the name of its form parameter. Top-level fields only."),
+    "unfold": _doc(
+        _TEXT,
+        "A group directly below spec: its fields stand in the form as if they were beside it.",
+    ),
+    "yamlFields": _list(
+        _FIELD,
+        "Optional fields that the form takes together as YAML, in one box on its last page.",
+        uniqueItems=True,
+    ),
     "pages": _list(_PAGE, "Pages of the form. Fields named nowhere come last."),
     "fields": _map(_HINTS, "How fields look in the form, by field."),
     "hidden": _map(_HIDDEN, "Fields with a value of the platform, by field."),

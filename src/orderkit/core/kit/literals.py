@@ -8,6 +8,8 @@ from __future__ import annotations
 
 FORGE_HOST, PACK_COMMIT = "forge_host", "pack_commit"
 """Parameters of every form, baked when the pack is published."""
+YAML_PARAMETER = "more_settings"
+"""The parameter for the fields that a person writes as YAML, if the kit has such fields."""
 RESERVED = (FORGE_HOST, PACK_COMMIT)
 
 

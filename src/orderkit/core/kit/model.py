@@ -87,6 +87,10 @@ class Hints:
     ask: Literal["order", "later"] = "order"
     """``later``: only forms of changes show it."""
     when: When | None = None
+    advanced: bool | None = None
+    """Whether it is on the last page; None: if its name or the XRD says so."""
+    secret: bool | None = None
+    """Whether it holds a secret, which no form asks for; None: if its name says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +242,10 @@ class Kit:
     """Namespace of the XR, with ``{field}`` for a field's value; empty: that of the Application."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Top-level field -> form parameter, where they differ."""
+    unfold: FieldPath = ""
+    """A top-level group whose fields stand in the form as if they were beside it."""
+    yaml_fields: tuple[FieldPath, ...] = ()
+    """Optional fields that the form takes together, as one text of YAML."""
     pages: tuple[Page, ...] = ()
     fields: Mapping[FieldPath, Hints] = field(default_factory=dict)
     hidden: Mapping[FieldPath, Hidden] = field(default_factory=dict)
@@ -309,15 +317,33 @@ class Kit:
 
     def _own(self, name: str) -> str:
         """Return the name of the form's own parameter that no field uses."""
-        field_parameters = {
-            self.aliases.get(field, field) for field in self.spec_schema.get("properties", {})
-        }
+        properties = dict(self.spec_schema.get("properties", {}))
+        if self.unfold:
+            properties |= dig(properties, self.unfold, "properties", default={})
+        field_parameters = {self.aliases.get(field, field) for field in properties}
         return f"order_{name}" if name in field_parameters else name
 
     def parameter(self, path: FieldPath) -> str:
         """Return the form parameter that carries a field, dotted like the field."""
+        if self.unfold:
+            path = path.removeprefix(f"{self.unfold}.")
         head, dot, subpath = path.partition(".")
         return f"{self.aliases.get(head, head)}{dot}{subpath}"
+
+    def by_field(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a form's values by the XRD's fields; unknown parameters keep their names."""
+        names = {parameter: name for name, parameter in self.aliases.items()}
+        properties = self.spec_schema.get("properties", {})
+        inner = dig(properties, self.unfold, "properties", default={}) if self.unfold else {}
+        spec: dict[str, Any] = {}
+        for parameter, value in values.items():
+            name = names.get(parameter, parameter)
+            if name in inner and name not in properties:
+                group = spec.get(self.unfold)
+                spec[self.unfold] = {**(group if isinstance(group, dict) else {}), name: value}
+            else:
+                spec[name] = value
+        return spec
 
     def order_id(self, parameters: Mapping[str, object]) -> OrderId:
         """
@@ -344,17 +370,6 @@ class Kit:
 def _text(parameters: Mapping[str, object], name: str) -> str:
     value = dig(parameters, *name.split("."))
     return "" if value is None else str(value)
-
-
-def spelt_out(name: str) -> str:
-    """
-    Write an identifier as a title: ``sizeGb`` is "Size Gb", ``XAgentBudget`` is "Agent Budget".
-
-    The conventional ``X`` prefix of Crossplane's kinds is removed.
-    """
-    bare = re.sub(r"^X(?=[A-Z])", "", name)
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[-_.]+", " ", bare).split()
-    return " ".join(word[:1].upper() + word[1:] for word in words)
 
 
 def plural_of(kind: str) -> str:

@@ -56,11 +56,8 @@ def sample(schema: Schema) -> Any:
     Raises:
         NoSampleError: None of the common texts matches a pattern.
     """
-    default = schema.get("default")
-    if isinstance(default, Mapping) and schema.get("properties"):
-        return {**_object(schema), **default}  # a default may lack what the form requires
     if "default" in schema:
-        return default
+        return schema["default"]
     if schema.get("enum"):
         return schema["enum"][0]
     if schema.get("x-kubernetes-int-or-string"):

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from orderkit.core.kit import form_rules
+from orderkit.core.kit.field_roles import is_infrastructure, is_secret
 from orderkit.core.kit.form_rules import RuleKeyword
 from orderkit.core.kit.model import FieldPath, Hidden, Hints, Kit
 from orderkit.core.objects.kube_objects import dig
@@ -67,6 +69,10 @@ class KitField:
     hidden: Hidden | None = None
     unseen: bool = False
     """``x-ui-hidden``: not part of the form."""
+    secret: bool = False
+    """It would hold a secret as plain text, or cannot be without one: no form asks for it."""
+    in_yaml: bool = False
+    """The form takes it with others as YAML (``yamlFields``)."""
     advanced: bool = False
     order: float | None = None
     fields: tuple[KitField, ...] = ()
@@ -79,13 +85,27 @@ class KitField:
 
     @property
     def visible(self) -> bool:
-        """Whether a person fills it in."""
-        return self.hidden is None and not self.unseen and self.shape is not FieldShape.EMPTY
+        """Whether a person fills it in, in a field of its own."""
+        if self.hidden is not None or self.unseen or self.in_yaml:
+            return False
+        all_in_yaml = bool(self.fields) and all(field.in_yaml for field in self.fields)
+        return self.shape is not FieldShape.EMPTY and not all_in_yaml
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether no order can do without a secret in it; of a top-level field."""
+        return self.secret and (self.required or self.hidden is not None)
 
     @property
     def asked(self) -> bool:
         """Whether the order form shows it; forms of changes show all visible fields."""
         return self.visible and self.hints.ask == "order"
+
+    @property
+    def weight(self) -> int:
+        """The number of values that a person may have to enter."""
+        inner = self.item.fields if self.item else self.fields
+        return sum(field.weight for field in inner if field.visible) or 1
 
     @property
     def always(self) -> bool:
@@ -100,6 +120,8 @@ class KitField:
         A form sends empty lists, maps and groups for untouched fields; the XR must not contain
         them, because rules would see them, and the server would not fill in its default.
         """
+        if self.in_yaml:
+            return False  # people write an empty list there if they mean one
         filled_in = self.default is not ABSENT and self.present
         optional = not self.required and not filled_in and self.hidden is None
         holds = self.shape in (FieldShape.LIST, FieldShape.MAP, FieldShape.FREE, FieldShape.OBJECT)
@@ -111,6 +133,14 @@ class KitField:
         for field in self.fields:
             yield from field.walk()
 
+    def secrets(self) -> Iterator[KitField]:
+        """Yield the innermost fields that hold secrets as plain text."""
+        inner = (*self.fields, *((self.item,) if self.item else ()))
+        if self.secret and not any(field.secret for field in inner):
+            yield self
+        for field in inner:
+            yield from field.secrets()
+
 
 @dataclass(frozen=True, slots=True)
 class KitFields:
@@ -121,6 +151,13 @@ class KitFields:
     """For each rule: the top-level fields it uses, and its sentence."""
     preserves: bool
     """Whether ``spec`` keeps fields that are not in the schema."""
+    unfold: FieldPath = ""
+    """The group whose fields stand in the form as if they were beside it."""
+
+    @property
+    def form(self) -> tuple[KitField, ...]:
+        """The fields that have a form parameter of their own, if they are visible or hidden."""
+        return unfolded(self.top, self.unfold)
 
     def walk(self) -> Iterator[KitField]:
         """Yield every field in the form's order, without entries of lists and maps."""
@@ -137,6 +174,13 @@ class KitFields:
         return tuple(field.path for field in self.walk())
 
 
+def unfolded(top: Sequence[KitField], group: FieldPath) -> tuple[KitField, ...]:
+    """Return top-level fields with the fields of `group` in its place."""
+    return tuple(
+        field for outer in top for field in (outer.fields if outer.path == group else (outer,))
+    )
+
+
 def fields_of(kit: Kit) -> KitFields:
     """
     Return the fields of a kit in the order of its XRD.
@@ -147,7 +191,10 @@ def fields_of(kit: Kit) -> KitFields:
     spec = spec_of(kit)
     reader = _Reader(kit)
     top, rules = reader.properties(spec, kit.spec_schema, "", present=True)
-    return KitFields(top, (*rules, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
+    group = next((field for field in top if field.path == kit.unfold), None)
+    if group is not None:
+        rules = (*rules, *((frozenset[str](), sentence) for sentence in group.sentences))
+    return KitFields(top, (*rules, *_choices(spec)), bool(spec.get(PRESERVE)), kit.unfold)
 
 
 def spec_of(kit: Kit) -> dict[str, Any]:
@@ -217,9 +264,11 @@ class _Reader:
                     author_schema,
                     present=present,
                     is_required=name in required,
+                    siblings=schema["properties"],
                 )
             )
-        fields.sort(key=lambda field: (field.order is None, field.order or 0))
+        nested = path not in ("", self._kit.unfold)
+        fields.sort(key=lambda f: (nested and f.advanced, f.order is None, f.order or 0))
         return self._ruled(tuple(fields), schema)
 
     def _field(
@@ -231,22 +280,27 @@ class _Reader:
         *,
         present: bool,
         is_required: bool,
+        siblings: Mapping[str, Any] = MappingProxyType({}),
     ) -> KitField:
         author = author if isinstance(author, Mapping) else {}
         default = schema.get("default")
         order = author.get("x-ui-order")
+        hints = self._kit.fields.get(path, _NO_HINTS)
+        required = is_required and default is None
+        secret = _is_secret(name, path, schema, hints, siblings)
         field = KitField(
             name=name,
             path=path,
             shape=shape_of(schema),
             schema=schema,
-            required=is_required and default is None,
+            required=required,
             present=present,
             default=ABSENT if default is None else default,
-            hints=self._kit.fields.get(path, _NO_HINTS),
+            hints=hints,
             hidden=self._kit.hidden.get(path),
-            unseen=author.get("x-ui-hidden") is True,
-            advanced=author.get("x-ui-advanced") is True,
+            unseen=secret or author.get("x-ui-hidden") is True,
+            secret=secret,
+            advanced=_is_advanced(name, hints, author, required=required),
             order=order if isinstance(order, int | float) else None,
         )
         return self._completed(field, author)
@@ -258,7 +312,7 @@ class _Reader:
             inner, about = self.properties(
                 _with_defaults(field), author, field.path, present=field.always
             )
-            field = replace(field, fields=inner)
+            field = replace(field, fields=inner, advanced=field.advanced or _is_all_advanced(inner))
             rule_sentences = tuple(sentence for _, sentence in about)
         elif field.shape in (FieldShape.LIST, FieldShape.MAP):
             key = "items" if field.shape is FieldShape.LIST else "additionalProperties"
@@ -271,6 +325,10 @@ class _Reader:
                 is_required=True,
             )
             field = replace(field, item=item)
+        if any(inner.secret and inner.required for inner in (*field.fields, field.item) if inner):
+            field = replace(field, secret=True, unseen=True)  # it cannot be without the secret
+        if field.path in self._kit.yaml_fields:
+            field = _in_yaml(field)
         choice_rules = tuple(_choices(field.schema))
         field = replace(
             field, sentences=(*rule_sentences, *(sentence for _, sentence in choice_rules))
@@ -295,6 +353,37 @@ class _Reader:
             else:
                 rules.append((form_rules.properties_mentioned(text), form_rules.sentence(rule)))
         return tuple(by_name.values()), tuple(rules)
+
+
+def _is_secret(
+    name: str, path: FieldPath, schema: Schema, hints: Hints, siblings: Mapping[str, Any]
+) -> bool:
+    if hints.secret is not None:
+        return hints.secret
+    parent = path.rpartition(".")[0].removesuffix("[]").rpartition(".")[2]
+    return is_secret(name, schema, parent=parent, siblings=siblings)
+
+
+def _is_advanced(name: str, hints: Hints, author: Schema, *, required: bool) -> bool:
+    if hints.advanced is not None:
+        return hints.advanced
+    word = author.get("x-ui-advanced")
+    return word if isinstance(word, bool) else is_infrastructure(name) and not required
+
+
+def _is_all_advanced(fields: Sequence[KitField]) -> bool:
+    visible = [field for field in fields if field.visible]
+    return bool(visible) and all(field.advanced for field in visible)
+
+
+def _in_yaml(field: KitField) -> KitField:
+    """Return a field of ``yamlFields`` with all that is inside it."""
+    return replace(
+        field,
+        in_yaml=True,
+        fields=tuple(map(_in_yaml, field.fields)),
+        item=_in_yaml(field.item) if field.item else None,
+    )
 
 
 def _limited(field: KitField, text: str, rule: Mapping[str, Any]) -> KitField:

@@ -19,8 +19,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
+from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
+from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
@@ -33,15 +35,22 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     dig,
     labels_of,
+    metadata,
 )
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import parse_manifests
 
-ORDER_LABEL = "orderkit.dev/order"
 TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
+KEPT = {SYNC_OPTIONS: "Prune=false"}
+"""
+On what Argo CD keeps although its file left the ledger. Among ``spec.syncPolicy.syncOptions`` the
+option means nothing (observed on 3.2.11): it counts on the object itself.
+"""
+Stage = Literal["entering", "living", "ending"]
+"""Where an order stands: its place is not confirmed yet, it is delivered, its end has begun."""
 IN_CLUSTER = "https://kubernetes.default.svc"
 MANIFESTS_ONLY = {"include": "*.{yaml,yml,json}"}
 """
@@ -111,6 +120,21 @@ def is_pinned(application: Manifest) -> bool:
     """
     source = dig(application, "spec", "source", default={})
     return bool(source.get("chart") or dig(source, "directory", "include"))
+
+
+def is_safe(application: Manifest) -> bool:
+    """
+    Say whether no push and no lost file of the ledger can delete what an Application delivered.
+
+    An order must neither prune nor take its XR along, and must outlive its own file; an order that
+    is ending prunes. A team must not take its orders along.
+    """
+    meta, automated = metadata(application), dig(application, "spec", "syncPolicy", "automated")
+    if FINALIZER in (meta.get("finalizers") or ()):
+        return False
+    if not labels_of(application).get(ORDER_LABEL) or dig(automated, "allowEmpty"):
+        return True
+    return not dig(automated, "prune") and "Prune=false" in sync_options(application)
 
 
 def delivered_commit(application: Manifest | None) -> CommitSha | None:
@@ -207,8 +231,13 @@ def _application(
     source: dict[str, Any],
     namespace: str,
     automated: dict[str, bool],
+    refreshes: bool = False,
     **meta: Any,
 ) -> Manifest:
+    retry: dict[str, Any] = {"limit": 10}
+    if refreshes:
+        retry["refresh"] = True
+    retry["backoff"] = {"duration": "2s", "factor": 2, "maxDuration": "1m"}
     return {
         "apiVersion": APPLICATION.api_version,
         "kind": APPLICATION.kind,
@@ -217,13 +246,7 @@ def _application(
             "project": project,
             "source": source,
             "destination": {"server": IN_CLUSTER, "namespace": namespace},
-            "syncPolicy": {
-                "automated": automated,
-                "retry": {
-                    "limit": 10,
-                    "backoff": {"duration": "2s", "factor": 2, "maxDuration": "1m"},
-                },
-            },
+            "syncPolicy": {"automated": automated, "retry": retry},
         },
     }
 
@@ -247,8 +270,9 @@ def team_file(team_place: TeamPlace) -> str:
     The AppProject allows only this organisation's repositories, these kinds and the team's own
     namespaces. A missing ``namespaceResourceWhitelist`` would allow every namespaced kind
     (observed), so it is written even if it is empty. The team's namespace is created only if there
-    are namespaced kinds. ``allowEmpty`` is set because the team's Application has no objects left
-    once its last order ends.
+    are namespaced kinds, and is never pruned. ``allowEmpty`` is set because the team's Application
+    has no objects left once its last order ends. It has no finalizer: if it is deleted, by hand or
+    because this file is lost, its orders stay.
     """
     team = team_place.team
     namespaces = [_namespace(team)] if team_place.kinds.namespaced else []
@@ -265,7 +289,6 @@ def team_file(team_place: TeamPlace) -> str:
         automated={"prune": True, "selfHeal": True, "allowEmpty": True},
         labels={TEAM_LABEL: team},
         annotations={GENERATE_PATHS: "."},
-        finalizers=[FINALIZER],
     )
     return yaml11.dump_all([*namespaces, _project(team_place), application])
 
@@ -310,7 +333,11 @@ def _namespace(team: TeamName) -> Manifest:
     return {
         "apiVersion": NAMESPACE.api_version,
         "kind": NAMESPACE.kind,
-        "metadata": {"name": team_namespace(team), "labels": {TEAM_LABEL: team}},
+        "metadata": {
+            "name": team_namespace(team),
+            "labels": {TEAM_LABEL: team},
+            "annotations": dict(KEPT),
+        },
     }
 
 
@@ -320,17 +347,30 @@ def order_application(
     kit: str,
     forge_url: str,
     commit: CommitSha | None = None,
-    ending: bool = False,
+    stage: Stage = "living",
+    refreshes: bool = False,
 ) -> Manifest:
     """
     Return the Application of an order, which delivers `commit`, or else the branch ``main``.
 
-    `ending_order` turns self-heal off and lets the last manifest be pruned: without it Argo CD
-    answers "auto-sync will wipe out all resources" and keeps everything (observed).
+    While it lives, nothing that is pushed or lost deletes its XR: the Application does not prune,
+    has no finalizer, and outlives its file in the ledger. Only an order that is ending prunes. Its
+    last manifest is pruned too: otherwise Argo CD answers "auto-sync will wipe out all resources"
+    and keeps everything (observed). One whose place is not confirmed yet goes with its file.
+
+    Args:
+        refreshes: Argo CD knows ``retry.refresh``: a retry takes the newest commit.
     """
-    automated = {"prune": True, "selfHeal": not ending}
-    if ending:
+    automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
+    if stage == "ending":
         automated["allowEmpty"] = True
+    meta: dict[str, Any] = {
+        "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
+    }
+    if stage == "living":
+        meta["annotations"] = dict(KEPT)
+    elif stage == "entering":
+        meta["finalizers"] = [FINALIZER]
     return _application(
         entry.order,
         project=entry.team,
@@ -342,6 +382,6 @@ def order_application(
         },
         namespace=team_namespace(entry.team),
         automated=automated,
-        labels={ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit},
-        finalizers=[FINALIZER],
+        refreshes=refreshes,
+        **meta,
     )

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.crossplane.paused import PAUSED, how_to_resume, is_paused
-from orderkit.core.objects.kube_objects import Kind, Manifest, controller, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.secret_values import SECRET, is_secret, secrets_in, values_of
 from orderkit.core.objects.values import ABSENT, Steps, same, value_at, with_value
 from orderkit.core.order.change import FieldDifference
@@ -68,14 +68,13 @@ def from_live_state(
     for path, manifest in live.resources.items():
         if path in before.resources or path in before.kept:
             continue
-        stuck, owner = before.keeps(path), _other_owner(manifest, path, live)
+        stuck = before.keeps(path)
         if stuck and after.keeps(path):
             continue
-        drifts += [] if stuck else [_extra(manifest, path, owner)]
-        if not owner:
-            resources[path] = _start(manifest, after.resources.get(path))
-            hidden |= {(path, (part,)) for part in manifest if part not in _IDENTITY}
-            hidden |= {(path, ("metadata", part)) for part in ("labels", "annotations")}
+        drifts += [] if stuck else [_extra(manifest, path)]
+        resources[path] = _start(manifest, after.resources.get(path))
+        hidden |= {(path, (part,)) for part in manifest if part not in _IDENTITY}
+        hidden |= {(path, ("metadata", part)) for part in ("labels", "annotations")}
     start = replace(before, resources=resources)
     return _guarded(start, live, hidden if guarded else set()), tuple(drifts)
 
@@ -124,26 +123,14 @@ def _edited(manifest: Manifest, path: str, fields: Sequence[FieldDifference]) ->
     return Drift(path, message, tuple(fields))
 
 
-def _other_owner(manifest: Manifest, path: str, live: ObservedOrder) -> str:
-    """Return what controls a live resource instead of its XR; empty if nothing does."""
-    above = path.rpartition("/")[0]
-    parent = live.resources.get(above, live.xr) if above else live.xr
-    owner = controller(manifest) or metadata(parent)
-    if owner.get("uid") == metadata(parent).get("uid"):
-        return ""
-    return f"{owner.get('kind')} {owner.get('name')}"
+def _extra(manifest: Manifest, path: str) -> Drift:
+    """
+    Return the drift of a live resource that is no longer composed.
 
-
-def _extra(manifest: Manifest, path: str, owner: str) -> Drift:
-    """Return the drift of a live resource that is no longer composed."""
-    text = f"{key_text(manifest)} ({path}) is no longer composed"
-    if not owner:
-        return Drift(path, f"{text}: Crossplane deletes it")
-    return Drift(
-        path,
-        f"{text} and controlled by {owner}: Crossplane refuses to delete it, and applies nothing "
-        "until it is gone",
-    )
+    What another XR controls is no part of the order and not among its live resources.
+    """
+    text = f"{key_text(manifest)} ({path}) is no longer composed: Crossplane deletes it"
+    return Drift(path, text)
 
 
 def _start(live: Manifest, desired: Manifest | None) -> Manifest:

@@ -189,6 +189,9 @@ class _PlanMask:
             unknowns=tuple(map(self.text, assembly.unknowns)),
             missing=tuple(map(self.text, assembly.missing)),
             requirements=(),
+            at_once={},
+            pinned={self.path(path): self.text(text) for path, text in assembly.pinned.items()},
+            assumed=(),
             guesses=tuple(
                 replace(guess, path=self.path(guess.path), field=self.text(guess.field))
                 for guess in assembly.guesses

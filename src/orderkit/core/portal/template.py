@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, OrderkitError, raise_problems
 from orderkit.core.portal.form_defaults import fill
 from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, first_problem
 from orderkit.core.suggestions import did_you_mean
@@ -140,17 +140,20 @@ def parse_template(data: bytes, *, name: str) -> Template:
     Raises:
         InvalidInputError: Not YAML, not a v1beta3 Template, two steps with the same id, or a form
             that browser, backend and Python would read differently.
+        SeveralProblemsError: More than one of these; all are named.
     """
     import jsonschema  # lazy: heavy
 
     document = yaml12.load(data, name=name)
-    problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document)
-    )
-    if problem is not None:
+    problems: list[OrderkitError] = []
+    for error in jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document):
+        problem = jsonschema.exceptions.best_match([error])
         path = ".".join(str(key) for key in problem.absolute_path)
         field = f"{name}: {path}" if path else name
-        raise InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+        problems.append(
+            InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+        )
+    raise_problems(problems)
     spec, metadata = document["spec"], document["metadata"]
     pages = spec.get("parameters") or []
     template = Template(
@@ -182,17 +185,21 @@ def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
 
 
 def _check(template: Template, name: str) -> None:
+    problems: list[OrderkitError] = []
     step_ids: set[str] = set()
     for step in template.steps:
         if step.id in step_ids:
-            raise InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
+            problems.append(
+                InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
+            )
         step_ids.add(step.id)
     for page in (*template.pages, template.secrets):
         try:
             check(page)
         except SchemaError as error:
             field = f"{name}: {error.path}" if error.path else name
-            raise InvalidInputError(field, error.value, error.problem, hint=error.hint) from error
+            problems.append(InvalidInputError(field, error.value, error.problem, hint=error.hint))
+    raise_problems(problems)
 
 
 def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:

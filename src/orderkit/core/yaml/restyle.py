@@ -41,6 +41,8 @@ def rewritten(
         manifest: What the result must be read as; it may differ from what the text holds.
         prepare: Moves parts of the document to where the manifest has them, with their comments.
     """
+    if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return yaml11.dump(manifest).encode()  # JSON has no comments
     try:
         written = _written(text.decode("utf-8-sig").replace("\r\n", "\n"), manifest, prepare)
     except (OrderkitError, ValueError, KeyError, TypeError, AttributeError, IndexError):

@@ -1,10 +1,11 @@
 """
-Which tools may render an Application: find those for which a pushed file can choose one.
+Find Applications that earlier releases wrote less safely: their tools, and what they delete.
 
 Without ``source.directory.include`` Argo CD looks at the files: a Chart.yaml, a kustomization.yaml
 or a plugin's discovery decides, and the tool runs with the credential of the repository. What
 Orderkit writes is pinned (`core.order.ledger.MANIFESTS_ONLY`); what an earlier release wrote is
-not. Called by ``doctor``, by bootstrap and by upgrades. Only reads.
+not. It also pruned, and took an order's XR along when it was deleted. Called by ``doctor``, by
+bootstrap and by upgrades. Only reads.
 """
 
 from __future__ import annotations
@@ -39,6 +40,15 @@ def unpinned_applications(platform: Platform, teams: Collection[str] = ()) -> li
         for application in _applications(platform)
         if not ledger.is_pinned(application)
         and (_is_ours(application) or _repository(application).startswith(folders))
+    ]
+
+
+def unsafe_applications(platform: Platform) -> list[Manifest]:
+    """Return Orderkit's own Applications that a push or a lost file makes delete an order."""
+    return [
+        application
+        for application in _applications(platform)
+        if _is_ours(application) and not ledger.is_safe(application)
     ]
 
 

@@ -7,7 +7,7 @@ the controller removes it when done (read from source, observed on Argo CD 3.2.1
 
 from __future__ import annotations
 
-from orderkit.core.argocd.application import automated, pinned
+from orderkit.core.argocd.application import TERMINATE, automated, pinned
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
@@ -26,6 +26,7 @@ from orderkit.flows.platform import Platform, get_object
 REFRESH = "argocd.argoproj.io/refresh"
 OWNER = "orderkit"
 """Field manager of what flows write into the cluster."""
+_RETRY = ("spec", "syncPolicy", "retry")
 _GRACE_S = 2.0
 """How long an operation on another commit may run while nothing fails."""
 _AGAIN_S = 5.0
@@ -44,6 +45,23 @@ def refresh(platform: Platform, application: str) -> bool:
     except NotFoundError:
         return False
     return True
+
+
+def knows_retry_refresh(platform: Platform) -> bool:
+    """
+    Say whether Argo CD lets a retry take the newest commit (``retry.refresh``, since 3.2).
+
+    An older one drops the field, and the Application of the team would differ from Git for ever.
+    Costs one request.
+    """
+    document = platform.cluster.openapi(APPLICATION.group, APPLICATION.version) or {}
+    schemas = dig(document, "components", "schemas", default={})
+    retries = (
+        dig(schema, "properties", *(part for step in _RETRY for part in (step, "properties")))
+        for name, schema in schemas.items()
+        if name.endswith(f".{APPLICATION.kind}")
+    )
+    return any("refresh" in (retry or {}) for retry in retries)
 
 
 def nudge(platform: Platform, application: str, commit: str) -> None:
@@ -75,7 +93,7 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
     if not automated(application):
         return False
     version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
-    patch = {"metadata": version_read, "status": {"operationState": {"phase": "Terminating"}}}
+    patch = {"metadata": version_read, **TERMINATE}
     try:
         platform.cluster.patch(ObjectKey.of(application), patch, owner=OWNER)
     except (ConflictError, NotFoundError):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.kit.change_forms import ANY_CHANGE, change_named, form_paths
+from orderkit.core.kit.yaml_settings import yaml_roots
 from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change import refuse_unchanged
 from orderkit.core.order.change.form_answers import entered_edits
@@ -63,10 +64,13 @@ def form_request(
     if base is not None:
         base = find_commit(platform, live, base, field="base").id
         base_spec = read_xr(platform, live, base).spec
-    change_name, form = template_request.change, None
-    if entry.whole_form:
-        form = form_paths(live.kit, change_named(live.kit, change_name or ANY_CHANGE))
-    edits = entered_edits(live.kit, entry.values, shown_spec=base_spec, form=form)
+    change_name, form, paths = template_request.change, None, None
+    if entry.whole_form or (change_name and live.kit.changes):
+        kit_change = change_named(live.kit, change_name or ANY_CHANGE)
+        paths = kit_change.fields
+        form = form_paths(live.kit, kit_change) if entry.whole_form else None
+    roots = yaml_roots(live.kit, paths)
+    edits = entered_edits(live.kit, entry.values, shown_spec=base_spec, form=form, roots=roots)
     return tidied(
         replace(
             template_request,

@@ -29,12 +29,13 @@ from orderkit.core.errors import (
     shorten,
 )
 from orderkit.core.kit.model import How, KitChange
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.change import differences, judge_rules
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.commit_pinning import deliver
+from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
@@ -147,10 +148,11 @@ def merge_unreviewed(
     Merge what the platform itself proposed, such as its probe, without a second person.
 
     Raises:
+        IncompleteError: It is merged and not delivered yet.
         What ``ports.pulls.ForgePulls.merge_pull`` raises.
     """
     set_review_status(platform, repo, pull, ReviewVerdict(("the platform itself",)))
-    return platform.forge.merge_pull(
+    commit = platform.forge.merge_pull(
         repo,
         pull.number,
         head=pull.head_commit,
@@ -158,6 +160,9 @@ def merge_unreviewed(
         operation=operation,
         deadline_s=deadline_s,
     )
+    entry = OrderEntry(TeamName(repo.owner), OrderId(repo.name))
+    deliver(platform, entry, commit, operation.requester)
+    return commit
 
 
 def set_review_status(
@@ -239,11 +244,11 @@ class _Judgement:
         others = {user.id: user.login for user in self._on_forge(events) if user.id != my_id}
         try:
             self._refuse_unknown_pushers(commits, events)
-            ours = self._ours(commits, events, my_id)
             changes, is_whole = self._changes(commits)
             _refuse_who(changes, set(others.values()))
             if is_whole and all(change.how is How.DIRECT for change in changes):
                 return ReviewVerdict(())
+            ours = self._ours(commits, events, my_id)
             people = {*others, *self._requester_ids(commits, ours, my_id), my_id}
             return ReviewVerdict(self._approvers(reviews, people))
         except (RefusedError, InvalidInputError) as error:
@@ -258,7 +263,9 @@ class _Judgement:
         self, commits: Sequence[Commit], events: Sequence[PullEvent], my_id: int
     ) -> list[Commit]:
         """
-        Return the commits that Orderkit wrote.
+        Return the commits that Orderkit wrote for this pull request.
+
+        Not those that were delivered before, which a repair brings back.
 
         The forge notes who opened a pull request as the pusher of all that its branch holds. So
         what somebody pushed to our branch just before would pass for ours without a signature.
@@ -268,6 +275,10 @@ class _Judgement:
         """
         by_others = {c for event in events if event.by.id != my_id for c in event.commits}
         ours = [commit for commit in commits if commit.id not in by_others]
+        delivered = pinned_commit(self.platform, self.live.entry)
+        if delivered and any(REQUESTER_ACCOUNT_TRAILER not in commit.trailers for commit in ours):
+            history = self._history(delivered)
+            ours = [commit for commit in ours if commit.id not in history]
         if published_keys(self.platform):
             judge = CommitJudge(self.platform, self.live.repository, self.pull.head_commit)
             for commit in ours:

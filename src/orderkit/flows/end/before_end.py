@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.kit.model import First, How, Kit
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig, metadata
@@ -102,8 +102,10 @@ def _xr_in_git(platform: Platform, order: str) -> XrFile | None:
         live = find_living(platform, order)
         head = platform.forge.head(live.repository)
         return read_xr(platform, live, head) if head else None
-    except NotFoundError:
-        return None
+    except OrderkitError as error:
+        if error.retryable:
+            raise
+        return None  # archived, or its record or XR is damaged: it must still be able to end
 
 
 def _await(

@@ -5,7 +5,7 @@ Removing the only manifest does not prune it: Argo CD answers "app path does not
 "auto-sync will wipe out all resources" (observed on 3.2.11). Hence the order of steps, each
 recorded in the ledger before it is taken:
 
-    marked         end mark; the Application without self-heal and allowed to become empty
+    marked         end mark; the Application without self-heal, pruning, allowed to become empty
     emptying       the manifests replaced by .gitkeep; everything seen to be gone, twice
     removing       the Application out of the ledger, seen to be gone
     unregistering  the entity out of the catalog
@@ -25,7 +25,7 @@ from typing import TypeVar
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import End, Kit
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
 from orderkit.core.order.ledger import OrderEntry
@@ -33,7 +33,12 @@ from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key, refresh
+from orderkit.flows.argocd.refreshing import (
+    StuckOperationEnder,
+    application_key,
+    knows_retry_refresh,
+    refresh,
+)
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.remaining_objects import Absence, Remaining
@@ -244,7 +249,8 @@ class _End:
             kit=record.kit,
             forge_url=self._platform.forge.base_url,
             commit=pinned_commit(self._platform, self._entry),
-            ending=True,
+            stage="ending",
+            refreshes=knows_retry_refresh(self._platform),
         )
         commit_result = write_ledger(
             self._platform,
@@ -255,9 +261,17 @@ class _End:
             self._operation(record, "ends"),
         )
         automated = application["spec"]["syncPolicy"]["automated"]
+
+        def is_marked(live: Manifest | None) -> bool:
+            """Say whether it prunes, and goes itself once its file leaves the ledger."""
+            if live is None:
+                return True
+            is_kept = ledger.KEPT.keys() & annotations_of(live).keys()
+            return dig(live, "spec", "syncPolicy", "automated") == automated and not is_kept
+
         self._until_taken_over(
             commit_result.commit,
-            lambda live: live is None or dig(live, "spec", "syncPolicy", "automated") == automated,
+            is_marked,
             goal="Argo CD applying the end mark",
         )
         self._on_step("marked", "self-heal is off, the Application may become empty")
@@ -305,21 +319,27 @@ class _End:
         return replace(record, emptied_at=commit or "")
 
     def _empty_repository(self, record: EndRecord) -> CommitSha | None:
-        files = snapshot(self._platform, self._entry.repository)
-        if files is None:
-            return None  # it was never created, or somebody deleted it
+        forge, repo = self._platform.forge, self._entry.repository
+        if self._application() is None and forge.head(repo) is None:
+            return None  # it was never created, or somebody deleted it; nothing delivers it
+        # Argo CD prunes nothing for a repository that it cannot read: one that somebody deleted is
+        # made again, empty, and one that somebody archived is opened until it is archived again.
+        repository = forge.ensure_repo(
+            repo, description=f"ended: {record.order}", private=self._platform.private
+        )
+        if repository.archived:
+            forge.archive(repo, undo=True)
+        files = snapshot(self._platform, repo)
+        blobs = files.blobs if files else {}
         keep = MANIFESTS / ledger.KEEP
-        old = [p for p in files.blobs if p.is_relative_to(MANIFESTS) and p != keep]
-        changes = [FileChange(path, None, files.blobs[path]) for path in sorted(old)]
-        if keep not in files.blobs:
+        old = [p for p in blobs if p.is_relative_to(MANIFESTS) and p != keep]
+        changes = [FileChange(path, None, blobs[path]) for path in sorted(old)]
+        if keep not in blobs:
             changes.append(FileChange(keep, b"", None))
         if not changes:
-            return files.commit
+            return files.commit if files else None
         operation = self._operation(record, "ends, nothing to deliver any more")
-        try:
-            return self._platform.forge.write(self._entry.repository, changes, operation).commit
-        except RefusedError:
-            return files.commit  # archived by hand; the cluster shows what is gone
+        return forge.write(repo, changes, operation).commit
 
     def _until_gone(self, absence: Absence) -> None:
         absent_looks = 0

@@ -28,13 +28,17 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
 from orderkit.core.schema.admission import BINDING
-from orderkit.flows.argocd.application_sources import unpinned_applications
+from orderkit.flows.argocd.application_sources import (
+    unpinned_applications,
+    unsafe_applications,
+)
 from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_orders
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import unprotected_orders
 from orderkit.flows.order.commit_judging import published_keys
-from orderkit.flows.order.order_report import list_orders
+from orderkit.flows.order.order_damage import damaged_orders
+from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of
 from orderkit.flows.team.read_credential import (
@@ -79,6 +83,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "orders": _orders,
         "crossplane": _reconciling,
         "sources": _sources,
+        "deletion": _deletion,
         "credentials": _credentials,
         "policies": _policies,
     }
@@ -341,18 +346,26 @@ def _service(platform: Platform) -> DoctorFinding:
 
 
 def _orders(platform: Platform) -> DoctorFinding:
-    reports = list_orders(platform)
+    """Report every order that fails or was damaged; orders with the same reason together."""
+    reports = list(damaged_orders(platform, list_orders(platform)))
     failing = [report for report in reports if report.state.phase == "Failing"]
-    if failing:
-        first = failing[0]
-        return DoctorFinding(
-            "orders",
-            "warn",
-            f"{len(failing)} of {len(reports)} failing, first {first.entry.order}: "
-            f"{first.state.reason}",
-            f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
-        )
-    return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+    remarked = [report for report in reports if report.state.ready and report.state.reason]
+    if not failing and not remarked:
+        return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")
+    texts = [f"{len(failing)} of {len(reports)} failing", *_folded(failing), *_folded(remarked)]
+    advice = dict.fromkeys(
+        report.state.advice or f"orderkit trace {report.entry.order}"
+        for report in (*failing, *remarked)
+    )
+    return DoctorFinding("orders", "warn", "; ".join(texts), "; ".join(advice))
+
+
+def _folded(reports: Sequence[OrderReport]) -> list[str]:
+    """Return each reason once, with the orders that it holds for."""
+    orders_by_reason: dict[str, list[str]] = {}
+    for report in reports:
+        orders_by_reason.setdefault(report.state.reason, []).append(report.entry.order)
+    return [f"{', '.join(orders)}: {reason}" for reason, orders in orders_by_reason.items()]
 
 
 def _reconciling(platform: Platform) -> DoctorFinding:
@@ -383,6 +396,20 @@ def _sources(platform: Platform) -> DoctorFinding:
         f"{len(names)} Applications run any tool that a pushed file asks for, first {names[0]}",
         "'orderkit bootstrap' or 'orderkit platform upgrade' pins those that Orderkit wrote; "
         "give others spec.source.directory.include: '*.{yaml,yml,json}'",
+    )
+
+
+def _deletion(platform: Platform) -> DoctorFinding:
+    """Report Applications that delete an order when a push renames its XR or a file is lost."""
+    names = [str(metadata(app)["name"]) for app in unsafe_applications(platform)]
+    if not names:
+        return DoctorFinding("deletion", "ok", "only 'orderkit destroy' deletes an order")
+    return DoctorFinding(
+        "deletion",
+        "fail",
+        f"a push, or a file that the ledger loses, can delete what {len(names)} Applications"
+        f" delivered, first {names[0]}",
+        "'orderkit bootstrap' or 'orderkit platform upgrade' writes them again",
     )
 
 

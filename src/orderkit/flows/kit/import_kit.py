@@ -42,7 +42,7 @@ from orderkit.core.generate.imported_pipeline import (
     with_renamed_functions,
 )
 from orderkit.core.generate.kit_draft import declared_kinds, skeleton_values
-from orderkit.core.kit.model import spelt_out
+from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     FUNCTION,

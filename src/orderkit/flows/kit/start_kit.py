@@ -16,9 +16,10 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
-from orderkit.core.kit.model import spelt_out
+from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import NAME_MAX, check_label
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.yaml.documents import Files
@@ -106,8 +107,11 @@ def add_kit(pack: PackFolder, name: str, files: Files) -> KitAdded:
 
 
 def _finding_line(entry: Located) -> str:
-    severity = check_kits.severity_of(entry).value
-    return f"{entry.file}:{entry.line or 1}: {severity}: {entry.about}"
+    severity = check_kits.severity_of(entry)
+    line = f"{entry.file}:{entry.line or 1}: {severity.value}: {entry.about}"
+    if isinstance(entry.about, Finding) and severity is FindingSeverity.ERROR and entry.about.hint:
+        return f"{line}: {entry.about.hint}"
+    return line
 
 
 def _read(pack: PackFolder) -> Files:

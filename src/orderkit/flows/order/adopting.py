@@ -154,7 +154,11 @@ def _write(
     platform: Platform, request: AdoptRequest, entry: OrderEntry, kit: Kit, files: Files
 ) -> None:
     title = kit.title or kit.name
-    platform.forge.ensure_repo(entry.repository, description=f"{title} of team {entry.team}")
+    platform.forge.ensure_repo(
+        entry.repository,
+        description=f"{title} of team {entry.team}",
+        private=platform.private,
+    )
     digest = hashlib.sha256(b"\0".join(files[path] for path in sorted(files))).hexdigest()[:12]
     operation = Operation(
         f"adopt-{entry.order}-{digest}", request.requester, f"{entry.order}: adopted"

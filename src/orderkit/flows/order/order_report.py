@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.argocd.application import applied, tracker
-from orderkit.core.errors import NotFoundError
+from orderkit.core.errors import MovedError, NotFoundError
 from orderkit.core.names import LABEL, OrderId, TeamName
 from orderkit.core.objects.gc_pause import uncollected
 from orderkit.core.objects.kube_objects import (
@@ -95,7 +96,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         cluster_state = _ClusterState(applications.result(), kinds, xrs)
         paths = ledger_.result().blobs
         return [
-            _report_of(platform, entry, cluster_state, ending=entry.end_path in paths)
+            _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
             for entry in ledger.entries(paths)
         ]
 
@@ -114,7 +115,7 @@ def _applications(platform: Platform) -> dict[str, Manifest]:
     return {metadata(application)["name"]: application for application in applications}
 
 
-def _report_of(
+def _listed(
     platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
@@ -134,12 +135,19 @@ def status(platform: Platform, order: str) -> OrderReport:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
     entry, ending = _at_once(platform, order) or _in_ledger(platform, order)
+    return report_of(platform, entry, ending=ending)
+
+
+def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderReport:
+    """Report an order whose place in the ledger is known, in the ledger or not any more."""
     application = platform.cluster.get(application_key(entry.order))
     pack = published_pack(platform)
     kinds = {kit.name: kit.kind for kit in pack.kits()}
     kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
     key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
-    head = platform.forge.head(entry.repository)
+    head = None
+    with suppress(MovedError):  # `flows.order.order_damage` says where to
+        head = platform.forge.head(entry.repository)
     state = order_state.judge(application, xr, head=head, ending=ending)
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
@@ -168,8 +176,8 @@ def registered_kit(platform: Platform, entry: OrderEntry) -> str:
 def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:
     """Find an order among all of the ledger, and whether its end has begun."""
     paths = ledger_snapshot(platform).blobs
-    entry = find(order, paths)
-    return entry, entry.end_path in paths
+    ending_entry = ledger.ending_order(paths, order)
+    return (ending_entry, True) if ending_entry else (find(order, paths), False)
 
 
 def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
@@ -205,6 +213,7 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
         raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
     orders = [entry.order for entry in ledger.entries(paths)]
     hint = did_you_mean(order, orders, "see 'orderkit list'")
+    hint += f"; if somebody removed it from the ledger: orderkit repair {order}"
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
 
 

@@ -20,13 +20,13 @@ from orderkit.core.errors import (
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import labels_of
-from orderkit.core.order import ledger, order_file
+from orderkit.core.order import ledger, order_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd import commit_pinning
-from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order import live_order
@@ -85,7 +85,9 @@ def register(platform: Platform, registration: Registration) -> Registered:
     """
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
-    If its ``main`` is protected, what ``main`` holds now is delivered.
+    If its ``main`` is protected, what ``main`` holds now is delivered. Two commits if the team's
+    orders are counted: until the count is known, the order's Application goes with its file, so
+    that it can be taken back.
 
     Raises:
         NotFoundError: Team, repository or kit does not exist.
@@ -116,8 +118,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
         _check_values(platform, entry, record, team)
     kit = published_kit(platform, record.kit)
     protect_main(platform.forge, entry.repository, kit)
-    commit = _enter(platform, registration, entry, kit, snapshot)
-    if is_new and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
+    is_raced = is_new and team_limits.is_counted(team, registration.kit)
+    stage: ledger.Stage = "entering" if is_raced else "living"
+    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage)
+    if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")
         limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
         raise RefusedError(
@@ -126,6 +130,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     if _came_second(platform, entry, snapshot, commit):
         _take_back(platform, registration, entry, "taken by another team")
         raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
+    if is_raced:
+        commit = _enter(
+            platform, registration, entry, kit, ledger_snapshot(platform), stage="living"
+        )
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
     return Registered(
@@ -159,6 +167,8 @@ def _enter(
     entry: OrderEntry,
     kit: Kit,
     snapshot: RepositorySnapshot,
+    *,
+    stage: ledger.Stage,
 ) -> Written:
     before = None
     if entry.application_path in snapshot.blobs:
@@ -168,6 +178,8 @@ def _enter(
         kit=registration.kit,
         forge_url=platform.forge.base_url,
         commit=commit_pinning.commit_to_pin(platform, entry, kit, before),
+        stage=stage,
+        refreshes=knows_retry_refresh(platform),
     )
     return write_ledger(
         platform,

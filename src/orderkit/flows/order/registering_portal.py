@@ -1,10 +1,11 @@
 """
 A portal that registers orders in this process, and passes every other request on.
 
-The template's step ``http:backstage:request`` asks the portal's proxy for Orderkit's service: one
-POST to ``/proxy/orderkit/v1/orders``. The step runs as it is written; this portal only answers that
-one request itself, with the status and the body that the service would send, so that a
-step's outputs and errors are the same on both ways. Where the forge does not let these credentials
+The template's steps ``http:backstage:request`` ask the portal's proxy for Orderkit's service: a
+POST to ``/proxy/orderkit/v1/orders``, and one that reads the YAML of the form if there is any. The
+steps run as they are written; this portal only answers these two requests itself, with the status
+and the body that the service would send, so that a step's outputs and errors are the same on both
+ways. Where the forge does not let these credentials
 write the ledger, the request goes on to the service, which may have the right.
 
 Used by ``flows.order.placing``.
@@ -13,6 +14,7 @@ Used by ``flows.order.placing``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,11 +22,13 @@ from typing import Any
 from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.names import OrderId, TeamName, check_label
 from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.platform import Platform
 from orderkit.ports.portal import PortalResponse
 from orderkit.ports.requesters import Requester
 
 REGISTER_PATH = "/proxy/orderkit/v1/orders"
+_SETTINGS_PATH = re.compile(r"/proxy/orderkit/v1/kits/(?P<kit>[a-z0-9-]{1,63})/settings")
 _PROXY = "proxy/"
 _FIELDS = ("order", "kit", "team")
 
@@ -52,7 +56,15 @@ class RegisteringPortal:
         body: bytes | None,
         timeout_s: float = 60.0,
     ) -> PortalResponse:
-        """Register the order, or send any other request on."""
+        """
+        Register the order or read its YAML, or send any other request on.
+
+        Raises:
+            InvalidInputError: The YAML is refused.
+        """
+        settings = _SETTINGS_PATH.fullmatch(path) if method == "POST" else None
+        if settings is not None:
+            return self._read_settings(settings["kit"], body)
         registration = (
             self._registration(body) if (method, path) == ("POST", REGISTER_PATH) else None
         )
@@ -81,6 +93,14 @@ class RegisteringPortal:
         requester = by.ref if by.proof else str(fields.get("requester") or by.ref)
         team, order = TeamName(fields["team"]), OrderId(fields["order"])
         return Registration(order, fields["kit"], team, requester, by.proof)
+
+    def _read_settings(self, kit: str, body: bytes | None) -> PortalResponse:
+        try:
+            fields = json.loads(body or b"{}")
+        except ValueError:
+            fields = None
+        text = fields.get("text") if isinstance(fields, dict) else None
+        return _answer(200, answered_settings(self.platform, kit, text))
 
     def _registered(self, registration: Registration) -> PortalResponse:
         try:

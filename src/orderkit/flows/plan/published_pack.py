@@ -19,6 +19,7 @@ from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
 from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.crossplane.python_functions import (
+    NAMES,
     function_manifests,
     functions_here,
     packages_of,
@@ -80,7 +81,9 @@ def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
     kits = pack.kits()
     blueprints, scopes = _blueprints(pack, kits)
     laws = laws_of(pack, kits)
-    available = functions_here(stations, packages_of(pack.files), _called(blueprints))
+    # a revision that an order is pinned to may call what the pack calls no more
+    names = NAMES | _called(blueprints)
+    available = functions_here(stations, packages_of(pack.files), names)
     return AssemblyContext(
         blueprints,
         available.functions,

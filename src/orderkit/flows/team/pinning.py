@@ -1,10 +1,11 @@
 """
 Write the Applications of teams and orders again that an earlier release left open to a push.
 
-A file that somebody pushes could choose their tool, or a tag the commit of a protected order.
+A file that somebody pushes could choose their tool, or a tag the commit of a protected order; a new
+name, or a file that the ledger lost, could delete an order.
 
 Called by bootstrap and at the end of an upgrade; ``orderkit team add`` and registering an order
-write what is pinned in any case.
+write what is pinned and deletes nothing in any case.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from collections.abc import Sequence
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger
-from orderkit.flows.argocd.application_sources import unpinned_applications
+from orderkit.flows.argocd.application_sources import (
+    unpinned_applications,
+    unsafe_applications,
+)
 from orderkit.flows.argocd.commit_pinning import following_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.flows.team.teams import add_team
@@ -25,7 +29,8 @@ def unpinned_teams(platform: Platform) -> Sequence[TeamName]:
     files = snapshot(platform, platform.ledger)
     if files is None:
         return []
-    labels = (labels_of(application) for application in unpinned_applications(platform))
+    old = (*unpinned_applications(platform), *unsafe_applications(platform))
+    labels = [labels_of(application) for application in old]
     teams = {label.get(ledger.TEAM_LABEL) for label in labels}
     teams |= {entry.team for entry in following_orders(platform, files)}
     return [team for team in ledger.teams(files.blobs) if team in teams]

@@ -9,17 +9,19 @@ step is *ensure*: repeating it after a crash finishes it, repeating it afterward
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
 from orderkit.core.kit.pack import Pack
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_label, check_requester
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
+    NAMESPACE,
     Manifest,
     ObjectKey,
 )
@@ -28,7 +30,7 @@ from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import commit_to_pin
-from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.platform import (
@@ -213,6 +215,8 @@ def remove_team(
     )
     refresh(platform, LEDGER_APPLICATION)
     _await_gone(platform, team, timeout_s)
+    with suppress(AccessError, NotFoundError):  # Argo CD does not prune it: XRs lived in it
+        platform.cluster.delete(ObjectKey(NAMESPACE, ledger.team_namespace(team)))
     remove_read_credential(platform, team)
     return TeamRemoved(team, commit_result.changed)
 
@@ -337,6 +341,7 @@ def _orders(
     The commit that one names stays: this delivers nothing that waits on ``main``.
     """
     contents: dict[PurePosixPath, str | None] = {}
+    refreshes = knows_retry_refresh(platform)
     kits = {kit.name: kit for kit in pack.kits()}
     for order in ledger.living_orders(snapshot.blobs, team):
         entry = OrderEntry(team, order)
@@ -352,7 +357,8 @@ def _orders(
                 kit=kit,
                 forge_url=platform.forge.base_url,
                 commit=commit,
-                ending=entry.end_path in snapshot.blobs,
+                stage="ending" if entry.end_path in snapshot.blobs else "living",
+                refreshes=refreshes,
             )
             contents[entry.application_path] = yaml11.dump(application)
     return contents

@@ -16,6 +16,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
 from orderkit.core.kit.model import Direction, How, Kit, KitChange
+from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import fold_reference
 from orderkit.core.objects.values import ABSENT, same, shown, value_at
 from orderkit.core.order.change.differences import FieldDifference
@@ -72,8 +73,10 @@ def judge_rules(
         InvalidInputError: The kit has no change of that name.
         RefusedError: A field may not change, not in this change, or not that far.
     """
+    secrets = [field.path for top in fields_of(kit).top for field in top.secrets()]
     for difference in differing:
         _refuse_identity(kit, difference)
+        _refuse_secret(secrets, difference)
     if not kit.changes:
         if change:
             raise _no_such_change(kit, change)
@@ -166,6 +169,31 @@ def _refuse_identity(kit: Kit, difference: FieldDifference) -> None:
             f"{difference} is refused: the platform sets this value",
             hint="ask the platform team",
         )
+
+
+def _refuse_secret(secrets: Iterable[str], difference: FieldDifference) -> None:
+    """Refuse a new secret without quoting it; removing one is allowed."""
+    own_names = [step for step in difference.steps if isinstance(step, str)]
+    for secret in secrets:
+        path = secret.replace("[]", "")
+        names = path.split(".")
+        shared = min(len(names), len(own_names))
+        if names[:shared] == own_names[:shared] and _has(difference.new, names[shared:]):
+            raise RefusedError(
+                f"{path} looks like a secret, and everybody who may read the repository could "
+                "read it",
+                hint="put it into a Secret and refer to that; if it is no secret, the kit's "
+                f"author writes fields: {{{path}: {{secret: false}}}} in kit.yaml",
+            )
+
+
+def _has(value: Any, names: Sequence[str]) -> bool:
+    """Return whether a value has something below these names, in any entry of its lists."""
+    if isinstance(value, list):
+        return any(_has(entry, names) for entry in value)
+    if not names:
+        return value is not ABSENT
+    return isinstance(value, Mapping) and names[0] in value and _has(value[names[0]], names[1:])
 
 
 def _change_by_name(kit: Kit, name: str) -> KitChange:

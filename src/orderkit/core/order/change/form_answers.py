@@ -13,9 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orderkit.core.kit.catalog_pickers import names_alone
+from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import FieldPath, Kit
+from orderkit.core.kit.xrd_fields import KitField
+from orderkit.core.kit.yaml_settings import read_settings
 from orderkit.core.objects.values import ABSENT, Steps, path_text, same, value_at
 from orderkit.core.order.change.change_fields import FieldEdit
+from orderkit.core.order.change.differences import differences
 from orderkit.core.schema.validate.hints import schema_at
 
 Schema = Mapping[str, Any]
@@ -27,6 +31,7 @@ def entered_edits(
     *,
     shown_spec: Any = ABSENT,
     form: Sequence[FieldPath] | None = None,
+    roots: Sequence[KitField] = (),
 ) -> tuple[FieldEdit, ...]:
     """
     Return the edits for values by form parameter; null removes a field.
@@ -34,16 +39,38 @@ def entered_edits(
     Args:
         shown_spec: The ``spec`` that the form showed; without it every value is an edit.
         form: The innermost fields of the form; a field without a value is removed.
+        roots: The fields that may be entered as YAML. If that text is among the values, it has all
+            of them: one that it does not set is removed.
+
+    Raises:
+        InvalidInputError: The text sets something else, or a value that the XRD refuses.
     """
-    by_parameter = {parameter: name for name, parameter in kit.aliases.items()}
-    spec = names_alone(kit, {by_parameter.get(key, key): value for key, value in values.items()})
-    edits = _edits(spec, kit.spec_schema, (), shown_spec)
+    own_values = dict(values)
+    text = own_values.pop(YAML_PARAMETER, None) if roots else None
+    spec = names_alone(kit, kit.by_field(own_values))
+    edits = [*_edits(spec, kit.spec_schema, (), shown_spec)]
+    yaml_edits = () if text is None else _yaml_edits(kit, text, shown_spec, roots)
     if form is None:
-        return tuple(edits)
+        return (*edits, *yaml_edits)
     form_edits = [
         edit for edit in edits if shown_spec is ABSENT or not _is_untouched(edit, kit, shown_spec)
     ]
-    return (*form_edits, *_emptied_fields(spec, shown_spec, form))
+    return (*form_edits, *_emptied_fields(spec, shown_spec, form), *yaml_edits)
+
+
+def _yaml_edits(
+    kit: Kit, text: object, shown_spec: Any, roots: Sequence[KitField]
+) -> tuple[FieldEdit, ...]:
+    settings = read_settings(kit, text, roots)
+    edits: list[FieldEdit] = []
+    for field in roots:
+        steps = tuple(field.path.split("."))
+        old, new_value = value_at(shown_spec, steps), value_at(settings, steps)
+        for difference in differences(old, new_value, maps_whole=True):
+            path = path_text((*steps, *difference.steps))
+            new = difference.new
+            edits.append(FieldEdit(path, "unset") if new is ABSENT else FieldEdit(path, "set", new))
+    return tuple(edits)
 
 
 def _edits(

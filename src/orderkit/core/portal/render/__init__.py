@@ -9,7 +9,7 @@ need it. No I/O.
 
 from orderkit.core.portal.render.data import render_data
 from orderkit.core.portal.render.engine import Renderable, compile_template
-from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Value, truthy
+from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Unknown, Value, truthy
 from orderkit.core.portal.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
 from orderkit.core.portal.render.render_errors import (
     LimitError,
@@ -45,6 +45,7 @@ __all__ = [
     "TreeOptions",
     "Undefined",
     "UndefinedValueError",
+    "Unknown",
     "UnsupportedError",
     "Value",
     "check_path",

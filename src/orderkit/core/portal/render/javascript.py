@@ -73,6 +73,25 @@ class Safe(str):
     __slots__ = ()
 
 
+class Unknown(str):
+    """
+    An output that a dry run cannot know: text that says so, for every member too.
+
+    As text it is ``<unknown: steps.ID.output.NAME>``, or just ``<unknown>``.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def at(cls, path: str) -> Unknown:
+        """Return the unknown value of a path."""
+        return cls(f"<unknown: {path}>")
+
+    def part(self, key: str) -> Unknown:
+        """Return a member's value, which is unknown as well."""
+        return Unknown(f"{self[:-1]}.{key}>") if ":" in self else self
+
+
 class Function:
     """A function of the template: a macro, a cycler… Never data; printing it is a fault."""
 
@@ -387,6 +406,8 @@ def member(value: Value, key: Value) -> Value:
 
 
 def _item(value: str | list[Value], key: Value) -> Value:
+    if isinstance(value, Unknown):
+        return value.part(text(key))
     if key == "length" and isinstance(key, str):
         return utf16_length(value) if isinstance(value, str) else len(value)
     if isinstance(value, Safe):

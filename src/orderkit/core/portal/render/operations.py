@@ -77,7 +77,11 @@ def _assign_text(frame: Frame, body: int, *names: str) -> None:
 
 
 def _loop(frame: Frame, sequence: Value, *targets: str) -> Iterator[Frame]:
-    """Yield the loop's scope once per item, with the item and ``loop`` in it."""
+    """
+    Yield the loop's scope once per item, with the item and ``loop`` in it.
+
+    A list that changes inside its loop is read as it is then; ``loop`` keeps its first length.
+    """
     items, hidden = _items(sequence, len(targets))
     size = len(items)
     scope = frame.inner()
@@ -85,11 +89,13 @@ def _loop(frame: Frame, sequence: Value, *targets: str) -> Iterator[Frame]:
     bound = scope.bound
     for at, item in enumerate(items):
         frame.budget.spend_round()
+        scope.forget_macros()
         if len(targets) == 1:
             bound[targets[0]] = item
         else:
+            parts = _parts(item, len(targets))
             for index, target in enumerate(targets):
-                bound[target] = item[index] if index < len(item) else js.UNDEFINED
+                bound[target] = parts[index] if index < len(parts) else js.UNDEFINED
         scope.variables["loop"] = {
             "index": at + 1,
             "index0": at,
@@ -110,9 +116,7 @@ def _items(sequence: Value, targets: int) -> tuple[list[Value], bool]:
     if isinstance(sequence, Safe):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, "a loop")
     if isinstance(sequence, list):
-        if targets == 1:
-            return list(sequence), False
-        return [_parts(item, targets) for item in sequence], True
+        return sequence, targets > 1
     if isinstance(sequence, str):
         letters = js.whole(sequence)
         return [[str(at), c] for at, c in enumerate(letters)] if targets > 1 else [*letters], False
@@ -148,12 +152,7 @@ def _parts(item: Value, count: int) -> list[Value]:
 def _macro(
     frame: Frame, name: str, body: int, names: tuple[str, ...], defaults: tuple[str, ...]
 ) -> None:
-    context = frame.parent
-    if context is None or frame.exports is None:
-        raise RuntimeError(name)
-    macro = Macro(Signature(names, defaults), body, context, around=False)
-    frame.bound[name] = macro
-    frame.exports[name] = macro
+    frame.define_macro(name, Signature(names, defaults), body)
 
 
 def _caller(frame: Frame, body: int, names: tuple[str, ...], defaults: tuple[str, ...]) -> Macro:

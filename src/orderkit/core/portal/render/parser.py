@@ -295,7 +295,6 @@ class TemplateParser:
         place_before = self._place
         self._place = replace(
             place_before,
-            macros="inside a loop",
             blocks=place_before.blocks or ("inside a loop with several names" if names[1:] else ""),
             sets=place_before.sets or ("in a loop inside a block" if place_before.in_block else ""),
         )
@@ -312,6 +311,7 @@ class TemplateParser:
                 "endfor",
                 tag,
                 sets="in the else part of a loop",
+                macros="in a loop's else part",
                 blocks="in a loop's else part",
                 stale=place_before.stale | frozenset(names),
             )
@@ -362,6 +362,8 @@ class TemplateParser:
         if self._place.macros:
             raise self._refused(tag, unsupported.MACRO_HERE, self._place.macros)
         name = reader.name()
+        if name == "loop" and self._loops:
+            raise reader.refused(unsupported.LOOP_NAME)
         reader.expect("(")
         names, defaults, preamble = self._parameters(tag, reader)
         reader.end()

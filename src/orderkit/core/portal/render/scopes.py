@@ -44,8 +44,8 @@ class Frame:
     """One scope: the context, the template, a loop, a macro, a block or a call's body."""
 
     __slots__ = (
-        "barrier", "bound", "budget", "dynamic", "exports", "hidden", "parent", "strict",
-        "variables",
+        "barrier", "bound", "budget", "dynamic", "exports", "hidden", "macros", "parent", "stale",
+        "strict", "variables",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +66,10 @@ class Frame:
         """The template's own variables, as macros see them."""
         self.dynamic: Frame | None = None
         """The calling frame, if this is the body of a call."""
+        self.macros: set[str] = set()
+        """Macros that this round of a loop has defined."""
+        self.stale: set[str] = set()
+        """Macros that earlier rounds have defined and this one has not."""
 
     def inner(self, *, barrier: bool = False) -> Frame:
         """Return a scope inside this one."""
@@ -79,17 +83,21 @@ class Frame:
             UnsupportedFault: In a call's body, the engines would find different values.
         """
         frame: Frame | None = self
+        undefined: Value = None
         while frame is not None:
             if name in frame.bound:
                 return frame.bound[name]
+            if name in frame.stale:
+                raise UnsupportedFault.of(unsupported.STALE_MACRO, name)
             if name in frame.variables:
                 value = frame.variables[name]
                 if not isinstance(value, Undefined):
                     return value
+                undefined = undefined or value
             if frame.dynamic is not None:
                 return frame.find_both(name)
             frame = frame.parent
-        return self._unknown(name)
+        return self._unknown(name) if undefined is None else self._set_undefined(name, undefined)
 
     def find_both(self, name: str) -> Value:
         """Look up a name both around a call's body and in the macro that calls it."""
@@ -115,12 +123,50 @@ class Frame:
         names = ", ".join(k for k, v in outermost.variables.items() if not isinstance(v, Function))
         return Undefined(f"'{name}' is used, but there is no such name here", f"names: {names}")
 
+    def _set_undefined(self, name: str, value: Undefined) -> Undefined:
+        """Return an undefined variable; it says why it is undefined if strictness is on."""
+        if not self.strict or value.missing:
+            return value
+        return Undefined(
+            f"'{name}' is used, but it was set to a value that is undefined",
+            'give it a default where it is set: `x | default("…", true)`',
+        )
+
+    def define_macro(self, name: str, signature: Signature, body: int) -> None:
+        """Define a macro here. It sees the template's own variables, not those of a loop."""
+        template = self
+        while template.exports is None and template.parent is not None:
+            template = template.parent
+        if template.exports is None or template.parent is None:
+            raise RuntimeError(name)
+        macro = Macro(signature, body, template.parent, around=False)
+        self.bound[name] = macro
+        if template is self:
+            template.exports[name] = macro
+        else:
+            self.macros.add(name)
+            self.stale.discard(name)
+
+    def forget_macros(self) -> None:
+        """Begin a round of a loop: macros of the round before are no longer defined."""
+        for name in self.macros:
+            del self.bound[name]
+        self.stale |= self.macros
+        self.macros = set()
+
     def assign(self, name: str, value: Value) -> None:
-        """Assign in the loop or outer scope where the name is already set, otherwise here."""
+        """
+        Assign in the loop or outer scope where the name is already set, otherwise here.
+
+        Raises:
+            UnsupportedFault: The engines would assign elsewhere, or the name is a loop's macro.
+        """
         if self.exports is not None:
             self.exports[name] = value
         frame: Frame | None = self
         while frame is not None:
+            if name in frame.macros or name in frame.stale:
+                raise UnsupportedFault.of(unsupported.SET_MACRO, name)
             if name in frame.bound:
                 frame.bound[name] = value
                 if not frame.hidden:

@@ -175,7 +175,10 @@ def escape(value: Value) -> Value:
 
 def forceescape(value: Value) -> Value:
     """Escape HTML again."""
-    return Safe(limited(js.printed(value).translate(_ENTITIES), "escape"))
+    text = js.printed(value)
+    if "\\" in text:
+        raise UnsupportedFault.of(unsupported.ESCAPED_BACKSLASH)
+    return Safe(limited(text.translate(_ENTITIES), "escape"))
 
 
 def safe(value: Value) -> Value:

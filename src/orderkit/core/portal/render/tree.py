@@ -18,14 +18,14 @@ import functools
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.portal.render.binary import is_binary
 from orderkit.core.portal.render.engine import KEPT_MAX, Renderable, compile_template
-from orderkit.core.portal.render.globs import compile_glob
+from orderkit.core.portal.render.globs import matching
 from orderkit.core.portal.render.javascript import Closed, Value
 from orderkit.core.portal.render.lexer import BACKSTAGE, Delimiters
 from orderkit.core.portal.render.render_errors import LimitError, RenderError
@@ -59,7 +59,7 @@ class TreeOptions:
 
     copy_without_templating: tuple[str, ...] = ()
     template_file_extension: str = ""
-    """Only files with this extension contain templates; the extension is removed."""
+    """Only files with this extension, with its dot, are templates; it is removed."""
     delimiters: Delimiters = BACKSTAGE
     links: bool = False
     """Symbolic links inside the tree are kept as they are; otherwise they are refused."""
@@ -68,6 +68,11 @@ class TreeOptions:
     def root(self) -> str:
         """The name under which templates see the values."""
         return "cookiecutter" if self.delimiters.cookiecutter else "values"
+
+
+def dotted(extension: str) -> str:
+    """Return a file's extension with its dot, which Backstage adds too."""
+    return f".{extension}" if extension and not extension.startswith(".") else extension
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,10 @@ def _outcomes(
                 continue
             size += len(outcome.file.data)
             if size > TREE_BYTES_MAX:
-                raise LimitError(f"more than {TREE_BYTES_MAX} bytes in all rendered files")
+                raise LimitError(
+                    f"the rendered files have more than {TREE_BYTES_MAX} bytes together",
+                    hint=_SMALLER,
+                )
         yield outcome
 
 
@@ -163,9 +171,7 @@ class _Plan:
         if options.template_file_extension and options.copy_without_templating:
             raise RenderError("templateFileExtension cannot stand beside copyWithoutTemplating")
         self._files, self._options = files, options
-        self._verbatim = [
-            compile_glob(glob) for glob in _with_folders(options.copy_without_templating, files)
-        ]
+        self._verbatim = matching(options.copy_without_templating, files)
 
     def outcome(self, path: PurePosixPath, context: Mapping[str, Value]) -> FileOutcome:
         try:
@@ -207,11 +213,14 @@ class _Plan:
         if file.symlink is not None:
             self._check_link(path, file.symlink)
             return "copied: a symbolic link"
+        copied = "copied: copyWithoutTemplating" if path in self._verbatim else ""
         if extension and path.suffix != extension:
-            return "copied: without the extension"
-        if self._verbatim and any(glob.fullmatch(str(path)) for glob in self._verbatim):
-            return "copied: copyWithoutTemplating"
-        return "copied: binary" if is_binary(file.data) else "rendered"
+            copied = "copied: without the extension"
+        if is_binary(file.data):
+            return copied or "copied: binary"
+        if copied:
+            _check_text(path, file.data)
+        return copied or "rendered"
 
     def _check_link(self, path: PurePosixPath, link: str) -> None:
         if not self._options.links:
@@ -240,7 +249,13 @@ class _Plan:
             raise error.named(f"the path {source}") from error
         if not rendered or rendered.startswith("/") or "//" in rendered:
             return None
-        return check_path(rendered, origin=source)
+        target = check_path(rendered, origin=source)
+        if not target.parts:
+            raise RefusedError(
+                f"the path {source} renders to '{rendered}', which is the folder itself",
+                hint="change the value that is in the name, or empty it to leave the file out",
+            )
+        return target
 
     def _rendered(self, path: PurePosixPath, data: bytes, context: Mapping[str, Value]) -> bytes:
         try:
@@ -252,19 +267,16 @@ class _Plan:
             raise error.named(str(path)) from error
         encoded = _encode(text)
         if len(encoded) > FILE_BYTES_MAX:
-            raise LimitError(f"renders to {len(encoded)} bytes; at most {FILE_BYTES_MAX}").named(
-                str(path)
-            )
+            raise _too_large(path, f"renders to {len(encoded)}")
         return encoded
 
 
-def _with_folders(globs: Sequence[str], files: Tree) -> Iterator[str]:
-    """Yield the globs. A glob that is a folder's path also matches the folder's contents."""
-    for glob in globs:
-        yield glob
-        folder = glob.removeprefix("./").rstrip("/")
-        if any(str(parent) == folder for path in files for parent in path.parents):
-            yield f"{folder}/**"
+def _check_text(path: PurePosixPath, data: bytes) -> None:
+    """Refuse text that Backstage, which reads and writes it as UTF-8, would destroy."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise _no_text(path, error) from error
 
 
 def _template_of(data: bytes, delimiters: Delimiters) -> Renderable:
@@ -282,7 +294,7 @@ def _kept_template(data: bytes, delimiters: Delimiters) -> Renderable:
 def _no_text(path: PurePosixPath, error: UnicodeDecodeError) -> RefusedError:
     return RefusedError(
         f"{path}: is neither UTF-8 text nor binary: byte {error.start} cannot be read",
-        hint="Backstage would destroy it; store it as UTF-8 or list it in copyWithoutTemplating",
+        hint="Backstage would destroy it, also if it is only copied; store it as UTF-8",
     )
 
 
@@ -349,16 +361,55 @@ def check_tree(files: Tree) -> None:
 
 
 def _check_sizes(files: Tree) -> None:
-    if len(files) > FILES_MAX:
-        raise LimitError(f"{len(files)} files; at most {FILES_MAX} are rendered")
-    total = 0
+    check_count(len(files))
     for path, file in files.items():
-        size = len(file.data)
-        if size > FILE_BYTES_MAX:
-            raise LimitError(f"{path}: {size} bytes; at most {FILE_BYTES_MAX}")
-        total += size
-    if total > TREE_BYTES_MAX:
-        raise LimitError(f"{total} bytes in all files; at most {TREE_BYTES_MAX}")
+        check_size(path, len(file.data))
+    check_total(sum(len(file.data) for file in files.values()))
+
+
+_SMALLER = "leave out what needs no rendering, or fetch it in a step of its own"
+
+
+def check_count(count: int) -> None:
+    """
+    Refuse a tree of too many files.
+
+    Raises:
+        LimitError: It has more than 500.
+    """
+    if count > FILES_MAX:
+        raise LimitError(f"{count} files; one folder may have at most {FILES_MAX}", hint=_SMALLER)
+
+
+def check_size(path: PurePosixPath, size: int) -> None:
+    """
+    Refuse a file that is too large.
+
+    Raises:
+        LimitError: It has more than 1 MiB.
+    """
+    if size > FILE_BYTES_MAX:
+        raise _too_large(path, f"has {size}")
+
+
+def check_total(size: int) -> None:
+    """
+    Refuse files that are too large together.
+
+    Raises:
+        LimitError: They have more than 5 MiB.
+    """
+    if size > TREE_BYTES_MAX:
+        raise LimitError(
+            f"all files together have {size} bytes, at most {TREE_BYTES_MAX} are allowed",
+            hint=_SMALLER,
+        )
+
+
+def _too_large(path: PurePosixPath, size: str) -> LimitError:
+    return LimitError(
+        f"{path}: the file {size} bytes, one file may have at most {FILE_BYTES_MAX}", hint=_SMALLER
+    )
 
 
 def check_path(path: str, *, origin: str) -> PurePosixPath:

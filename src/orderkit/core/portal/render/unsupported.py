@@ -124,7 +124,7 @@ BLOCK_HERE = UnsupportedConstruct(
     "a block {}", "Nunjucks compiles it to code that fails or sees other names", "drop the block"
 )
 LOOP_NAME = UnsupportedConstruct(
-    "a loop variable called `loop`", "Nunjitsu fails", "give the variable another name"
+    "a loop's variable or macro called `loop`", "one of the engines fails", "give it another name"
 )
 PARAMETER = UnsupportedConstruct(
     "the parameter '{}' of a macro",
@@ -213,6 +213,24 @@ NOT_JSON = UnsupportedConstruct(
     "a value of '{}' that JSON has not: NaN, Infinity or minus zero",
     "older releases of Backstage make null or 0 of it, newer ones keep it",
     "compute the number behind the filter, or read the member by `.name`",
+    early=False,
+)
+ESCAPED_BACKSLASH = UnsupportedConstruct(
+    "`escape` of a text with a backslash",
+    "Backstage up to 4.0.2 leaves it, newer releases write `&#92;`",
+    r"take it out first: `x | replace('\\', '/') | escape`",
+    early=False,
+)
+SET_MACRO = UnsupportedConstruct(
+    "`set` of the name '{}', which is a macro of this loop,",
+    "Nunjitsu also sets a variable of that name outside the loop",
+    "use another name",
+    early=False,
+)
+STALE_MACRO = UnsupportedConstruct(
+    "the macro '{}' before the round of the loop defines it",
+    "Nunjucks finds the macro of the round before, Nunjitsu does not",
+    "define the macro at the top of the file",
     early=False,
 )
 NESTED_TAGS = UnsupportedConstruct(
@@ -307,7 +325,7 @@ CASES: Mapping[str, str] = {
     "SWITCH_GAP": "{% switch 1 %}{% case 1 -%} {%- case 2 %}b{% endswitch %}",
     "SET_DASH": "{% set x -%} a{% endset %}",
     "SET_HERE": "{% filter upper %}{% set x = 1 %}{% endfilter %}",
-    "MACRO_HERE": "{% for x in [1] %}{% macro m() %}{% endmacro %}{% endfor %}",
+    "MACRO_HERE": "{% block b %}{% macro m() %}{% endmacro %}{% endblock %}",
     "BLOCK_HERE": "{% switch 1 %}{% case 1 %}{% block b %}{% endblock %}{% endswitch %}",
     "LOOP_NAME": "{% for loop in [1] %}{% endfor %}",
     "PARAMETER": "{% macro m(a, a) %}{% endmacro %}",
@@ -326,6 +344,10 @@ CASES: Mapping[str, str] = {
     "OBJECT_MEMBER": "${{ values.s.trim }}",
     "MIXED_ORDER": "${{ ['a', 1] | sort }}",
     "NOT_JSON": "${{ {'n': 1 / 0} | pick('n') }}",
+    "ESCAPED_BACKSLASH": r"${{ '\\' | escape }}",
+    "SET_MACRO": "{% for x in [1] %}{% macro m() %}{% endmacro %}{% set m = 2 %}{% endfor %}",
+    "STALE_MACRO": "{% for x in [1, 2] %}{% if m %}a{% endif %}{% macro m() %}{% endmacro %}"
+    "{% endfor %}",
     "NESTED_TAGS": "${{ '<<b>b>' | striptags }}",
     "DYNAMIC_NAME": "{% macro m(a) %}${{ caller() }}{% endmacro %}"
     "{% call m(1) %}${{ a }}{% endcall %}",

@@ -41,7 +41,7 @@ from orderkit.core.yaml.positions import located_manifests
 _HINTS = (
     (r"\.default: Unsupported value", "write one of the enum's values as default"),
     (r"\.default: .*failed rule", "write a default that the field's own rule accepts"),
-    (r"\.default: ", "write a default that the field's own schema accepts"),
+    (r"\.default[.:\[]", "write a default that the field's own schema accepts"),
     (
         r"\.enum\[\d+\]: ",
         "quote it if it is meant as text: unquoted, YAML reads OFF, N, NO, 1 as something else",

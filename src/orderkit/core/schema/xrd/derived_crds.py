@@ -19,7 +19,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.objects.plain_data import copied
+from orderkit.core.objects.plain_data import NotPlainError, copied
 from orderkit.core.schema.xrd.crossplane_fields import (
     claim_columns,
     claim_fields,
@@ -37,6 +37,7 @@ from orderkit.core.schema.xrd.definition import (
 from orderkit.core.schema.xrd.typed_schema import PRESERVE, RULES, Schema, Steps, typed
 from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
 
+_BOUNDS, _EXACT_MAX = frozenset({"minimum", "maximum"}), 2**53
 NAME_MAX = 63
 """Maximum length of an XR's name, because it becomes a label value."""
 KEPT_AT_TOP = ("description", RULES)
@@ -234,9 +235,28 @@ def _author_schema(definition: _Definition, version: dict[str, Any], index: int)
             steps=("spec", "versions", str(index)),
         )
     try:
-        return typed(copied(version["schema"]["openAPIV3Schema"]), schema_steps(index))
+        author = _with_doubles(version["schema"]["openAPIV3Schema"])
+        return typed(copied(author), schema_steps(index))
+    except NotPlainError as error:
+        raise BrokenXrdError(f"{lead}{error}", steps=schema_steps(index)) from error
     except BrokenXrdError as error:
         raise BrokenXrdError(f"{lead}{error}", hint=error.hint, steps=error.steps) from error
+
+
+def _with_doubles(value: Any) -> Any:
+    """
+    Return a schema with the bounds of machine integers as doubles.
+
+    JSONSchemaProps has ``Maximum *float64``, so the API server reads 9223372036854775807 as 2^63.
+    """
+    if isinstance(value, dict):
+        return {
+            key: float(entry)
+            if key in _BOUNDS and isinstance(entry, int) and abs(entry) > _EXACT_MAX
+            else _with_doubles(entry)
+            for key, entry in value.items()
+        }
+    return [_with_doubles(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _merged_object(author: Schema, name: str, kept: tuple[str, ...], ours: Schema) -> Schema:

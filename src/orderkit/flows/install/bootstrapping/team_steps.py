@@ -40,7 +40,7 @@ class TeamStep:
 
 @dataclass(frozen=True, slots=True)
 class PinStep:
-    """No file or tag that a team pushes chooses its tool, or the commit of a protected order."""
+    """No push chooses an Application's tool or a protected order's commit, or deletes an order."""
 
     site: BootstrapContext
     name: str = "sources"
@@ -50,7 +50,8 @@ class PinStep:
         if not teams:
             return Look(
                 StepVerdict.DONE,
-                "every Application delivers plain manifests, and commits where a kit wants reviews",
+                "every Application delivers plain manifests, and commits where a kit wants reviews;"
+                " none deletes an order",
             )
         return Look(StepVerdict.CHANGE, f"Applications of {', '.join(teams)}")
 

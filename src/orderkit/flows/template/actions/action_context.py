@@ -93,6 +93,10 @@ class TemplateFolder(Protocol):
 
     def read(self, path: PurePosixPath) -> SkeletonFile | None: ...
 
+    def repository(self) -> tuple[TemplateFolder, PurePosixPath] | None:
+        """Return the repository that it is in and its path there; None: it is in none."""
+        ...
+
 
 class MemoryFolder:
     """A template's folder in memory, from the platform's own pack."""
@@ -114,6 +118,9 @@ class MemoryFolder:
 
     def read(self, path: PurePosixPath) -> SkeletonFile | None:
         return self._files.get(path)
+
+    def repository(self) -> None:
+        return None
 
 
 @dataclass(slots=True)
@@ -176,7 +183,8 @@ class TemplateAction:
 
     `dry_run`: the action changes only the workspace, so a dry run runs it too; for other actions
     a dry run uses example outputs made from the schema. `remote`: the action needs a platform for
-    all inputs.
+    all inputs. `check`: what a dry run can say about the inputs without calling anything.
+    `renamed`: inputs of older releases, and what takes their place.
     """
 
     id: str
@@ -185,6 +193,10 @@ class TemplateAction:
     outputs: Schema = field(default_factory=dict)
     dry_run: bool = False
     remote: bool = False
+    check: Callable[[ActionContext, Inputs], None] = lambda _context, _inputs: None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    is_known: bool = True
+    """False: an action of other modules, which only a dry run takes."""
 
 
 def is_executable(file: SkeletonFile) -> bool:

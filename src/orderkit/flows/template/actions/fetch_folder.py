@@ -22,6 +22,7 @@ from orderkit.core.portal.render import (
     check_tree,
     render_tree,
 )
+from orderkit.core.portal.render.tree import dotted
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
@@ -74,9 +75,7 @@ def tree_options(inputs: Inputs) -> TreeOptions:
     if extension and ("copyWithoutTemplating" in inputs or compat):
         other = "cookiecutterCompat" if compat else "copyWithoutTemplating"
         raise InvalidInputError("templateFileExtension", extension, f"cannot stand beside {other}")
-    extension = ".njk" if extension is True else extension
-    if extension and not extension.startswith("."):
-        extension = f".{extension}"
+    extension = dotted(".njk" if extension is True else extension)
     return TreeOptions(
         copy_without_templating=tuple(inputs.get("copyWithoutTemplating") or ()),
         template_file_extension=extension,
@@ -139,5 +138,6 @@ FETCH_TEMPLATE = TemplateAction(
     ),
     _template,
     dry_run=True,
+    renamed={"copyWithoutRender": "copyWithoutTemplating"},
 )
 FETCH_PLAIN = TemplateAction("fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True)

@@ -1,12 +1,15 @@
 """
 Where files come from: a path beside template.yaml, or a URL on the platform's forge.
 
-``../`` is refused, as Backstage does. A URL has the form of Gitea's pages,
-``<base>/<owner>/<repo>/src/branch/<branch>/<path>``. Called by the ``fetch:*`` actions.
+``../`` and ``/`` lead into the template's repository, as in Backstage for a template that is
+registered by URL; outside a repository they are refused, as for a file. A URL has the form of
+Gitea's pages, ``<base>/<owner>/<repo>/src/branch/<branch>/<path>``. Called by the ``fetch:*``
+actions.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +17,8 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.portal.render import LimitError, SkeletonFile
-from orderkit.core.portal.render.tree import FILES_MAX, PLAIN_MODE
+from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.portal.render.tree import PLAIN_MODE, check_count
 from orderkit.flows.template.actions.action_context import ActionContext, TemplateFolder
 from orderkit.ports.forge import Forge
 
@@ -53,13 +56,17 @@ class ForgeFolder:
         inside = [
             path for path in self._file_modes() if path.is_relative_to(start) and path != start
         ]
-        if len(inside) > FILES_MAX:
-            raise LimitError(f"{start}: {len(inside)} files; at most {FILES_MAX} are fetched")
+        check_count(len(inside))
         files = {path.relative_to(start): self._file(path) for path in inside}
         return {path: file for path, file in files.items() if file is not None}
 
     def read(self, path: PurePosixPath) -> SkeletonFile | None:
         return self._file(self._root / path)
+
+    def repository(self) -> tuple[ForgeFolder, PurePosixPath]:
+        top = PurePosixPath()
+        whole = ForgeFolder(self._forge, self._repo, self._commit, top, trusted=self.trusted)
+        return whole, self._root
 
     def _file_modes(self) -> Mapping[PurePosixPath, int]:
         if self._modes is None:
@@ -117,23 +124,34 @@ def source_of(context: ActionContext, url: str) -> FetchedPath:
         InvalidInputError: It leaves the template's folder, or is not on the platform's forge.
     """
     if "://" not in url:
-        return FetchedPath(url, context.template, _beside(url))
+        return _beside(url, context.template)
     repo, commit, path = _on_forge(context, url)
     return FetchedPath(
         url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path
     )
 
 
-def _beside(url: str) -> PurePosixPath:
+def _beside(url: str, folder: TemplateFolder) -> FetchedPath:
     path = PurePosixPath(url)
-    if ".." in path.parts or path.is_absolute():
+    if ".." not in path.parts and not path.is_absolute():
+        return FetchedPath(url, folder, path)
+    repository = folder.repository()
+    if repository is None:
         raise InvalidInputError(
             "url",
             url,
             "leaves the folder of template.yaml",
-            hint="Backstage refuses it too: keep the skeleton beside template.yaml",
+            hint="Backstage refuses it for a template that is a file, and resolves it for one that "
+            "is registered by URL: to run it so, name its checkout with --repository DIR",
         )
-    return path
+    whole, place = repository
+    start = PurePosixPath() if path.is_absolute() else place
+    target = PurePosixPath(posixpath.normpath(start / url.lstrip("/")))
+    if ".." in target.parts:
+        raise InvalidInputError(
+            "url", url, "leaves the template's repository", hint="give the URL of the other one"
+        )
+    return FetchedPath(url, whole, target)
 
 
 def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, PurePosixPath]:

@@ -45,7 +45,7 @@ def repository_of(url: str, *, base_url: str) -> RepoId:
             "repoUrl",
             url,
             f"is not on this platform's forge, {forge_host}",
-            hint="check forge_host",
+            hint=f"write {forge_host}?owner=<team>&repo=<name>",
         )
     if not parameters.get("owner") or not parameters.get("repo"):
         raise InvalidInputError(
@@ -55,6 +55,11 @@ def repository_of(url: str, *, base_url: str) -> RepoId:
             hint=f"write {forge_host}?owner=<team>&repo=<name>",
         )
     return RepoId(parameters["owner"], parameters["repo"])
+
+
+def _check_forge(context: ActionContext, inputs: Inputs) -> None:
+    if context.platform is not None:
+        repository_of(inputs["repoUrl"], base_url=context.platform.forge.base_url)
 
 
 def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -114,4 +119,5 @@ PUBLISH_GITEA = TemplateAction(
     _publish,
     outputs_schema(remoteUrl=TEXT, repoContentsUrl=TEXT, commitHash=TEXT),
     remote=True,
+    check=_check_forge,
 )

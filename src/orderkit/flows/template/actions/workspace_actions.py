@@ -14,7 +14,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.render import check_path
-from orderkit.core.portal.render.globs import compile_glob
+from orderkit.core.portal.render.globs import matching
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     TEXT,
@@ -70,10 +70,8 @@ def _path(text: str, origin: str) -> PurePosixPath:
 def _delete(context: ActionContext, inputs: Inputs) -> Outputs:
     for at, pattern in enumerate(inputs["files"]):
         plain = _path(pattern, f"files[{at}]")
-        glob = compile_glob(str(plain))
-        for path in list(context.workspace):
-            if path.is_relative_to(plain) or glob.fullmatch(str(path)):
-                del context.workspace[path]
+        for path in matching([str(plain)], context.workspace):
+            del context.workspace[path]
     return {}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.render import RenderError, Undefined, render_data, truthy
+from orderkit.core.portal.render import RenderError, Undefined, Unknown, render_data, truthy
 from orderkit.core.portal.render.javascript import ordered
 from orderkit.core.portal.template import TemplateStep
 from orderkit.flows.template.actions.action_context import TemplateAction
@@ -60,6 +60,8 @@ def _items(task: TemplateTask, step: TemplateStep) -> Iterator[dict[str, Any]]:
     items = _rendered(step.each, task.secret_scope(visibility="plain"), name)
     if task.has_secrets:
         task.masker.learn(items, _without_secrets(task, step.each, {}))
+    if isinstance(items, Unknown):
+        items = [items.part("item")]  # at least one round is planned
     if isinstance(items, list):
         items = {str(at): item for at, item in enumerate(items)}
     if not isinstance(items, dict):

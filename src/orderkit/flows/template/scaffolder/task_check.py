@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, UsageError
+from orderkit.core.errors import InvalidInputError, OrderkitError, UsageError, raise_problems
 from orderkit.core.portal import form_schema
-from orderkit.core.portal.render import RenderError, compile_template
+from orderkit.core.portal.render import RenderError, Unknown, compile_template
 from orderkit.core.portal.template import Template, TemplateStep
 from orderkit.flows.template.actions import ACTIONS
 from orderkit.flows.template.actions.action_context import TemplateAction
@@ -27,24 +27,30 @@ _TEXTS = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _SECRETS = re.compile(r"(?<![.\w])(?:secrets|environment\s*\.\s*secrets)\b")
 
 
-def action_of(step: TemplateStep) -> TemplateAction:
+def action_of(step: TemplateStep, *, dry_run: bool) -> TemplateAction:
     """
-    Return a step's action.
+    Return a step's action; for a dry run, an unknown one with any inputs.
 
     Raises:
         InvalidInputError: The action does not exist; the message names the nearest and lists all.
     """
     action = ACTIONS.get(step.action)
-    if action is None:
-        near = difflib.get_close_matches(step.action, ACTIONS, n=1)
-        guess = f"did you mean '{near[0]}'? " if near else ""
-        raise InvalidInputError(
-            f"steps.{step.id}.action",
-            step.action,
-            "is not an action that Orderkit knows",
-            hint=f"{guess}known: {', '.join(ACTIONS)}",
-        )
-    return action
+    if action is not None:
+        return action
+    if dry_run:
+        return TemplateAction(step.action, {}, lambda _context, _inputs: {}, is_known=False)
+    raise InvalidInputError(
+        f"steps.{step.id}.action",
+        step.action,
+        "is not an action that Orderkit knows",
+        hint=f"{nearest_action(step.action)}known: {', '.join(ACTIONS)}",
+    )
+
+
+def nearest_action(name: str) -> str:
+    """Return a question that names the action which an unknown one resembles, or nothing."""
+    near = difflib.get_close_matches(name, ACTIONS, n=1)
+    return f"did you mean '{near[0]}'? " if near else ""
 
 
 def check_template(template: Template, *, platform: bool, dry_run: bool) -> None:
@@ -55,18 +61,30 @@ def check_template(template: Template, *, platform: bool, dry_run: bool) -> None
         InvalidInputError: An unknown action, or secrets where Backstage has none.
         RenderError: An expression is malformed or refused; named by its path.
         UsageError: A step needs a platform, and there is none.
+        SeveralProblemsError: More than one of these; all are named.
     """
+    raise_problems(list(_problems(template, platform=platform, dry_run=dry_run)))
+
+
+def _problems(template: Template, *, platform: bool, dry_run: bool) -> Iterator[OrderkitError]:
     for step in template.steps:
-        action = action_of(step)
-        if action.remote and not platform and (not dry_run or action.dry_run):
-            raise UsageError(
+        try:
+            action = action_of(step, dry_run=dry_run)
+        except InvalidInputError as error:
+            yield error
+            continue
+        if action.remote and not platform and not dry_run:
+            yield UsageError(
                 f"steps.{step.id}: {action.id} needs a platform, and none is connected",
                 hint="name one with --platform FILE, or start one with 'orderkit up'",
             )
     for name, source, secret, instead in _expressions(template):
-        _check_expression(name, source, instead)
-        if not secret:
-            _check_no_secret(name, source)
+        try:
+            _check_expression(name, source, instead)
+            if not secret:
+                _check_no_secret(name, source)
+        except (RenderError, InvalidInputError) as error:
+            yield error
 
 
 def _expressions(template: Template) -> Iterator[tuple[str, str, bool, str]]:
@@ -160,15 +178,21 @@ def check_inputs(
         InvalidInputError: One is missing, unknown or refused.
     """
     problem = form_schema.first_problem(action.schema, inputs)
-    if problem is None:
+    if problem is None or isinstance(problem.instance, Unknown):
         return
     path = ".".join(["steps", step.id, "input", *map(str, problem.absolute_path)])
     masked = masker.value(problem.instance)
     # The library's message contains the value, escaped and cut: use it only without secrets.
     message = problem.message if masked == problem.instance else problem.validator
+    successors = [
+        f"'{old}' is called '{new}' now, and Backstage ignores the old name; "
+        for old, new in action.renamed.items()
+        if old in inputs
+    ]
     raise InvalidInputError(
         f"{path} (each.key {key})" if key else path,
         masked,
         f"is refused: {message}",
-        hint=f"inputs of {action.id}: {', '.join(action.schema['properties'])}",
+        hint=f"{''.join(successors)}inputs of {action.id}: "
+        f"{', '.join(action.schema['properties'])}",
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orderkit.core.errors import RefusedError
-from orderkit.core.portal.render import RenderError, render_data, truthy
+from orderkit.core.portal.render import RenderError, Unknown, render_data, truthy
 from orderkit.flows.template.actions.action_context import Schema
 from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
 from orderkit.flows.template.scaffolder.task_values import TemplateTask
@@ -64,4 +64,4 @@ def example_of(schema: Schema) -> Any:
         return {key: example_of(item) for key, item in schema.get("properties", {}).items()}
     if kind == "array":
         return [example_of(schema["items"])] if schema.get("items") is not None else []
-    return EXAMPLES.get(str(kind), "<unknown>")
+    return EXAMPLES.get(str(kind), Unknown("<unknown>"))

@@ -10,10 +10,16 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import OrderkitError, RefusedError
-from orderkit.core.portal.render import FileOutcome, SkeletonFile, Tree, TreeOptions
+from orderkit.core.errors import (
+    InvalidInputError,
+    OrderkitError,
+    RefusedError,
+    raise_problems,
+)
+from orderkit.core.portal.render import FileOutcome, SkeletonFile, Tree, TreeOptions, Unknown
 from orderkit.core.portal.render.integrations import integrations
 from orderkit.core.portal.template import Template, TemplateStep
+from orderkit.flows.template.actions import ACTIONS
 from orderkit.flows.template.actions.action_context import (
     ActionContext,
     MemoryFolder,
@@ -24,7 +30,12 @@ from orderkit.flows.template.actions.action_context import (
 )
 from orderkit.flows.template.scaffolder.masking import Masker, check_maskable
 from orderkit.flows.template.scaffolder.step_rounds import Round, rounds
-from orderkit.flows.template.scaffolder.task_check import action_of, check_secrets, check_template
+from orderkit.flows.template.scaffolder.task_check import (
+    action_of,
+    check_secrets,
+    check_template,
+    nearest_action,
+)
 from orderkit.flows.template.scaffolder.task_outputs import example_of, render_outputs
 from orderkit.flows.template.scaffolder.task_values import (
     State,
@@ -37,6 +48,7 @@ from orderkit.flows.template.scaffolder.task_values import (
 _DEFAULTS = TaskOptions()
 _USES_ENTITY = re.compile(r"\buser\b(?!\s*\.\s*ref\b|:)")
 """An expression that may look at more of the user than the reference."""
+_PARAMETER = re.compile(r"\bparameters(?:\.|\[\\?['\"])(\w+)")
 
 
 def run(
@@ -92,7 +104,13 @@ def run(
             _run_step(task, step)
         if task.failure:
             raise task.failure
-        return _result(task)
+        try:
+            result = _result(task)
+        except OrderkitError as error:
+            raise_problems([*task.problems, error])
+            raise
+    raise_problems(task.problems)
+    return result
 
 
 def _refused(
@@ -114,7 +132,9 @@ def _result(task: TemplateTask) -> TaskResult:
     except OrderkitError as error:
         raise task.masker.error(error) from error
     steps = {
-        step: task.masker.value(step_record["output"]) for step, step_record in task.steps.items()
+        step: task.masker.value(record["output"])
+        for step, record in task.steps.items()
+        if not isinstance(record["output"], Unknown)
     }
     return TaskResult(outputs, steps, tuple(task.log), dict(task.context.workspace))
 
@@ -133,18 +153,15 @@ def _with_entity(user: User, template: Template, services: Services | None) -> U
 
 def _run_step(task: TemplateTask, step: TemplateStep) -> None:
     before = len(task.log)
+    state: State = "done"
     try:
-        action = action_of(step)
+        action = action_of(step, dry_run=task.options.dry_run)
         step_rounds = rounds(task, step, action)
-        planned = task.options.dry_run and not action.dry_run
+        state = _state(task, action, step_rounds)
         if step_rounds:
-            task.steps[step.id] = {
-                "output": _outputs(task, step, action, step_rounds, planned=planned)
-            }
+            task.steps[step.id] = {"output": _outputs(task, step, action, step_rounds, state)}
     except OrderkitError as error:
-        masked = task.masker.error(error)
-        task.failure = task.failure or masked
-        task.on_step(StepEvent(step.id, step.action, "failed", f"{step.name}: {masked}"))
+        _fail(task, step, task.masker.error(_named(step, error)))
         return
     if not step_rounds:
         task.on_step(StepEvent(step.id, step.action, "skipped", step.name))
@@ -152,10 +169,66 @@ def _run_step(task: TemplateTask, step: TemplateStep) -> None:
     inputs_shown = (
         tuple(step_round.shown_inputs for step_round in step_rounds) if task.options.dry_run else ()
     )
-    messages = task.log[before:]
+    messages = task.log[before:] or _notes(task, step, state, step_rounds)
     summary = task.masker.text(f"{step.name}: {messages[-1]}" if messages else step.name)
-    state: State = "planned" if planned else "done"
     task.on_step(StepEvent(step.id, step.action, state, summary, inputs_shown))
+
+
+def _fail(task: TemplateTask, step: TemplateStep, error: OrderkitError) -> None:
+    """Note an error. A dry run goes on without this step's outputs, to find what else is wrong."""
+    if task.options.dry_run:
+        task.problems.append(error)
+        task.steps[step.id] = {"output": Unknown.at(f"steps.{step.id}.output")}
+    else:
+        task.failure = task.failure or error
+    task.on_step(StepEvent(step.id, step.action, "failed", f"{step.name}: {error}"))
+
+
+def _named(step: TemplateStep, error: OrderkitError) -> OrderkitError:
+    """Name the template's own field if an action refuses an input."""
+    if not isinstance(error, InvalidInputError) or error.field not in step.input:
+        return error
+    source = json.dumps(step.input[error.field])
+    names = dict.fromkeys(_PARAMETER.findall(source))
+    fields = " and ".join(f"'{name}'" for name in names)
+    origin = f"it comes from the form's field {fields}; " if names else ""
+    return InvalidInputError(
+        f"steps.{step.id}.input.{error.field}",
+        error.value,
+        error.rule,
+        hint=f"{origin}{error.hint}",
+    )
+
+
+def _state(task: TemplateTask, action: TemplateAction, step_rounds: list[Round]) -> State:
+    """Return whether an action runs, or is only planned: its outputs are examples, or unknown."""
+    if not action.is_known:
+        return "unknown"
+    if not task.options.dry_run:
+        return "done"
+    is_blind = any(isinstance(v, Unknown) for r in step_rounds for v in r.inputs.values())
+    is_remote = action.remote or any("://" in str(r.inputs.get("url", "")) for r in step_rounds)
+    is_cut_off = is_remote and task.context.platform is None
+    if action.dry_run and (task.problems or is_blind or is_cut_off):
+        return "unknown"
+    return "done" if action.dry_run else "planned"
+
+
+def _notes(
+    task: TemplateTask, step: TemplateStep, state: State, step_rounds: list[Round]
+) -> list[str]:
+    """Return what a dry run says of a step that Orderkit cannot run."""
+    if state != "unknown":
+        return []
+    if step.action in ACTIONS:
+        return [
+            "not run, because of a problem, an unknown input or because no platform is connected"
+        ]
+    hosts = {str(r.inputs.get("repoUrl", "")).partition("?")[0] for r in step_rounds} - {""}
+    forges = _hosts(task.context.platform) or sorted(hosts)
+    foreign = ", ".join(sorted(hosts - set(forges)))
+    forge = f"; {foreign} is not this platform's forge, {forges[0]}" if foreign else ""
+    return [f"Orderkit has no such action. {nearest_action(step.action)}".rstrip() + forge]
 
 
 def _outputs(
@@ -163,17 +236,20 @@ def _outputs(
     step: TemplateStep,
     action: TemplateAction,
     step_rounds: list[Round],
-    *,
-    planned: bool,
-) -> dict[str, Any]:
+    state: State,
+) -> Any:
     """Run the rounds and return the step's outputs; with ``each``, lists of one entry per round."""
+    if state == "unknown":
+        return Unknown.at(f"steps.{step.id}.output")
+    if state == "planned":
+        for step_round in step_rounds:
+            action.check(task.context, step_round.inputs)
+        examples = example_of(action.outputs)
+        return examples if isinstance(examples, dict) else {}
     collected: dict[str, Any] = {}
     for step_round in step_rounds:
-        outputs = (
-            example_of(action.outputs) if planned else action.run(task.context, step_round.inputs)
-        )
-        for name, value in (outputs if isinstance(outputs, dict) else {}).items():
-            if step.each is None or planned:
+        for name, value in action.run(task.context, step_round.inputs).items():
+            if step.each is None:
                 collected[name] = value
             else:
                 collected.setdefault(name, []).append(value)

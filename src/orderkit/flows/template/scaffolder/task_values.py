@@ -14,7 +14,7 @@ from orderkit.flows.template.actions.action_context import ActionContext
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
 from orderkit.ports.processes import ConfinedRenderer
 
-State = Literal["done", "planned", "skipped", "failed"]
+State = Literal["done", "planned", "unknown", "skipped", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,9 @@ class StepEvent:
     """
     The outcome of a step. `summary` is its name, and its last log line if it has one.
 
-    ``planned`` is a step that a dry run did not run. `inputs` are those of a dry run, one
-    entry per round, secrets masked.
+    ``planned`` is a step that a dry run did not run, ``unknown`` one whose action Orderkit cannot
+    run at all: its outputs are unknown. `inputs` are those of a dry run, one entry per round,
+    secrets masked.
     """
 
     step: str
@@ -76,6 +77,8 @@ class TemplateTask:
     log: list[str]
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     failure: OrderkitError | None = None
+    problems: list[OrderkitError] = field(default_factory=list)
+    """What a dry run found. It goes on to find the rest, but runs no further step."""
 
     def scope(self, **extra: Any) -> dict[str, Any]:
         """Return the names that ``if`` and ``output`` may use: no secrets."""

@@ -1,0 +1,220 @@
+"""
+What people do to a living order past Orderkit, on a real Gitea and a real Argo CD.
+
+Whether something is deleted, and what a renamed or transferred repository answers, only these
+decide. Crossplane alone is stood for, by our assembler on the same API server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import labplatform
+import pytest
+from commands import Command, in_process
+from forgeusers import ForgeUser
+from labplatform import LabPlatform, with_portal_and_service
+from mischief import (
+    FILE,
+    MENDED,
+    XGARAGE,
+    Mischief,
+    Victim,
+    archive_repository,
+    delete_repository,
+    remove_ledger_file,
+)
+from roguery import place
+
+from orderkit.cli.connecting import connect, load_settings
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    NAMESPACE,
+    ObjectKey,
+    dig,
+)
+from orderkit.core.order.ledger import is_safe
+from orderkit.flows.argocd.refreshing import refresh
+from orderkit.flows.install.bootstrapping import bootstrap
+from orderkit.flows.platform import Platform
+from orderkit.flows.waiting import until
+
+ASKER = "user:default/chief"
+WITHIN_S = 90.0
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Site:
+    lab: LabPlatform
+    platform: Platform
+    file: Path
+
+
+@pytest.fixture(scope="module")
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    if not request.config.getoption("--e2e"):
+        pytest.skip("a real lab: needs --e2e")
+    with contextlib.ExitStack() as undo:
+        lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
+        options = BootstrapOptions(str(lab.file), None, ASKER, timeout_s=240, probe=False)
+        platform, bootstrapping = undo.enter_context(prepared(options))
+        bootstrap(platform, bootstrapping, on_step=lambda *_: None)
+        file = with_portal_and_service(lab, undo)
+        yield Site(lab, connect(load_settings(str(file))), file)
+
+
+@pytest.fixture
+def orderkit(site: Site, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(site.file, capsys)
+
+
+@pytest.fixture
+def victim(site: Site, orderkit: Command, tmp_path: Path) -> Victim:
+    team = f"risk-{next(_numbers):02d}"
+    assert orderkit("team", "add", team).code == 0
+    gitea = site.lab.gitea
+    admin = ForgeUser(gitea.url, gitea.user, gitea.password)
+    return Victim(site.platform, admin, place(site.platform, "garage", team), tmp_path, WITHIN_S)
+
+
+@pytest.mark.parametrize("mischief", MENDED, ids=lambda mischief: mischief.reason)
+def test_status_explains_it_and_repair_mends_it(
+    mischief: Mischief, victim: Victim, orderkit: Command
+) -> None:
+    order, uid = victim.entry.order, victim.xr_uid()
+    says, repaired = (mischief.words(t, victim) for t in (mischief.says, mischief.repaired))
+    mischief.act(victim)
+    told = victim.until(lambda report: says in report.state.reason, says).state
+
+    mended = orderkit("repair", order)
+    victim.until(lambda report: report.state.ready and not report.state.reason, "Ready again")
+
+    assert (told.phase, told.advice) == ("Failing", f"orderkit repair {order}")
+    assert (mended.code, mended.err) == (0, ""), mended.out
+    assert f"repaired    {repaired}" in mended.out
+    assert victim.xr_uid() == uid, "the order was deleted and made again"
+
+
+def test_a_transferred_repository_is_told_with_the_way_back(
+    victim: Victim, orderkit: Command
+) -> None:
+    victim.admin.api("POST", "/orgs", {"username": f"{victim.entry.team}-new"})
+    body = {"new_owner": f"{victim.entry.team}-new"}
+    victim.admin.api("POST", f"{victim.repo_path}/transfer", body)
+
+    shown = orderkit("status", victim.entry.order)
+    repaired = orderkit("repair", victim.entry.order)
+
+    assert f"was transferred to {victim.entry.team}-new/{victim.entry.order}" in shown.out
+    assert f"transfer it back to {victim.entry.team} on " in shown.out
+    assert repaired.code == 1
+    assert f"what to do  transfer it back to {victim.entry.team} on " in repaired.out
+
+
+def test_a_forced_push_is_told_and_proposed_to_be_undone(victim: Victim, orderkit: Command) -> None:
+    order = victim.entry.order
+    head = victim.push(FILE, lambda text: text.replace("stage1", "stage2"))
+    victim.until(lambda report: report.state.ready and report.state.revision == head, "stage2")
+    pusher = victim.clone()
+    pusher.git("push", "--quiet", "--force", "origin", "HEAD~1:main")
+    refresh(victim.platform, order)
+    victim.until(lambda report: "by a forced push" in report.state.reason, "told")
+
+    proposed = orderkit("repair", order)
+
+    assert f"pull request #1 brings {head[:8]} back" in proposed.out
+
+
+def test_pushing_another_name_deletes_nothing_and_the_revert_does_not_wait(
+    victim: Victim, orderkit: Command
+) -> None:
+    order, uid = victim.entry.order, victim.xr_uid()
+    victim.push(FILE, lambda text: text.replace(order, f"{order}-x"))
+    victim.until(
+        lambda report: report.state.phase == "Failing" and "(retry" in report.state.reason,
+        "refused",
+    )
+    back = victim.push(FILE, lambda text: text.replace(f"{order}-x", order))
+    repaired = orderkit("repair", order)
+    victim.until(lambda report: report.state.ready and report.state.revision == back, "Ready")
+
+    assert repaired.code == 0, repaired.out
+    assert victim.xr_uid() == uid
+    assert victim.get(NAMESPACE, order)
+    retry = dig(victim.application(), "spec", "syncPolicy", "retry")
+    assert retry["refresh"] is True
+
+
+def test_what_is_deleted_in_the_cluster_comes_back(victim: Victim) -> None:
+    uid, team = victim.xr_uid(), f"team-{victim.entry.team}"
+    for name in (victim.entry.order, team):
+        key = ObjectKey(APPLICATION, name, ARGOCD_NAMESPACE)
+        before = _uid_of(victim, key)()
+        victim.platform.cluster.delete(key)
+        _until(victim, _uid_of(victim, key), _is_other(before), name)
+        victim.until(lambda report: report.state.ready, "Ready")
+        assert victim.xr_uid() == uid
+
+    victim.platform.cluster.delete(ObjectKey(XGARAGE, victim.entry.order))
+    victim.until(
+        lambda report: report.state.ready and "its XR was deleted" in report.state.reason, "told"
+    )
+    assert victim.xr_uid() not in ("", uid)
+
+
+@pytest.mark.parametrize(
+    "act", [delete_repository, archive_repository], ids=lambda act: act.__name__
+)
+def test_an_order_whose_repository_is_gone_or_closed_can_be_ended(
+    act: Callable[[Victim], None], victim: Victim, orderkit: Command
+) -> None:
+    act(victim)
+
+    ended = orderkit("destroy", victim.entry.order, "--timeout", "120")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert victim.get(XGARAGE, victim.entry.order) is None
+    assert victim.application() == {}
+
+
+def test_an_order_is_safe_and_can_be_ended_after_its_file_was_lost(
+    victim: Victim, orderkit: Command
+) -> None:
+    assert is_safe(victim.application())
+    remove_ledger_file(victim)
+    team = ObjectKey(APPLICATION, f"team-{victim.entry.team}", ARGOCD_NAMESPACE)
+    _until(
+        victim,
+        lambda: dig(victim.platform.cluster.get(team) or {}, "status", "sync", "status"),
+        lambda status: status == "OutOfSync",
+        "Argo CD seeing the file gone",
+    )
+    assert victim.xr_uid()
+    assert orderkit("repair", victim.entry.order).code == 0
+    ended = orderkit("destroy", victim.entry.order)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert victim.get(XGARAGE, victim.entry.order) is None
+
+
+def _uid_of(victim: Victim, key: ObjectKey) -> Callable[[], object]:
+    return lambda: dig(victim.platform.cluster.get(key) or {}, "metadata", "uid")
+
+
+def _is_other(before: object) -> Callable[[object], bool]:
+    return lambda uid: uid not in (None, before)
+
+
+def _until(
+    victim: Victim, look: Callable[[], object], done: Callable[[object], bool], goal: str
+) -> None:
+    until(victim.platform.clock, look, done, timeout_s=WITHIN_S, goal=goal)

@@ -1,0 +1,340 @@
+"""
+What people do to a living order past Orderkit, on the forge, in the ledger and in the cluster.
+
+Nothing of it deletes the order; ``status`` says what happened, by whom and what helps, and
+``orderkit repair`` brings back what it can. What a real forge or Argo CD decides is in
+``tests/e2e/test_wild_orders_at_risk.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import Command
+from forgeusers import embedded_admin
+from mischief import (
+    BY_NOBODY,
+    FILE,
+    MENDED,
+    NAMED,
+    XGARAGE,
+    Mischief,
+    Victim,
+    archive_repository,
+    delete_repository,
+    edit_record,
+    remove_ledger_file,
+)
+from roguery import place
+
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import OrderId, TeamName
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    CONFIG_MAP,
+    NAMESPACE,
+    ObjectKey,
+    dig,
+)
+from orderkit.core.order.ledger import is_safe
+from orderkit.flows.argocd.refreshing import nudge, refresh
+from orderkit.flows.waiting import until
+from orderkit.ports.cluster import InvalidObjectError
+from orderkit.ports.forge import FileChange, Operation
+
+
+@pytest.fixture
+def victim(
+    platform: Running, orderkit: Command, new_name: Callable[[], str], tmp_path: Path
+) -> Victim:
+    team = new_name()
+    assert orderkit("team", "add", team).code == 0
+    flows = platform.platform
+    admin = embedded_admin(flows.forge.base_url, platform.embedded.state.folder)
+    return Victim(flows, admin, place(flows, "garage", team), tmp_path)
+
+
+@pytest.mark.parametrize("mischief", MENDED, ids=lambda mischief: mischief.reason)
+def test_status_explains_it_and_repair_mends_it(
+    mischief: Mischief, victim: Victim, orderkit: Command
+) -> None:
+    order, uid = victim.entry.order, victim.xr_uid()
+    says, repaired = (mischief.words(t, victim) for t in (mischief.says, mischief.repaired))
+    mischief.act(victim)
+    told = victim.until(lambda report: says in report.state.reason, says).state
+
+    shown = orderkit("status", order)
+    planned = orderkit("repair", order, "--dry-run")
+    still = orderkit("status", order)
+    mended = orderkit("repair", order)
+    ready = victim.until(lambda report: report.state.ready, "Ready again").state
+    again = orderkit("repair", order)
+
+    assert (told.phase, told.advice) == ("Failing", f"orderkit repair {order}")
+    assert says in shown.out
+    assert (BY_NOBODY in shown.out) == any(word in mischief.reason for word in NAMED)
+    assert repaired in planned.out
+    assert still.out == shown.out, "a dry run changed something"
+    assert (mended.code, mended.err) == (0, ""), mended.out
+    assert f"repaired    {repaired}" in mended.out
+    assert (ready.reason, ready.advice) == ("", "")
+    assert again.out == f"{order}: nothing to repair\n"
+    assert victim.xr_uid() == uid, "the order was deleted and made again"
+
+
+def test_a_deleted_ledger_file_deletes_nothing_and_the_order_is_still_delivered(
+    victim: Victim, orderkit: Command
+) -> None:
+    uid = victim.xr_uid()
+    remove_ledger_file(victim)
+    team = f"team-{victim.entry.team}"
+    until(
+        victim.platform.clock,
+        lambda: victim.get(APPLICATION, team, ARGOCD_NAMESPACE) or {},
+        lambda app: dig(app, "status", "sync", "status") == "OutOfSync",
+        timeout_s=victim.within_s,
+        goal="Argo CD seeing the file gone",
+    )
+    head = victim.push(FILE, lambda text: text.replace("stage1", "stage2"))
+    victim.until(lambda report: report.state.revision == head, "the push being delivered")
+    found = orderkit("doctor", "--json").json["findings"]
+    orders = next(one for one in found if one["what"] == "orders")
+
+    assert victim.xr_uid() == uid
+    assert orders["verdict"] == "warn"
+    assert f"{victim.entry.order}: " in orders["detail"]
+    assert "Mallory" in orders["detail"]
+    assert f"orderkit repair {victim.entry.order}" in orders["advice"]
+    assert orderkit("change", victim.entry.order, "stage=stage3").code == 1
+    assert orderkit("repair", victim.entry.order).code == 0
+    assert orderkit("destroy", victim.entry.order).code == 0
+    assert victim.get(XGARAGE, victim.entry.order) is None
+
+
+@pytest.mark.parametrize(
+    "act", [delete_repository, archive_repository], ids=lambda act: act.__name__
+)
+def test_an_order_whose_repository_is_gone_or_closed_can_be_ended(
+    act: Callable[[Victim], None], victim: Victim, orderkit: Command
+) -> None:
+    act(victim)
+
+    ended = orderkit("destroy", victim.entry.order, "--timeout", "60")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert victim.get(XGARAGE, victim.entry.order) is None
+    assert victim.get(NAMESPACE, victim.entry.order) is None
+    assert victim.application() == {}
+
+
+def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(
+    victim: Victim, orderkit: Command
+) -> None:
+    order, repo = victim.entry.order, victim.entry.repository
+    head = victim.push(FILE, lambda text: text.replace("stage1", "stage2"))
+    victim.until(lambda report: report.state.ready and report.state.revision == head, "stage2")
+    pusher = victim.clone()
+    lost = pusher.git("rev-parse", "HEAD")
+    pusher.git("push", "--quiet", "--force", "origin", "HEAD~1:main")
+    refresh(victim.platform, order)
+    said = f"main of {repo} was moved to "
+    told = victim.until(
+        lambda report: report.state.ready and said in report.state.reason, said
+    ).state
+
+    proposed = orderkit("repair", order)
+    victim.admin.api("POST", f"{victim.repo_path}/pulls/1/merge", {"Do": "merge"})
+    refresh(victim.platform, order)
+    victim.until(lambda report: report.state.ready and not report.state.reason, "merged")
+
+    assert f"{lost[:8]}, which was delivered before, is not part of it any more" in told.reason
+    assert told.advice == f"orderkit repair {order}"
+    assert proposed.code == 1
+    assert f"pull request #1 brings {lost[:8]} back" in proposed.out
+    assert dig(victim.get(XGARAGE, order) or {}, "spec", "stage") == "stage2"
+
+
+def test_a_rule_that_closes_main_is_named_as_the_cause(victim: Victim, orderkit: Command) -> None:
+    order, repo = victim.entry.order, victim.entry.repository
+    rule = {"rule_name": "main", "enable_push": False}
+    victim.admin.api("POST", f"{victim.repo_path}/branch_protections", rule)
+
+    shown = orderkit("status", order)
+    repaired = orderkit("repair", order)
+    refused = orderkit("destroy", order)
+
+    assert refused.code == 1
+    assert f"main of {repo} is protected on the forge by the rule 'main'" in refused.err
+    assert f"main of {repo} is protected on the forge by the rule 'main'" in shown.out
+    assert "remove that rule on the forge" in shown.out
+    assert repaired.code == 1
+    assert "what to do  remove that rule on the forge" in repaired.out
+
+
+def test_an_application_deleted_by_hand_comes_back_and_leaves_the_xr_alone(victim: Victim) -> None:
+    uid, before = victim.xr_uid(), dig(victim.application(), "metadata", "uid")
+    victim.platform.cluster.delete(ObjectKey(APPLICATION, victim.entry.order, ARGOCD_NAMESPACE))
+    victim.until(
+        lambda report: (
+            report.state.ready and dig(victim.application(), "metadata", "uid") != before
+        ),
+        "Ready with another Application",
+    )
+    assert victim.xr_uid() == uid
+
+
+def test_a_team_application_deleted_by_hand_takes_no_order_along(victim: Victim) -> None:
+    uid, team = victim.xr_uid(), f"team-{victim.entry.team}"
+    before = dig(victim.get(APPLICATION, team, ARGOCD_NAMESPACE) or {}, "metadata", "uid")
+    victim.platform.cluster.delete(ObjectKey(APPLICATION, team, ARGOCD_NAMESPACE))
+    until(
+        victim.platform.clock,
+        lambda: dig(victim.get(APPLICATION, team, ARGOCD_NAMESPACE) or {}, "metadata", "uid"),
+        lambda now: now not in (None, before),
+        timeout_s=victim.within_s,
+        goal="the ledger making the team's Application again",
+    )
+    victim.until(lambda report: report.state.ready, "Ready")
+    assert victim.xr_uid() == uid
+
+
+def test_an_xr_deleted_by_hand_comes_back_and_status_says_so(
+    victim: Victim, orderkit: Command
+) -> None:
+    uid = victim.xr_uid()
+    victim.platform.cluster.delete(ObjectKey(XGARAGE, victim.entry.order))
+    victim.until(lambda report: report.state.ready and victim.xr_uid() not in ("", uid), "a new XR")
+
+    shown = orderkit("status", victim.entry.order)
+
+    assert "its XR was deleted in the cluster, and Argo CD made it again at " in shown.out
+    assert "what it held is not restored" in shown.out
+    victim.push(FILE, lambda text: text.replace("stage1", "stage2"))
+    victim.until(lambda report: report.state.ready and not report.state.reason, "delivered since")
+
+
+def test_a_deleted_namespace_comes_back(victim: Victim) -> None:
+    order = victim.entry.order
+    uid = dig(victim.get(NAMESPACE, order) or {}, "metadata", "uid")
+    victim.platform.cluster.delete(ObjectKey(NAMESPACE, order))
+
+    victim.until(
+        lambda report: (
+            report.state.ready
+            and dig(victim.get(NAMESPACE, order) or {}, "metadata", "uid") not in (None, uid)
+            and victim.get(CONFIG_MAP, "spec-sheet", order) is not None
+        ),
+        "the namespace and what is in it",
+    )
+
+
+def test_labels_and_annotations_changed_by_hand_change_nothing(victim: Victim) -> None:
+    key, uid = ObjectKey(XGARAGE, victim.entry.order), victim.xr_uid()
+    tracking = {"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "other:/a:b/c"}}}
+    label = {"metadata": {"labels": {"example.org/owner": "mallory"}}}
+
+    with pytest.raises(InvalidObjectError, match="no Application delivers"):
+        victim.platform.cluster.patch(key, tracking, owner="kubectl")
+    victim.platform.cluster.patch(key, label, owner="kubectl")
+    refresh(victim.platform, victim.entry.order)
+    told = victim.until(lambda report: report.state.ready, "Ready").state
+
+    assert told.reason == ""
+    assert victim.xr_uid() == uid
+
+
+def test_pushing_another_name_deletes_nothing_and_the_revert_does_not_wait(
+    victim: Victim, orderkit: Command
+) -> None:
+    order, uid = victim.entry.order, victim.xr_uid()
+    victim.push(FILE, lambda text: text.replace(order, f"{order}-x"))
+    told = victim.until(lambda report: report.state.phase == "Failing", "refused").state
+    path = f"{victim.repo_path}/contents/{FILE}"
+    found = victim.admin.api("GET", path)
+    renamed = victim.platform.forge.read(victim.entry.repository, FILE, "main")
+    assert renamed is not None
+    text = renamed.text.replace(f"{order}-x", order).encode()
+    revert = Operation("revert", "user:default/mallory", "sorry")
+    back = victim.platform.forge.write(
+        victim.entry.repository, [FileChange(FILE, text, found["sha"])], revert
+    ).commit
+    refresh(victim.platform, order)
+    repaired = orderkit("repair", order)
+    victim.until(lambda report: report.state.ready and report.state.revision == back, "Ready")
+
+    assert f'metadata.name: is "{order}-x", but the XR of {order} is "{order}"' in told.reason
+    assert repaired.code == 0
+    assert victim.xr_uid() == uid
+    assert victim.get(NAMESPACE, order)
+
+
+def test_what_an_earlier_release_wrote_is_reported_and_brought_up_to_date(
+    victim: Victim, orderkit: Command
+) -> None:
+    """An Application with pruning and a finalizer, as the ledgers of 0.10 have them."""
+    entry, forge = victim.entry, victim.platform.forge
+    found = forge.read(victim.platform.ledger, entry.application_path, "main")
+    assert found is not None
+    old = found.text.replace("prune: false", "prune: true").replace(
+        "  labels:", "  finalizers: [resources-finalizer.argocd.argoproj.io]\n  labels:"
+    )
+    old = old.replace("  annotations:\n    argocd.argoproj.io/sync-options: Prune=false\n", "")
+    change = FileChange(entry.application_path, old.encode(), found.sha)
+    operation = Operation(f"old-{entry.order}", "user:default/chief", "as it was")
+    commit = forge.write(victim.platform.ledger, [change], operation).commit
+    nudge(victim.platform, f"team-{entry.team}", commit)
+
+    def settled(safe: bool) -> None:  # noqa: FBT001 - the one thing that it waits for
+        until(
+            victim.platform.clock,
+            victim.application,
+            lambda app: is_safe(app) is safe,
+            timeout_s=victim.within_s,
+            goal=f"the Application being {'safe' if safe else 'as before'}",
+        )
+
+    settled(safe=False)
+    found_before = orderkit("doctor", "--json").json["findings"]
+    assert orderkit("team", "add", entry.team).code == 0
+    settled(safe=True)
+    found_after = orderkit("doctor", "--json").json["findings"]
+
+    before, after = (
+        next(one for one in found if one["what"] == "deletion")
+        for found in (found_before, found_after)
+    )
+    assert before["verdict"] == "fail"
+    assert f"can delete what 1 Applications delivered, first {entry.order}" in before["detail"]
+    assert after["verdict"] == "ok"
+
+
+def test_doctor_lists_every_failing_order_once(victim: Victim, orderkit: Command) -> None:
+    archive_repository(victim)
+    other = place(victim.platform, "garage", str(_team(orderkit, f"{victim.entry.team}-b")))
+    second = replace(victim, entry=other)
+    edit_record(second)
+    second.until(lambda report: report.state.phase == "Failing", "told")
+
+    found = orderkit("doctor", "--json").json["findings"]
+    orders = next(one for one in found if one["what"] == "orders")
+
+    for entry in (victim.entry, other):
+        assert orders["detail"].count(f"{entry.order}:") == 1
+        assert f"orderkit repair {entry.order}" in orders["advice"]
+
+
+def _team(orderkit: Command, name: str) -> TeamName:
+    assert orderkit("team", "add", name).code == 0
+    return TeamName(name)
+
+
+def test_an_order_that_never_was_is_not_repaired(orderkit: Command) -> None:
+    done = orderkit("repair", "garage-nobody")
+
+    assert done.code == 1
+    assert "no order 'garage-nobody' in the ledger" in done.err
+    assert OrderId("garage-nobody") not in done.out

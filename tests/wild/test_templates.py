@@ -1,0 +1,209 @@
+"""Templates and skeletons of other packs: their actions, forges, folders, globs and options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import Command
+from templates import step, template
+
+from orderkit.cli.main import run
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.portal.render.tree import FILE_BYTES_MAX, FILES_MAX, TREE_BYTES_MAX
+
+FORM = {"properties": {"name": {"type": "string"}, "repository": {"type": "string"}}}
+FETCH = step("fetch", "fetch:template", url="./skeleton", values={"name": "${{ parameters.name }}"})
+PUBLISH = step(
+    "publish",
+    "publish:github",
+    repoUrl="${{ parameters.repository }}",
+    description="for ${{ parameters.name }}",
+)
+ELSEWHERE = "repository=github.com?owner=acme&repo=cart"
+
+
+def _write(folder: Path, *steps: object, **files: str | bytes) -> str:
+    (folder / "skeleton").mkdir(parents=True, exist_ok=True)
+    (folder / "template.yaml").write_text(template(*steps, parameters=FORM))  # type: ignore[arg-type]
+    for name, data in (files or {"README.md": "# ${{ values.name }}\n"}).items():
+        (folder / "skeleton" / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    return str(folder)
+
+
+def test_all_problems_of_a_template_are_reported_at_once(orderkit: Command, tmp_path: Path) -> None:
+    folder = _write(
+        tmp_path,
+        PUBLISH,
+        step("log", "debug:log", message="${{ parameters.name | }}"),
+        {**step("say", "debug:log", message="x"), "if": "${{ secrets.token }}"},
+        step("merge", "roadiehq:utils:merge", path="a.json"),
+    )
+
+    done = orderkit("run", folder, "-p", "name=cart")
+
+    assert done.code == 2
+    assert "4 problems:" in done.err
+    for problem in (
+        "steps.publish.action: 'publish:github' is not an action that Orderkit knows",
+        "steps.merge.action: 'roadiehq:utils:merge' is not an action that Orderkit knows",
+        "steps.log.input.message",
+        "steps.say.if: '${{ secrets.token }}' uses secrets",
+    ):
+        assert problem in done.err
+
+
+def test_a_dry_run_plans_actions_that_orderkit_does_not_know(
+    orderkit: Command, platform: Running, tmp_path: Path
+) -> None:
+    url = "${{ steps['publish'].output.remoteUrl }}"
+    owner = "${{ steps.publish.output.team.name }}"
+    folder = _write(
+        tmp_path / "template",
+        PUBLISH,
+        step("fetch", "fetch:template", url="./skeleton", values={"url": url, "owner": owner}),
+        step("register", "catalog:register", catalogInfoUrl="${{ steps.publish.output.url }}/x"),
+        **{"README.md": "${{ values.url }} of ${{ values.owner | upper }}\n"},
+    )
+    out = tmp_path / "out"
+
+    done = orderkit(
+        "run", folder, "-p", "name=cart", "-p", ELSEWHERE, "--dry-run", "--out", str(out)
+    )
+    as_json = orderkit("run", folder, "-p", "name=cart", "-p", ELSEWHERE, "--dry-run", "--json")
+
+    assert done.code == 0, done.err
+    assert "publish  publish:github  cannot run here" in done.out
+    assert "Orderkit has no such action. did you mean 'publish:gitea'?" in done.out
+    forge = platform.platform.forge.base_url.partition("://")[2]
+    assert f"github.com is not this platform's forge, {forge}" in done.out
+    assert 'description: "for cart"' in done.out
+    assert (out / "README.md").read_text() == (
+        "<unknown: steps.publish.output.remoteUrl> of <UNKNOWN: STEPS.PUBLISH.OUTPUT.TEAM.NAME>\n"
+    )
+    steps = json.loads(as_json.out)["steps"]
+    assert [item["state"] for item in steps] == ["unknown", "done", "planned"]
+    assert steps[2]["inputs"] == [{"catalogInfoUrl": "<unknown: steps.publish.output.url>/x"}]
+
+
+def test_a_dry_run_reports_all_problems_of_the_steps_and_the_field_with_the_forge(
+    orderkit: Command, platform: Running, tmp_path: Path
+) -> None:
+    folder = _write(
+        tmp_path,
+        step("fetch", "fetch:template", url="./skeleton", copyWithoutRender=["*.md"], values={}),
+        {**PUBLISH, "action": "publish:gitea"},
+        step("later", "fs:rename", files=[{"from": "README.md", "to": "a.md"}]),
+        step("log", "debug:log", mesage="typo"),
+    )
+
+    done = orderkit("run", folder, "-p", "name=cart", "-p", ELSEWHERE, "--dry-run")
+
+    forge = platform.platform.forge.base_url.partition("://")[2]
+    assert done.code == 2
+    assert "3 problems:" in done.err
+    assert "'copyWithoutRender' is called 'copyWithoutTemplating' now" in done.err
+    assert (
+        "steps.publish.input.repoUrl: 'github.com?owner=acme&repo=cart' is not on this platform's "
+        f"forge, {forge} (it comes from the form's field 'repository'; write {forge}?owner="
+    ) in done.err
+    assert "'mesage' was unexpected" in done.err
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("../../skeleton", "1 files in the workspace"),
+        ("/skeleton", "1 files in the workspace"),
+        ("../../../skeleton", "leaves the template's repository"),
+        ("../../.git", "is in git's own folder"),
+    ],
+)
+def test_urls_lead_out_of_the_folder_inside_the_repository_only(
+    url: str, message: str, orderkit: Command, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "checkout"
+    _write(checkout, FETCH)
+    (checkout / ".git").mkdir()
+    (checkout / ".git" / "config").write_text("[credential]\n")
+    fetch = step("fetch", "fetch:template", url=url, values={"name": "${{ parameters.name }}"})
+    folder = _write(checkout / "templates" / "cart", fetch)
+    command = ("run", folder, "-p", "name=c", "--dry-run")
+
+    inside = orderkit(*command, "--repository", str(checkout))
+    alone = orderkit(*command)
+
+    assert message in inside.err
+    assert f"steps.fetch.input.url: '{url}' leaves the folder of template.yaml" in alone.err
+    assert "registered by URL: to run it so, name its checkout with --repository DIR" in alone.err
+
+
+def _rendered(folder: Path, *options: str, values: object = None) -> tuple[int, Path]:
+    (folder / "values.json").write_text(json.dumps(values or {"name": "cart"}))
+    arguments = ("--values", str(folder / "values.json"), "--out", str(folder / "out"))
+    code = run(["render", str(folder / "skeleton"), *arguments, *options])
+    return code, folder / "out"
+
+
+@pytest.mark.parametrize("extension", ["njk", ".njk"])
+def test_the_extension_of_templates_needs_no_dot(extension: str, tmp_path: Path) -> None:
+    _write(tmp_path, FETCH, **{"a.txt.njk": "${{ values.name }}", "b.txt": "${{ values.name }}"})
+
+    code, out = _rendered(tmp_path, "--template-file-extension", extension)
+
+    assert code == 0
+    assert (out / "a.txt").read_text() == "cart"
+    assert (out / "b.txt").read_text() == "${{ values.name }}"
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({"${{ values.dot }}": "x"}, [], "renders to '.', which is the folder itself"),
+        (
+            {"a": "{% set x = values.missing %}${{ x }}"},
+            [],
+            "values.missing is used, but no value of that name was passed",
+        ),
+        (
+            {"a": "{% set x = values.dot.b %}${{ x }}"},
+            [],
+            "'x' is used, but it was set to a value that is undefined",
+        ),
+        ({"a": r"${{ 'a\\b' | escape }}"}, [], "Backstage up to 4.0.2 leaves it"),
+        (
+            {"a": ("r\xe9" + "a" * 40).encode("latin-1")},
+            ["--copy-without-templating", "a"],
+            "byte 1 cannot be read",
+        ),
+        ({"a": "x"}, ["--copy-without-templating", "./a"], "finds no file by './a'; write 'a'"),
+        ({"a": "x"}, ["--copy-without-templating", "a/"], "'a' is a file and no folder"),
+        ({"a": "x" * (FILE_BYTES_MAX + 1)}, [], f"one file may have at most {FILE_BYTES_MAX}"),
+        (
+            {f"f{n}": b"x" * (FILE_BYTES_MAX - 1) for n in range(6)},
+            [],
+            f"all files together have 6291450 bytes, at most {TREE_BYTES_MAX}",
+        ),
+        (
+            {f"f{n}": "" for n in range(FILES_MAX + 1)},
+            [],
+            f"501 files; one folder may have at most {FILES_MAX}",
+        ),
+    ],
+    ids=["dot", "undefined", "undefined member", "escape", "latin", "glob", "folder", "file",
+         "bytes", "count"],
+)  # fmt: skip
+def test_what_backstage_would_treat_otherwise_is_refused(
+    files: dict[str, str | bytes],
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _write(tmp_path, FETCH, **files)
+
+    code, _ = _rendered(tmp_path, *options, values={"name": "cart", "dot": "."})
+
+    assert code != 0
+    assert message in capsys.readouterr().err

@@ -56,7 +56,7 @@ def platform_webhook(
     Example: orderkit platform webhook --missed
     """
     from orderkit.cli.connecting import connect, load_settings, token
-    from orderkit.cli.output import emit_json, say
+    from orderkit.cli.output import emit_json
     from orderkit.core.errors import OrderkitError
     from orderkit.core.platform.webhook_key import PATH, hook_key
     from orderkit.flows.install.webhooks import ensure_webhooks
@@ -76,14 +76,11 @@ def platform_webhook(
         planned.append({"pull": pull, "state": state, "summary": summary})
         if not as_json:
             say(f"{pull}: {summary}")
-<<<<<<< HEAD
     checked = []
     for repo, state, summary in _checked(platform, targets) if missed else ():
         checked.append({"repository": repo, "state": state, "summary": summary})
         if not as_json:
             say(f"{repo}: {summary}")
-=======
->>>>>>> w/newcomer
     if as_json:
         report = {"url": f"{service}{PATH}", "targets": [str(target) for target in hooked]}
         planned_report = {"planned": planned, "checked": checked} if missed else {}

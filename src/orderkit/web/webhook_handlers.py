@@ -129,11 +129,11 @@ class PullPlans:
         if number is not None:
             _plan(service, repo, number)
             return
-        check = lambda: str(keep_checked(service.platform, repo).state)  # noqa: E731
-        service.metrics.push(_run_safely(service, f"main of {repo}", check))
         state = _run_safely(service, str(repo), lambda: self._add_open(service, repo))
         if state != _DONE:
             service.metrics.plan(state)
+        check = lambda: str(keep_checked(service.platform, repo).state)  # noqa: E731
+        service.metrics.push(_run_safely(service, f"main of {repo}", check))
 
     def _add_open(self, service: Service, repo: RepoId) -> str:
         """Queue all open pull requests into main; what was queued before stays so."""

@@ -60,8 +60,8 @@ INPUT = {
     "source": "Inline",
     "inline": {"template": TEMPLATE},
 }
-LANE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lane"}}
-XR = {
+LANE: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lane"}}
+XR: dict[str, Any] = {
     "apiVersion": "blog.opsbogus.dev/v1alpha1",
     "kind": "XGarage",
     "metadata": {"name": "garage-a"},
@@ -91,7 +91,7 @@ def test_one_request_under_two_names_is_one_requirement() -> None:
 
 
 def test_both_names_get_the_objects_as_from_crossplane() -> None:
-    request = StationRequest(REQUEST.observed, input=INPUT, required={"lane": [LANE]})
+    request = StationRequest(REQUEST.observed, input=INPUT, required={"lane": (LANE,)})
 
     message = request_message(request, {"lane"})
 

@@ -60,8 +60,8 @@ INPUT = {
     "source": "Inline",
     "inline": {"template": TEMPLATE},
 }
-LANE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lane"}}
-XR = {
+LANE: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lane"}}
+XR: dict[str, Any] = {
     "apiVersion": "blog.opsbogus.dev/v1alpha1",
     "kind": "XGarage",
     "metadata": {"name": "garage-a"},

@@ -54,6 +54,7 @@ WRITES = [
     "forge write",  # the end mark
     "forge write",  # "emptying" begins
     "forge write",  # the order's repository is emptied
+    "forge write",  # the ledger names that commit
     "forge write",  # "removing" begins
     "forge write",  # the Application goes
     "forge write",  # "unregistering" begins

@@ -37,6 +37,10 @@ class Push:
     """Of the commit status."""
     delivered: bool = False
     """Argo CD delivers it all the same."""
+    passes_argocd: bool = False
+    """The real Argo CD delivers it, the embedded platform does not."""
+    is_pruned: bool = False
+    """The real API server applies the rest and refuses nothing; the embedded one refuses it."""
 
 
 def text(clone: Path) -> str:
@@ -53,7 +57,10 @@ def _replace(old: str, new: str) -> Callable[[Path], None]:
 
 
 def _append(addition: str) -> Callable[[Path], None]:
-    return lambda clone: (clone / FILE).write_text(text(clone) + addition, encoding="utf-8")
+    def change(clone: Path) -> None:
+        (clone / FILE).write_text(text(clone) + addition, encoding="utf-8")
+
+    return change
 
 
 def _write(path: str, content: str | bytes) -> Callable[[Path], None]:
@@ -66,7 +73,10 @@ def _write(path: str, content: str | bytes) -> Callable[[Path], None]:
 
 
 def _recode(encode: Callable[[str], bytes]) -> Callable[[Path], None]:
-    return lambda clone: (clone / FILE).write_bytes(encode(text(clone)))
+    def change(clone: Path) -> None:
+        (clone / FILE).write_bytes(encode(text(clone)))
+
+    return change
 
 
 def _move(target: str) -> Callable[[Path], None]:
@@ -98,6 +108,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:10",
         ("spec.colour", "unknown field", '"red"', "declared fields only"),
         "fields here: teamName, stage",
+        is_pruned=True,
     ),
     Push(
         "a wrong type",
@@ -165,14 +176,14 @@ PUSHES: tuple[Push, ...] = (
         "two documents in a file",
         _append(f"---\n{_NOTE}"),
         f"{FILE}:12",
-        ("an order delivers one XGarage and nothing else", "ConfigMap note"),
+        ("delivers one XGarage and nothing else", "ConfigMap note"),
         "remove this object",
     ),
     Push(
         "a second XR",
         _write("manifests/second.yaml", _SECOND),
         "manifests/second.yaml:2",
-        ("an order delivers one XGarage and nothing else", "XGarage garage-second"),
+        ("delivers one XGarage and nothing else", "XGarage garage-second"),
         "a second XR is a second order",
     ),
     Push(
@@ -195,6 +206,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:10",
         ("key 'stage' is given twice",),
         "keep one of the two",
+        passes_argocd=True,
     ),
     Push(
         "a value that is not offered",
@@ -230,6 +242,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:2",
         ("not UTF-8",),
         "save the file in UTF-8",
+        passes_argocd=True,
     ),
     Push(
         "a byte order mark and Windows lines",
@@ -277,7 +290,14 @@ PUSHES: tuple[Push, ...] = (
         ("no file of manifests/ holds the order's XGarage",),
         "orderkit destroy",
     ),
-    Push("a symbolic link", _link, FILE, ("is a symbolic link",), "commit the file itself"),
+    Push(
+        "a symbolic link",
+        _link,
+        FILE,
+        ("is a symbolic link",),
+        "commit the file itself",
+        passes_argocd=True,
+    ),
     Push(
         "JSON with a comma too many",
         _as_json,
@@ -290,7 +310,7 @@ PUSHES: tuple[Push, ...] = (
         _replace("  stage:", "  st\u202eage: stage1\n  stage:"),
         f"{FILE}:9",
         ("unknown field", "\\u202e"),
-        "",
+        is_pruned=True,
     ),
 )
 """A submodule is tried where a repository can have one: see the tests."""

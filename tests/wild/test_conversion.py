@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -424,3 +425,31 @@ def test_readiness_that_nobody_judges_is_reported(kit_import: tuple[Path, Import
 
     findings = "\n".join(added.json["findings"])
     assert "no step of function-auto-ready follows step 'more' of function-mystery" in findings
+
+
+def test_a_plan_for_a_v1_xrd_takes_its_stored_policy_for_no_danger(
+    kit_import: tuple[Path, Import], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The API server stores compositionUpdatePolicy: Automatic in every XR of a v1 XRD."""
+    pack, imports = kit_import
+    assert imports(LEGACY, "--convert").code == 0
+    commit(pack)
+    composition = pack / "gitops/apis/thing/composition.yaml"
+    composition.write_text(composition.read_text().replace("STANDARD", "COLD"))
+    xr = {"apiVersion": "wild.example.org/v1", "kind": "XThing", "metadata": {"name": "thing-a"}}
+    xrs = tmp_path / "xrs"
+    xrs.mkdir()
+    (xrs / "a.yaml").write_text(yaml.safe_dump({**xr, "spec": {"size": "s"}}))
+    capsys.readouterr()
+
+    run(["plan", "--kit", "thing", "--pack", str(pack), "--xrs", str(xrs)])
+
+    planned = capsys.readouterr().out
+    assert "spec.forProvider.class STANDARD → COLD" in planned
+    assert "compositionUpdatePolicy" not in planned
+
+
+def commit(folder: Path) -> None:
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "Start"]):
+        subprocess.run([*git, *command], check=True)

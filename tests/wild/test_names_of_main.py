@@ -21,6 +21,7 @@ from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import REFRESH, application_key, refresh
 from orderkit.flows.main_protection import CONTEXT, MAIN
 from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.team.pinning import unpinned_teams
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import CommitStatus, FileChange, MergeStyle, Operation
@@ -90,21 +91,22 @@ def push_names(placed: Placed, folder: Path) -> str:
     return evil
 
 
-@pytest.mark.parametrize("ref", REFS)
-def test_the_stand_in_takes_any_ref_of_that_short_name(
-    placed: Placed, tmp_path: Path, ref: str
-) -> None:
+def test_the_stand_in_takes_any_ref_of_that_short_name(placed: Placed, tmp_path: Path) -> None:
     """As Argo CD does now and then (tests/e2e/test_security_argocd_refs.py)."""
     pusher = placed.clone(tmp_path)
     evil = pusher.commit("x", {"x": "x"})
-    pusher.push(f"{evil}:{ref}")
-    forge = placed.running.platform.forge
-    sources = BareRepositories(
-        forge.base_url, placed.running.embedded.state.folder / "forge" / "repos"
-    )
-    name = "refs/heads/main" if "refs/heads/refs" in ref else MAIN
+    forge, folder = placed.running.platform.forge, placed.running.embedded.state.folder
+    sources = BareRepositories(forge.base_url, folder / "forge" / "repos")
+    url = f"{forge.base_url}/{placed.entry.repository}.git"
+    resolved = {}
+    for ref in REFS:
+        pusher.push(f"{evil}:{ref}")
+        name = "refs/heads/main" if ref.startswith("refs/heads/refs") else MAIN
+        resolved[ref] = sources.resolve(url, name)
+        pusher.git("push", "-q", "origin", "--delete", ref)
 
-    assert sources.resolve(f"{forge.base_url}/{placed.entry.repository}.git", name) == evil
+    assert resolved == dict.fromkeys(REFS, evil)
+    assert sources.resolve(url, MAIN) == placed.head
 
 
 def test_no_other_name_of_main_is_delivered(placed: Placed, tmp_path: Path) -> None:
@@ -163,14 +165,16 @@ def test_what_an_earlier_release_wrote_is_reported_and_mended(
     push_names(placed, tmp_path)
     roguery.follow_main(platform, placed.entry)
     told = orderkit("doctor")
+    teams = unpinned_teams(platform)
 
-    done = orderkit("platform", "upgrade")
+    done = orderkit("team", "add", placed.entry.team)
 
-    assert "a tag called main is delivered now and then in 1 orders" in told.out
+    assert "a tag called main is delivered now and then" in told.out
+    assert placed.entry.team in teams  # which bootstrap and upgrade mend alike
     assert done.code == 0, done.err
     assert pinned_commit(platform, placed.entry) == placed.head
     await_commit(platform, placed.entry.order, placed.head, timeout_s=WAIT_S)
-    assert "main is protected" in orderkit("doctor").out
+    assert placed.entry.team not in unpinned_teams(platform)
 
 
 def test_an_order_ends_with_them_in_place(

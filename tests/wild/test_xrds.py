@@ -67,9 +67,10 @@ def xrd_text(case: Xrd) -> str:
     spec = {"type": "object", "properties": dict(case.fields), **case.spec}
     if case.required:
         spec["required"] = list(case.required)
-    schema = {"type": "object", "properties": {"spec": spec}}
+    parts = {"spec": spec}
     if case.status is not None:
-        schema["properties"]["status"] = {"type": "object", "properties": dict(case.status)}
+        parts["status"] = {"type": "object", "properties": dict(case.status)}
+    schema = {"type": "object", "properties": parts}
     claims = {"claimNames": {"kind": "Thing", "plural": "things"}} if version == "v1" else {}
     manifest = {
         "apiVersion": f"apiextensions.crossplane.io/{version}",

@@ -208,7 +208,7 @@ def test_a_renamed_repository_is_named_with_its_new_name(platform: Running, doct
     for what in ("ledger", "rights"):
         assert found[what].verdict == "fail"
         assert "has moved" in found[what].detail
-        assert "write ae86/after wherever it is named" in found[what].advice
+        assert "it is ae86/after now: give it its old name back" in found[what].advice
 
 
 @pytest.fixture

@@ -33,7 +33,9 @@ def test_a_forged_team_in_git_is_refused_and_told(
 
     edit(platform, team, tmp_path, f'teamName: "{team}"', 'teamName: "rx7"')
 
-    assert "but it names the order's team and never changes" in reason(orderkit, order)
+    told = reason(orderkit, order)
+    assert "is refused: the field names the order or its team" in told
+    assert "but it names the order's team and never changes" in told
     assert xr(platform, order)["spec"]["teamName"] == team
     assert xr(platform, order)["metadata"]["uid"] == before["metadata"]["uid"]
 
@@ -48,6 +50,7 @@ def test_a_second_xr_in_the_repository_is_refused(
     pushed(platform, team, clone)
 
     told = reason(orderkit, order)
+    assert f"order {order} delivers one XGarage and nothing else" in told
     assert f'Application "{order}" delivers XGarage "garage-victim"' in told
     assert platform.platform.cluster.get(ObjectKey(XGARAGE, "garage-victim")) is None
 
@@ -71,7 +74,7 @@ def xr(platform: Running, order: str) -> dict[str, Any]:
 
 
 def reason(orderkit: Command, order: str) -> str:
-    """Wait until the order fails; return what its status says."""
+    """Wait until the order fails; return what its status says, and the API server's refusal."""
     found = until(
         SystemClock(),
         lambda: orderkit("status", order, "--json").json,
@@ -79,7 +82,7 @@ def reason(orderkit: Command, order: str) -> str:
         timeout_s=90,
         goal="the refusal",
     )
-    return str(found["reason"])
+    return f"{found['reason']} {orderkit('events', order).out}"
 
 
 def cloned(platform: Running, team: str, folder: Path) -> Path:

@@ -234,6 +234,7 @@ def calls(team: str) -> list[tuple[str, str, object]]:
     return [
         ("POST", "/v1/tasks", task),
         ("POST", "/v1/orders", registration),
+        ("POST", "/v1/kits/garage/settings", {"text": ""}),
         ("GET", "/v1/orders", None),
         ("GET", f"/v1/orders/{order(team)}", None),
         ("GET", f"/v1/orders/{order(team)}/trace", None),

@@ -13,6 +13,9 @@ from templates import step, template
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.names import RepoId
 from orderkit.core.portal.render import RenderError, SkeletonFile
+from orderkit.flows.template import scaffolder
+from orderkit.flows.template.actions.action_context import ActionContext
+from orderkit.flows.template.actions.file_sources import ForgeFolder, source_of
 
 EXECUTABLE = 0o100755
 FILES: dict[str, bytes | SkeletonFile] = {
@@ -384,3 +387,22 @@ def test_a_document_loses_what_is_empty(world: Any) -> None:
     found = world.run(template(step("c", "cnoe:utils:sanitize", document=document)), {}).steps
 
     assert found["c"]["sanitized"] == 'd:\n  - 1\ne: ""\nf: 0\ng: false\n'
+
+
+def test_urls_of_a_published_template_lead_into_its_repository(world: Any) -> None:
+    repo = RepoId("o", "pack")
+    world.forge.ensure_org("o")
+    world.forge.ensure_repo(repo, description="a pack")
+    world.push(repo, {"shared/f": "a", "templates/t/template.yaml": "x"})
+    place = PurePosixPath("templates/t")
+    folder = ForgeFolder(world.forge, repo, world.forge.head(repo), place, trusted=True)
+    user = scaffolder.User("user:default/tester")
+    services = world.services()
+    context = ActionContext(folder, "", services, user, "task", print, services.confined)
+
+    for url in ("../../shared", "/shared", "./../../shared/"):
+        source = source_of(context, url)
+        assert [(str(path), file.data) for path, file in source.tree().items()] == [("f", b"a")]
+        assert source.folder.trusted
+    with pytest.raises(InvalidInputError, match="leaves the template's repository"):
+        source_of(context, "../../../shared")

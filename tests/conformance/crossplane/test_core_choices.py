@@ -201,19 +201,20 @@ def furnish(cluster: Cluster) -> Core:
         cluster.apply(xrd, owner=OWNER)
         for letter, channel, name in (("a", "stable", "a1"), ("b", "none", "b1"), ("a", "", "a2")):
             cluster.apply(composition(kind, letter, channel), owner=OWNER)
-            core.revisions[f"{kind}/{name}"] = eventually(
-                lambda k=kind, c=channel, n=name: next(iter(newest(cluster, k, c, n)), "")
-            )
-        assert eventually(lambda x=xrd: cluster.serves(xr_kind(x)))
+            found = partial(newest, cluster, kind, channel, name)
+            core.revisions[f"{kind}/{name}"] = eventually(found)
+        assert eventually(partial(cluster.serves, xr_kind(xrd)))
     return core
 
 
-def newest(cluster: Cluster, kind: str, channel: str, name: str) -> Iterator[str]:
+def newest(cluster: Cluster, kind: str, channel: str, name: str) -> str:
+    """Return the revision of a Composition with this channel, once it is there."""
     for revision in cluster.list(COMPOSITION_REVISION).items:
         of = labels_of(revision)
         chain = (of.get("crossplane.io/composition-name"), of.get("channel"))
         if chain == (f"{kind.lower()}-{name[0]}", channel):
-            yield str(metadata(revision)["name"])
+            return str(metadata(revision)["name"])
+    return ""
 
 
 @pytest.fixture(scope="module")

@@ -593,7 +593,7 @@ CASES = [
     ),
     Case(
         "a macro in a loop",
-        "{% for x in [1, 2] %}{% macro m(a) %}[${{ a }}${{x}}]{% endmacro %}${{ m(x) }}{% endfor %}",
+        "{% for x in [1,2] %}{% macro m(a) %}[${{ a }}${{x}}]{% endmacro %}${{ m(x) }}{% endfor %}",
         "[1][2]",
     ),
     Case(

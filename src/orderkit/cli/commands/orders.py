@@ -88,7 +88,8 @@ def register_command(
     """
     Register ORDER in the ledger, so that it is delivered. Its repository must exist already.
 
-    This is the last step of an order; 'orderkit order' does all steps. Repeating it is no error.
+    This is the last step of an order; 'orderkit order' does all steps. Repeating it is no error:
+    where main is protected, it delivers what somebody wrote to main past Orderkit.
 
     Example: orderkit register garage-ae86 --kit garage --team ae86
     """

@@ -1,4 +1,4 @@
-"""``orderkit platform webhook``: register the webhooks that report pull requests to the service."""
+"""``orderkit platform webhook``: register the webhooks that report to the service."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _PLAN_S = 120.0
 @click.option(
     "--missed",
     is_flag=True,
-    help="Also plan, in this process, every open pull request whose head has no plan because "
-    "the service missed it.",
+    help="Also do in this process what the service missed: plan every open pull request whose "
+    "head has no plan, and check every order whose newest commit is not checked.",
 )
 @platform_option
 @json_option
@@ -46,7 +46,7 @@ def platform_webhook(
     as_json: bool,
 ) -> int:
     """
-    Register webhooks on the forge, so that the service plans every pull request.
+    Register webhooks on the forge, so that the service plans pull requests and checks pushes.
 
     Creates one webhook for each team; without --team and --repository, for every team. Run it
     again when a team is added, or when the service's address or secret changes.
@@ -76,9 +76,14 @@ def platform_webhook(
         planned.append({"pull": pull, "state": state, "summary": summary})
         if not as_json:
             say(f"{pull}: {summary}")
+    checked = []
+    for repo, state, summary in _checked(platform, targets) if missed else ():
+        checked.append({"repository": repo, "state": state, "summary": summary})
+        if not as_json:
+            say(f"{repo}: {summary}")
     if as_json:
         report = {"url": f"{service}{PATH}", "targets": [str(target) for target in hooked]}
-        planned_report = {"planned": planned} if missed else {}
+        planned_report = {"planned": planned, "checked": checked} if missed else {}
         emit_json("orderkit.platform-webhook/v1", {**report, **planned_report})
     return OrderkitError.exit_code if any(plan["state"] == "error" for plan in planned) else 0
 
@@ -100,6 +105,19 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
         except OrderkitError as error:
             say_failed(platform, repo, number, str(error))
             yield f"{repo}#{number}", "error", f"no plan: {error}"
+
+
+def _checked(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[str, str, str]]:
+    """Check the newest commits without a status; yield each with its state and a summary."""
+    from orderkit.core.errors import NotFoundError
+    from orderkit.flows.order.commit_status import keep_checked, unchecked
+
+    for repo in unchecked(platform, targets):
+        try:
+            check = keep_checked(platform, repo)
+        except NotFoundError:
+            continue  # ended meanwhile, or of a kit that the pack no longer has
+        yield str(repo), check.state, check.summary
 
 
 def _address(url: str) -> str:

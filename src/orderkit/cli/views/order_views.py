@@ -96,8 +96,9 @@ def show_status(report: OrderReport, as_json: bool) -> None:
     if state.advice:
         say(f"  what to do  {state.advice}")
     for entry in report.check.findings if report.check else ():
-        say(f"  finding     {sentence(entry)}")
-        say(f"              {remedy(entry)}")
+        if not state.reason.startswith(sentence(entry)):
+            say(f"  finding     {sentence(entry)}")
+            say(f"              {remedy(entry)}")
     say(f"  commit      {short(state.head or '-')} in {report.repository_url}")
     say(f"  delivered   {short(report.delivered or '-')}")
     say(f"  XR          {report.xr or '-'}")

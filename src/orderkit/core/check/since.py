@@ -145,6 +145,9 @@ def _naming(new: KitUnderCheck, old: Kit, now: Kit) -> Iterator[Located]:
         if old.parameter(field) != now.parameter(field):
             message = f"{field} was '{old.parameter(field)}' and is '{now.parameter(field)}'"
             yield new.in_kit(SinceRule.PARAMETER, "spec.aliases", message)
+    if old.unfold != now.unfold:
+        message = f"unfold was {_text(old.unfold)} and is {_text(now.unfold)}"
+        yield new.in_kit(SinceRule.PARAMETER, "spec.unfold", message)
 
 
 def _text(value: object) -> str:

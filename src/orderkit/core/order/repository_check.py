@@ -160,7 +160,7 @@ def _other_object(repository: OrderRepository, manifest: Manifest) -> Finding:
     return Finding(
         "",
         Reason.NOT_THE_ORDERS,
-        f"an order delivers one {repository.kit.kind.kind} and nothing else",
+        f"order {repository.order} delivers one {repository.kit.kind.kind} and nothing else",
         rule="one XR in an order",
         value=f"{Kind.of(manifest).kind} {name}".strip(),
         hint="remove this object; a second XR is a second order",

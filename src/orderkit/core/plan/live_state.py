@@ -127,7 +127,7 @@ def _extra(manifest: Manifest, path: str) -> Drift:
     """
     Return the drift of a live resource that is no longer composed.
 
-    Another XR does not control it: then the pipeline fails, as Crossplane does.
+    What another XR controls is no part of the order and not among its live resources.
     """
     text = f"{key_text(manifest)} ({path}) is no longer composed: Crossplane deletes it"
     return Drift(path, text)

@@ -35,7 +35,7 @@ from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.commit_pinning import deliver
+from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
@@ -244,11 +244,11 @@ class _Judgement:
         others = {user.id: user.login for user in self._on_forge(events) if user.id != my_id}
         try:
             self._refuse_unknown_pushers(commits, events)
-            ours = self._ours(commits, events, my_id)
             changes, is_whole = self._changes(commits)
             _refuse_who(changes, set(others.values()))
             if is_whole and all(change.how is How.DIRECT for change in changes):
                 return ReviewVerdict(())
+            ours = self._ours(commits, events, my_id)
             people = {*others, *self._requester_ids(commits, ours, my_id), my_id}
             return ReviewVerdict(self._approvers(reviews, people))
         except (RefusedError, InvalidInputError) as error:
@@ -263,7 +263,9 @@ class _Judgement:
         self, commits: Sequence[Commit], events: Sequence[PullEvent], my_id: int
     ) -> list[Commit]:
         """
-        Return the commits that Orderkit wrote.
+        Return the commits that Orderkit wrote for this pull request.
+
+        Not those that were delivered before, which a repair brings back.
 
         The forge notes who opened a pull request as the pusher of all that its branch holds. So
         what somebody pushed to our branch just before would pass for ours without a signature.
@@ -273,6 +275,10 @@ class _Judgement:
         """
         by_others = {c for event in events if event.by.id != my_id for c in event.commits}
         ours = [commit for commit in commits if commit.id not in by_others]
+        delivered = pinned_commit(self.platform, self.live.entry)
+        if delivered and any(REQUESTER_ACCOUNT_TRAILER not in commit.trailers for commit in ours):
+            history = self._history(delivered)
+            ours = [commit for commit in ours if commit.id not in history]
         if published_keys(self.platform):
             judge = CommitJudge(self.platform, self.live.repository, self.pull.head_commit)
             for commit in ours:

@@ -19,7 +19,7 @@ from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import NAME_MAX, check_label
-from orderkit.core.schema.validate.findings import FindingSeverity
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.yaml.documents import Files
@@ -109,8 +109,9 @@ def add_kit(pack: PackFolder, name: str, files: Files) -> KitAdded:
 def _finding_line(entry: Located) -> str:
     severity = check_kits.severity_of(entry)
     line = f"{entry.file}:{entry.line or 1}: {severity.value}: {entry.about}"
-    hint = entry.about.hint if severity is FindingSeverity.ERROR else ""
-    return f"{line}: {hint}" if hint else line
+    if isinstance(entry.about, Finding) and severity is FindingSeverity.ERROR and entry.about.hint:
+        return f"{line}: {entry.about.hint}"
+    return line
 
 
 def _read(pack: PackFolder) -> Files:

@@ -24,7 +24,6 @@ from orderkit.core.order.repository_check import OrderRepository, check_reposito
 from orderkit.core.schema.validate.file_check import Definitions, definition_sources
 from orderkit.core.schema.validate.findings import Finding, FindingSeverity
 from orderkit.core.schema.validate.located_findings import Located, remedy, sentence, to_json
-from orderkit.core.visible_text import visible
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import StatusState
 
@@ -51,11 +50,10 @@ class CommitCheck:
 
     @property
     def summary(self) -> str:
-        """Return the first finding on one line, without characters that hide text."""
+        """Return the first finding on one line."""
         if not self.findings:
             return "valid"
-        more = len(self.findings) - 1
-        text = visible(sentence(self.findings[0]))
+        more, text = len(self.findings) - 1, sentence(self.findings[0])
         return f"{text} (and {more} more)" if more else text
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -131,7 +129,10 @@ def explained_by_files(
             return state, check
         if check.errors:
             advice = f"{remedy(check.errors[0])}; commit and push"
-            return replace(state, reason=check.summary, advice=advice), check
+            # Argo CD calls it progress when the API server drops an unknown field at each sync.
+            is_stuck = state.phase == "Delivering" and state.revision == state.head
+            phase = "Failing" if is_stuck else state.phase
+            return replace(state, phase=phase, reason=check.summary, advice=advice), check
         applied = CommitSha(pinned(application or {}))
         if applied and applied != state.head:
             older = check_commit(platform, order, applied)

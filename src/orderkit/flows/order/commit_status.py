@@ -8,6 +8,7 @@ first faulty line. Called by the service's webhook and by ``orderkit platform we
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from orderkit.core.errors import NotFoundError, shorten
 from orderkit.core.names import RepoId
 from orderkit.core.order import ledger
 from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.visible_text import visible
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, check_commit
 from orderkit.flows.order.order_report import own_xr, registered_kit
@@ -48,7 +50,7 @@ def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
     if order is None:
         raise NotFoundError(f"kit '{kit_name}' of {entry.order} is not in the pack")
     check = check_commit(platform, order, commit)
-    text = shorten(check.summary, limit=_DESCRIPTION_MAX)
+    text = shorten(visible(check.summary), limit=_DESCRIPTION_MAX)
     url = _url(platform, repo, check)
     platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, check.state, text, url))
     return check
@@ -62,3 +64,24 @@ def _url(platform: Platform, repo: RepoId, check: CommitCheck) -> str:
         return f"{base}/commit/{check.commit}"
     line = f"#L{first.line}" if first.line else ""
     return f"{base}/src/commit/{check.commit}/{quote(str(first.file))}{line}"
+
+
+def unchecked(platform: Platform, targets: Collection[str | RepoId] = ()) -> list[RepoId]:
+    """
+    Return the repositories of living orders whose head of main has no `CONTEXT` status.
+
+    Args:
+        targets: Teams or repositories; none: every living order.
+    """
+    paths = ledger_snapshot(platform).blobs
+    living = (entry for entry in ledger.entries(paths) if entry.end_path not in paths)
+    repositories = [entry.repository for entry in living]
+    selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
+    return [repo for repo in selected if not _is_checked(platform, repo)]
+
+
+def _is_checked(platform: Platform, repo: RepoId) -> bool:
+    head = platform.forge.head(repo, "main")
+    if head is None:
+        return True  # there is nothing to check
+    return any(status.context == CONTEXT for status in platform.forge.statuses(repo, head))

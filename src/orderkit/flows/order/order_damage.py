@@ -29,7 +29,6 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_judging import CommitJudge
@@ -330,12 +329,9 @@ def _rewritten(
     """Report a delivered commit that main no longer contains, unless somebody decided about it."""
     repo = entry.repository
     recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=_NEWEST)}
-    ancestry = Ancestry(platform.forge, repo)
     for revision in reversed(_delivered(application)):
-        if revision in recent or ancestry.contains(head, revision):
+        if revision in recent or not _is_lost(platform, repo, CommitSha(revision), head):
             continue
-        if not _has(platform, repo, CommitSha(revision)):
-            continue  # of a repository that was deleted, or collected since: nothing to go back to
         branch = restoring_branch(revision)
         if any(
             pull.state != "open" for pull in platform.forge.pulls(repo, state="all", head=branch)
@@ -349,11 +345,12 @@ def _rewritten(
         return
 
 
-def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:
+def _is_lost(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
+    """Say whether the forge has a commit that `head` does not contain."""
     try:
-        return bool(platform.forge.tree(repo, commit))
+        return bool(platform.forge.compare(repo, head, commit))
     except NotFoundError:
-        return False
+        return False  # of a repository that was deleted, or collected: nothing to go back to
 
 
 def restoring_branch(revision: str) -> str:
@@ -381,12 +378,16 @@ def _gave_up(application: Manifest) -> bool:
 
 def _recreated(application: Manifest, xr: Manifest | None) -> Iterator[Damage]:
     """
-    Report an XR that Argo CD made again without a new commit: somebody deleted the one before.
+    Report an XR that Argo CD created after it had delivered one: somebody deleted that.
 
-    Its last operation says so until the next: a self-heal names the objects that it syncs.
+    Its last operation says so, until the next one: a self-heal, which names the objects that it
+    syncs, or one that began after another had succeeded.
     """
     state = dig(application, "status", "operationState", default={}) or {}
-    if xr is None or not dig(state, "operation", "sync", "resources"):
+    history = dig(application, "status", "history", default=()) or ()
+    begun = state.get("startedAt")
+    is_heal = bool(dig(state, "operation", "sync", "resources"))
+    if xr is None or not (is_heal or any(e.get("deployStartedAt") != begun for e in history)):
         return
     for entry in dig(state, "syncResult", "resources", default=()) or ():
         is_xr = (entry.get("kind"), entry.get("name")) == (xr["kind"], metadata(xr)["name"])

@@ -22,7 +22,14 @@ from orderkit.core.argocd.application import (
 )
 from orderkit.core.errors import AccessError, ConflictError, NotFoundError, RefusedError
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    APP_PROJECT,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
@@ -48,14 +55,17 @@ from orderkit.flows.order.order_damage import (
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import (
     Platform,
+    get_object,
     ledger_snapshot,
     published_kit,
     published_pack,
     write_ledger,
 )
 from orderkit.flows.team.teams import add_team
+from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft
 
+_PROJECT_S = 60.0
 _ROUNDS = len(DamageKind)
 """Bound on repairs: what hides behind one damage (a lost file behind a new name) comes next."""
 
@@ -115,6 +125,7 @@ def repair(platform: Platform, request: RepairRequest) -> Repaired:
         NotFoundError: Ledger, its history and Argo CD know no such order, or it has ended.
         RefusedError: It is ending.
         AccessError: We may not write where that would be needed.
+        IncompleteError: Argo CD does not make the team's AppProject again in time: repeat it.
     """
     check_requester(request.requester)
     entry = _entry(platform, request.order)
@@ -207,7 +218,16 @@ class _Mending:
 
     def _team(self, damage: Damage) -> RepairStep:
         if self._writes:
-            add_team(self._platform, self._entry.team, requester=self._request.requester)
+            team = self._entry.team
+            add_team(self._platform, team, requester=self._request.requester)
+            project = ObjectKey(APP_PROJECT, team, ARGOCD_NAMESPACE)
+            until(
+                self._platform.clock,  # an Application without its project is not looked at again
+                lambda: get_object(self._platform, project),
+                lambda live: live is not None,
+                timeout_s=_PROJECT_S,
+                goal=f"Argo CD making the AppProject of team {team} again",
+            )
         return RepairStep(damage.what, f"team {self._entry.team} is put back into the ledger")
 
     def _file(self, damage: Damage) -> RepairStep:

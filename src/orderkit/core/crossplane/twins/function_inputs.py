@@ -30,12 +30,17 @@ class OptionalFields:
     """An object with these fields, all of them optional."""
 
     shapes: Mapping[str, Shape]
+    go_type: str = ""
+    """The function's type for it, if its words for a decoding error are known."""
 
 
 Shape = Leaf | ListOf | OptionalFields
 
 
 HEADER: Mapping[str, Shape] = {"apiVersion": "text", "kind": "text", "metadata": "any"}
+
+
+_DECODED = "json: cannot unmarshal"
 
 
 def misshapen(data: Any, shape: Shape) -> str:
@@ -73,6 +78,9 @@ def _faults(data: Any, shape: Shape, path: str) -> Iterator[str]:
             yield from _faults(entry, shape.of, f"{path}[{number}]")
     elif isinstance(shape, OptionalFields):
         yield from _field_faults(data, shape, path)
+    elif shape == "whole" and isinstance(data, float):
+        cause = f'cannot parse "{data:g}" as signed integer: invalid syntax'
+        yield f"{_DECODED} JSON number into Go value of type int64: {cause}"
     elif not _FITS[shape](data):
         yield f"{path}: is no {_NAMES[shape]}"
 
@@ -81,9 +89,12 @@ def _field_faults(data: Any, shape: OptionalFields, path: str) -> Iterator[str]:
     if not isinstance(data, dict):
         yield f"{path or 'the input'}: is no object"
         return
-    for key, entry in data.items():
+    for key, entry in sorted(data.items()):  # the request's protobuf Struct is read in this order
         below = f"{path}.{key}" if path else key
-        if key not in shape.shapes:
+        if key not in shape.shapes and shape.go_type:
+            go_type = f"{_DECODED} Go value of type v1beta1.{shape.go_type}"
+            yield f"{go_type}: unknown name {quoted(key)}"
+        elif key not in shape.shapes:
             yield f"unknown field {quoted(below)}"
         else:
             yield from _faults(entry, shape.shapes[key], below)

@@ -39,22 +39,26 @@ COMBINING = {
 _OF_ENVIRONMENT = {*_SINGLE, COMBINE_FROM_COMPOSITE, COMBINE_TO_COMPOSITE}
 
 _TRANSFORM = OptionalFields(
-    {
+    go_type="Transform",
+    shapes={
         "type": "text",
         "map": "object",
         "match": OptionalFields(
             {
                 "patterns": ListOf(
                     OptionalFields(
-                        {"type": "text", "literal": "text", "regexp": "text", "result": "any"}
+                        {"type": "text", "literal": "text", "regexp": "text", "result": "any"},
+                        "MatchTransformPattern",
                     )
                 ),
                 "fallbackValue": "any",
                 "fallbackTo": "text",
-            }
+            },
+            "MatchTransform",
         ),
         "math": OptionalFields(
-            {"type": "text", "multiply": "whole", "clampMin": "whole", "clampMax": "whole"}
+            {"type": "text", "multiply": "whole", "clampMin": "whole", "clampMax": "whole"},
+            "MathTransform",
         ),
         "string": OptionalFields(
             {
@@ -62,13 +66,18 @@ _TRANSFORM = OptionalFields(
                 "fmt": "text",
                 "convert": "text",
                 "trim": "text",
-                "regexp": OptionalFields({"match": "text", "group": "whole"}),
-                "join": OptionalFields({"separator": "text"}),
-                "replace": OptionalFields({"search": "text", "replace": "text"}),
-            }
+                "regexp": OptionalFields(
+                    {"match": "text", "group": "whole"}, "StringTransformRegexp"
+                ),
+                "join": OptionalFields({"separator": "text"}, "StringTransformJoin"),
+                "replace": OptionalFields(
+                    {"search": "text", "replace": "text"}, "StringTransformReplace"
+                ),
+            },
+            "StringTransform",
         ),
-        "convert": OptionalFields({"toType": "text", "format": "text"}),
-    }
+        "convert": OptionalFields({"toType": "text", "format": "text"}, "ConvertTransform"),
+    },
 )
 _PATCH: dict[str, Shape] = {
     "type": "text",
@@ -76,19 +85,21 @@ _PATCH: dict[str, Shape] = {
     "toFieldPath": "text",
     "combine": OptionalFields(
         {
-            "variables": ListOf(OptionalFields({"fromFieldPath": "text"})),
+            "variables": ListOf(OptionalFields({"fromFieldPath": "text"}, "CombineVariable")),
             "strategy": "text",
-            "string": OptionalFields({"fmt": "text"}),
-        }
+            "string": OptionalFields({"fmt": "text"}, "StringCombine"),
+        },
+        "Combine",
     ),
     "transforms": ListOf(_TRANSFORM),
-    "policy": OptionalFields({"fromFieldPath": "text", "toFieldPath": "text"}),
+    "policy": OptionalFields({"fromFieldPath": "text", "toFieldPath": "text"}, "PatchPolicy"),
 }
 _RESOURCE = OptionalFields(
-    {
+    go_type="ComposedTemplate",
+    shapes={
         "name": "text",
         "base": "object",
-        "patches": ListOf(OptionalFields({**_PATCH, "patchSetName": "text"})),
+        "patches": ListOf(OptionalFields({**_PATCH, "patchSetName": "text"}, "ComposedPatch")),
         "connectionDetails": ListOf(
             OptionalFields(
                 {
@@ -97,7 +108,8 @@ _RESOURCE = OptionalFields(
                     "fromConnectionSecretKey": "text",
                     "fromFieldPath": "text",
                     "value": "text",
-                }
+                },
+                "ConnectionDetail",
             )
         ),
         "readinessChecks": ListOf(
@@ -107,24 +119,45 @@ _RESOURCE = OptionalFields(
                     "fieldPath": "text",
                     "matchString": "text",
                     "matchInteger": "whole",
-                    "matchCondition": OptionalFields({"type": "text", "status": "text"}),
-                }
+                    "matchCondition": OptionalFields(
+                        {"type": "text", "status": "text"}, "MatchConditionReadinessCheck"
+                    ),
+                },
+                "ReadinessCheck",
             )
         ),
-    }
+    },
 )
 SHAPE = OptionalFields(
-    {
+    go_type="Resources",
+    shapes={
         **HEADER,
         "patchSets": ListOf(
-            OptionalFields({"name": "text", "patches": ListOf(OptionalFields(_PATCH))})
+            OptionalFields(
+                {"name": "text", "patches": ListOf(OptionalFields(_PATCH, "PatchSetPatch"))},
+                "PatchSet",
+            )
         ),
-        "environment": OptionalFields({"patches": ListOf(OptionalFields(_PATCH))}),
+        "environment": OptionalFields(
+            {"patches": ListOf(OptionalFields(_PATCH, "EnvironmentPatch"))}, "Environment"
+        ),
         "resources": ListOf(_RESOURCE),
         "writeConnectionSecretToRef": OptionalFields(
-            {"name": "text", "namespace": "text", "patches": ListOf(OptionalFields(_PATCH))}
+            {
+                "name": "text",
+                "namespace": "text",
+                "patches": ListOf(OptionalFields(_PATCH, "ConnectionSecretPatch")),
+            },
+            "WriteConnectionSecretToRef",
         ),
-    }
+    },
+)
+
+
+_UNDECODED = (
+    "cannot get Function input: cannot get function input *v1beta1.Resources from "
+    "*v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct into "
+    "*v1beta1.Resources: "
 )
 
 
@@ -137,7 +170,7 @@ def refusal(data: Part) -> str:
     """
     wrong = misshapen(dict(data), SHAPE)
     if wrong:
-        return f"cannot get Function input: {wrong}"
+        return f"{_UNDECODED}{wrong}"
     fault = next(_resources(data), "")
     return f"invalid Function input: {fault}" if fault else ""
 

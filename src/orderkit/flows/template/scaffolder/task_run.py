@@ -207,8 +207,9 @@ def _state(task: TemplateTask, action: TemplateAction, step_rounds: list[Round])
     if not task.options.dry_run:
         return "done"
     is_blind = any(isinstance(v, Unknown) for r in step_rounds for v in r.inputs.values())
-    no_platform = action.remote and task.context.platform is None
-    if action.dry_run and (task.problems or is_blind or no_platform):
+    is_remote = action.remote or any("://" in str(r.inputs.get("url", "")) for r in step_rounds)
+    is_cut_off = is_remote and task.context.platform is None
+    if action.dry_run and (task.problems or is_blind or is_cut_off):
         return "unknown"
     return "done" if action.dry_run else "planned"
 
@@ -220,7 +221,9 @@ def _notes(
     if state != "unknown":
         return []
     if step.action in ACTIONS:
-        return ["its outputs are unknown"]
+        return [
+            "not run, because of a problem, an unknown input or because no platform is connected"
+        ]
     hosts = {str(r.inputs.get("repoUrl", "")).partition("?")[0] for r in step_rounds} - {""}
     forges = _hosts(task.context.platform) or sorted(hosts)
     foreign = ", ".join(sorted(hosts - set(forges)))

@@ -1,0 +1,150 @@
+"""
+The table of faulty pushes on a real Gitea, a real Argo CD and a real API server.
+
+What Argo CD delivers all the same is decided here. Several orders take one push each at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import labplatform
+import pytest
+import roguery
+from faultypushes import PUSHES, Push
+from labplatform import LabPlatform
+from pusher import Pusher
+
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
+from orderkit.core.names import CommitSha
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.schema.validate.located_findings import remedy, sentence
+from orderkit.core.visible_text import visible
+from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.install.bootstrapping import bootstrap
+from orderkit.flows.order.commit_status import CONTEXT, keep_checked
+from orderkit.flows.order.order_events import order_events
+from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.platform import Platform
+
+pytestmark = pytest.mark.timeout(900)  # the lab comes up within the first test's time
+TEAMS = tuple(f"wild-{number}" for number in range(7))
+ASKER = "user:default/chief"
+ROUNDS = [PUSHES[start : start + len(TEAMS)] for start in range(0, len(PUSHES), len(TEAMS))]
+
+
+@dataclass(frozen=True)
+class Place:
+    """An order of one team, and a clone of its repository."""
+
+    platform: Platform
+    entry: OrderEntry
+    pusher: Pusher
+    good: str
+
+    def push(self, message: str) -> CommitSha:
+        commit = CommitSha(self.pusher.commit(message, {}))
+        self.pusher.push()
+        nudge(self.platform, self.entry.order, commit)
+        return commit
+
+    def restore(self) -> None:
+        self.pusher.git("rm", "-rqf", "--ignore-unmatch", ".")
+        self.pusher.git("checkout", self.good, "--", ".")
+
+
+@pytest.fixture(scope="module")
+def places(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Place]]:
+    if not request.config.getoption("--e2e"):
+        pytest.skip("a real lab: needs --e2e")
+    folder = tmp_path_factory.mktemp("wild-pushes")
+    (folder / "lab").mkdir()
+    with contextlib.ExitStack() as undo:
+        lab = undo.enter_context(labplatform.serving(folder / "lab", teams=TEAMS))
+        wanted = BootstrapOptions(
+            str(lab.file), str(reference_pack()), ASKER, timeout_s=400.0, probe=False
+        )
+        platform, bootstrapping = undo.enter_context(prepared(wanted))
+        bootstrap(platform, bootstrapping, on_step=lambda *_: None)
+        with ThreadPoolExecutor(4) as threads:
+            entries = list(threads.map(lambda team: roguery.place(platform, "garage", team), TEAMS))
+        yield [_cloned(platform, lab, folder, entry) for entry in entries]
+
+
+def _cloned(platform: Platform, lab: LabPlatform, folder: Path, entry: OrderEntry) -> Place:
+    home = folder / entry.team
+    home.mkdir()
+    url = f"{lab.gitea.url}/{entry.repository}.git"
+    pusher = Pusher.cloned(home, url, lab.gitea.user, lab.gitea.token)
+    return Place(platform, entry, pusher, pusher.git("rev-parse", "HEAD"))
+
+
+@pytest.mark.parametrize("pushes", ROUNDS, ids=lambda pushes: f"from {pushes[0].reason}")
+def test_pushes_are_explained_by_their_files_and_forgiven(
+    places: list[Place], pushes: tuple[Push, ...]
+) -> None:
+    tried = []
+    for place, push in zip(places, pushes, strict=False):
+        place.restore()
+        push.change(place.pusher.clone)
+        tried.append((place, push, place.push(push.reason)))
+    with ThreadPoolExecutor(len(tried)) as threads:
+        reports = list(threads.map(lambda each: _settled(*each), tried))
+    for (place, push, commit), report in zip(tried, reports, strict=True):
+        _check(place, push, commit, report)
+
+    for place, _, _ in tried:
+        place.restore()
+    repaired = [(place, place.push("repair")) for place, _, _ in tried]
+    for place, commit in repaired:
+        report = roguery.wait_for(
+            place.platform,
+            place.entry,
+            functools.partial(_is_ready_at, commit),
+            "Ready again",
+        )
+        assert keep_checked(place.platform, place.entry.repository).state == "success", report
+
+
+def _is_ready_at(commit: CommitSha, report: OrderReport) -> bool:
+    return report.state.ready and report.delivered == commit
+
+
+def _settled(place: Place, push: Push, commit: CommitSha) -> OrderReport:
+    phase = "Ready" if push.delivered or push.passes_argocd else "Failing"
+    return roguery.wait_for(
+        place.platform,
+        place.entry,
+        lambda seen: seen.state.phase == phase and seen.state.head == commit,
+        f"{push.reason}: {phase}",
+    )
+
+
+def _check(place: Place, push: Push, commit: CommitSha, report: OrderReport) -> None:
+    check = keep_checked(place.platform, place.entry.repository)
+    statuses = place.platform.forge.statuses(place.entry.repository, commit)
+    (status,) = (entry for entry in statuses if entry.context == CONTEXT)
+    assert report.check is not None
+    assert (check.commit, check.findings) == (commit, report.check.findings), push.reason
+    assert (check.state, status.state) == (push.state, push.state), push.reason
+    assert status.description.startswith(push.place or "valid"), push.reason
+    if not check.findings:
+        return
+    first = check.findings[0]
+    assert visible(sentence(first)).startswith(f"{push.place}:"), push.reason
+    assert all(words in visible(sentence(first)) for words in push.says), sentence(first)
+    assert push.remedy in remedy(first), push.reason
+    if report.state.phase == "Failing":
+        assert report.state.reason.startswith(push.place), report.state
+    if report.state.phase == "Failing" and not push.is_pruned:
+        assert report.delivered != commit, push.reason
+        events = order_events(place.platform, place.entry.order, limit=50)
+        assert any(event.type == "Warning" for event in events), push.reason

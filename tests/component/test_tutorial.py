@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from documentedpages import ROOT, environment
 
-BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.DOTALL)
+BLOCKS: list[tuple[str, str]] = re.findall(
+    r"```(sh|text)\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.DOTALL
+)
+"""What to type, and what the commands before it print."""
 INSTALL, UP = "make setup\n", "orderkit up --pack .\n"
 ANY_PORT = ["--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0"]
 _COMMAND_S = 280
@@ -26,6 +29,7 @@ class Reader:
         self._home, self._undo = home, undo
         self._folder = home
         self._platform: subprocess.Popen[str] | None = None
+        self._printed = ""
 
     def types(self, block: str) -> None:
         if block == UP:
@@ -40,8 +44,18 @@ class Reader:
             check=False,
             timeout=_COMMAND_S,
         )
-        assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
+        self._printed = done.stdout + done.stderr
+        assert done.returncode == 0, f"{block}\n{self._printed}"
         self._folder = Path((self._home / "where").read_text().strip())
+
+    def reads(self, block: str) -> None:
+        """Compare what a page shows with what was printed; ``…`` differs each time."""
+        at = 0
+        for line in block.splitlines():
+            pattern = re.escape(line.strip()).replace("…", ".*")
+            match = re.compile(pattern).search(self._printed, at)
+            assert match, f"no {line!r} after character {at} of:\n{self._printed}"
+            at = match.end()
 
     def _environment(self) -> dict[str, str]:
         return {**environment(self._home), "TMPDIR": str(self._home)}
@@ -83,11 +97,15 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.timeout(900)
-def test_the_tutorial_leads_from_an_xrd_to_an_order_that_is_ready_and_changed(
+def test_the_tutorial_leads_from_an_xrd_and_from_fields_to_orders_and_their_end(
     reader: Reader,
 ) -> None:
-    assert INSTALL in BLOCKS[0], "the first block installs, which `make test` has done"
-    assert BLOCKS.count(UP) == 2
+    assert INSTALL in BLOCKS[0][1], "the first block installs, which `make test` has done"
+    assert BLOCKS.count(("sh", UP)) == 3
+    assert sum(language == "text" for language, _ in BLOCKS) > 3
 
-    for block in BLOCKS[1:]:
-        reader.types(block)
+    for language, block in BLOCKS[1:]:
+        if language == "sh":
+            reader.types(block)
+        else:
+            reader.reads(block)

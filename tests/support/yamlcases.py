@@ -108,7 +108,6 @@ CASES = (
     Case("a value above", "a: 1\n", "a.b=3", EditRefusal.WRONG_KIND),
     Case("item that is not there", "a: [x]\n", "a[1]=3", EditRefusal.MISSING),
     Case("item that is there twice", "a: [x, x]\n", "a-=x", EditRefusal.NOT_UNIQUE),
-    Case("text that a block cannot hold", "a: |\n  x\nb: 2\n", 'a=" z\\n"',
-         EditRefusal.BLOCK_SCALAR),
+    Case("text that begins with a blank", "a: |\n  x\nb: 2\n", 'a=" z\\n"', "a: |2\n   z\nb: 2\n"),
     Case("line that only YAML 1.1 breaks", "a: 1 # x\u2028b: 2\n", "a=3", EditRefusal.LINE_BREAK),
 )  # fmt: skip

@@ -21,7 +21,7 @@ from orderkit.core.yaml.edit import Edit, EditRefusal, EditRefusedError, Op, edi
 
 NEW_KEYS = ("new", "new.key", "yes", "8080", "a: b", "x y", "é", "-", "a#b", "", "null", "=", "~x")
 HAZARD_CODES = {EditRefusal.ALIAS, EditRefusal.ANCHOR_IN_USE, EditRefusal.MERGE_KEY,
-                EditRefusal.TAG, EditRefusal.EXPLICIT_KEY}  # fmt: skip
+                EditRefusal.TAG}  # fmt: skip
 PLAIN_CODES = {EditRefusal.MISSING, EditRefusal.NOT_UNIQUE, EditRefusal.WRONG_KIND,
                EditRefusal.BLOCK_SCALAR, EditRefusal.COMMENT}  # fmt: skip
 

@@ -13,11 +13,14 @@ from commands import Command, in_process
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import RepoId
+from orderkit.core.names import CommitSha, OrderId, RepoId
+from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
+from orderkit.flows.team.teams import add_team, remove_team
 from orderkit.ports.forge import FileChange, Operation, PullDraft
+from orderkit.web.exchange import refusal
 
 DISK_XR = XR.with_name("xdisk.yaml")
-DISK = RepoId("ae86", "disk-one")
+DISK = RepoId("rx7", "disk-one")
 FIELDS = ("--field", "sizeGb:integer:default=20", "--field", "tier:string:enum=basic|fast")
 
 
@@ -40,13 +43,14 @@ def own_pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(own_pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A platform that serves the pack; team rx7 is older than its kit bucket."""
+    """A platform that serves the pack, started twice; team cv is older than its kit bucket."""
     state = tmp_path_factory.mktemp("newcomer-state") / "state"
-    request = EmbeddedRunRequest(state, own_pack, Ports(0, 0, 0, 0), ("ae86", "rx7"))
-    with running(request, on_step=lambda *_: None):
-        pass
+    request = EmbeddedRunRequest(state, own_pack, Ports(0, 0, 0, 0), ("rx7", "gone"))
+    with running(request, on_step=lambda *_: None) as first:
+        add_team(first.platform, "cv", requester="user:default/hand")
+        remove_team(first.platform, "gone", requester="user:default/hand")
     kit_new(own_pack, "bucket", "cluster")
-    later = EmbeddedRunRequest(state, own_pack, Ports(0, 0, 0, 0), ("ae86",))
+    later = EmbeddedRunRequest(state, own_pack, Ports(0, 0, 0, 0), ())
     with running(later, on_step=lambda *_: None) as started:
         yield started
 
@@ -60,7 +64,7 @@ def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
 def disk(site: Running) -> Running:
     """Order disk-one; its XR in Git has no namespace, as the form writes it."""
     platform_file = str(site.embedded.state.folder / "platform.yaml")
-    values = ["name=one", "team=ae86", "tier=basic"]
+    values = ["name=one", "team=rx7", "tier=basic"]
     assert run(["order", "disk", *values, "--platform", platform_file]) == 0
     revision = site.platform.forge.read(DISK, DISK_XR, "main")
     assert revision is not None
@@ -131,19 +135,19 @@ class TestANamespacedOrder:
     def test_may_name_the_namespace_that_it_lives_in(
         self, orderkit: Command, disk: Running
     ) -> None:
-        number = pushed(disk, "by-hand-same", "metadata:", "metadata:\n  namespace: team-ae86")
+        number = pushed(disk, "by-hand-same", "metadata:", "metadata:\n  namespace: team-rx7")
 
         done = orderkit("plan", "--pull-request", f"{DISK}#{number}", "--no-post")
 
         assert done.code == 0, done.out + done.err
 
     def test_may_not_move_to_another_namespace(self, orderkit: Command, disk: Running) -> None:
-        number = pushed(disk, "by-hand-moves", "metadata:", "metadata:\n  namespace: team-rx7")
+        number = pushed(disk, "by-hand-moves", "metadata:", "metadata:\n  namespace: team-cv")
 
         done = orderkit("plan", "--pull-request", f"{DISK}#{number}", "--no-post")
 
         assert done.code == 4, done.out + done.err
-        assert "metadata.namespace is 'team-rx7', not 'team-ae86'" in done.out
+        assert "metadata.namespace is 'team-cv', not 'team-rx7'" in done.out
 
     def test_is_part_of_a_fleet_plan_of_the_cluster_and_of_git(
         self, orderkit: Command, own_pack: Path
@@ -167,25 +171,62 @@ class TestANamespacedOrder:
         assert "planned as in 'default'" in done.out, done.out + done.err
 
 
+def test_a_restart_adds_no_team_and_brings_none_back(orderkit: Command) -> None:
+    assert orderkit("team", "list", "--json").json["teams"] == ["cv", "rx7"]
+
+
 def test_a_kit_that_the_team_was_not_given_is_refused_with_the_remedy(
     orderkit: Command, site: Running
 ) -> None:
-    """The team's AppProject is older than the kit."""
-    done = orderkit("order", "bucket", "name=one", "team=rx7", "tier=basic")
+    """The team's AppProject is older than the kit; its name is as short as `team add` allows."""
+    done = orderkit("order", "bucket", "name=one", "team=cv", "tier=basic")
 
     assert done.code == 4, done.out + done.err
-    assert "team rx7 was not given kit 'bucket'" in done.err
-    assert "orderkit team add rx7" in done.err
-    assert site.platform.forge.head(RepoId("rx7", "bucket-one")) is None, "nothing was written"
+    assert "team cv was not given kit 'bucket'" in done.err
+    assert "orderkit team add cv" in done.err
+    assert site.platform.forge.head(RepoId("cv", "bucket-one")) is None, "nothing was written"
 
-    assert orderkit("team", "add", "rx7").code == 0
-    assert orderkit("order", "bucket", "name=one", "team=rx7", "tier=basic").code == 0
+    assert orderkit("team", "add", "cv").code == 0
+    assert orderkit("order", "bucket", "name=one", "team=cv", "tier=basic").code == 0
 
 
 def test_a_kit_that_the_team_may_not_order_names_the_whole_command(orderkit: Command) -> None:
-    assert orderkit("team", "add", "cv1", "--kit", "disk").code == 0
+    assert orderkit("team", "add", "kits", "--kit", "disk").code == 0
 
-    done = orderkit("order", "bucket", "name=two", "team=cv1", "tier=basic")
+    done = orderkit("order", "bucket", "name=two", "team=kits", "tier=basic")
 
     assert done.code == 4, done.out + done.err
-    assert "orderkit team change cv1 --kit disk --kit bucket" in done.err
+    assert "orderkit team change kits --kit disk --kit bucket" in done.err
+
+
+@pytest.mark.usefixtures("disk")
+def test_a_proposal_names_the_command_that_merges_it(orderkit: Command) -> None:
+    """The embedded forge has no page that merges."""
+    done = orderkit("change", "disk-one", "sizeGb=7", "--pr")
+
+    assert done.code == 0, done.err
+    number = done.out.partition("/pulls/")[2].split()[0]
+    assert f"orderkit merge disk-one {number}" in done.out
+    assert orderkit("merge", "disk-one", number).code == 0
+
+
+def test_kits_without_a_scenario_fail_the_test(own_pack: Path) -> None:
+    folder = own_pack / "tests" / "kits"
+    folder.rename(own_pack / "kits-aside")
+    try:
+        code = run(["kit", "test", "--pack", str(own_pack)])
+    finally:
+        (own_pack / "kits-aside").rename(folder)
+
+    assert code == 1
+
+
+def test_a_hint_for_a_form_names_no_option_of_the_command_line() -> None:
+    conflict = FieldConflict("sizeGb", 1, 2, 3, None, "", "")
+    error = FieldConflictError(OrderId("disk-one"), [conflict], CommitSha("0123456789"))
+
+    answer = bytes(refusal(error).body).decode()
+
+    assert "--" not in answer
+    assert "open the form again" in answer
+    assert "--base 01234567" in error.hint

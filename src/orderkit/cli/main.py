@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-_LOST = 1
+_LOST, _INTERRUPTED = 1, 130
 
 
 def main() -> None:
@@ -39,13 +39,17 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command; return the exit code (see ``core.errors``)."""
-    text = _quick_answer(arguments)
-    if text is None:
-        from orderkit.cli.root import invoke
+    try:
+        text = _quick_answer(arguments)
+        if text is None:
+            from orderkit.cli.root import invoke
 
-        return invoke(arguments)
-    if sys.stdout:
-        sys.stdout.write(text)
+            return invoke(arguments)
+        if sys.stdout:
+            sys.stdout.write(text)
+    except KeyboardInterrupt:  # while modules are imported; later `cli.root` answers
+        sys.stderr.write("interrupted before anything was done\n")
+        return _INTERRUPTED
     return 0
 
 

@@ -12,10 +12,12 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
+from orderkit.core.errors import InvalidInputError, OrderkitError, shorten
+from orderkit.core.secrets import redact
 from orderkit.core.visible_text import visible
 
 Row = tuple[str, ...]
@@ -37,12 +39,86 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
     return json.dumps(value, indent=indent, ensure_ascii=encoding != "utf-8")
 
 
+def emit_error(error: OrderkitError) -> None:
+    """
+    Print an error as the object of a command's ``--json``.
+
+    Invalid input has ``field``, ``value`` and ``rule`` too.
+    """
+    details: dict[str, Any] = {"message": str(error), "hint": error.hint}
+    if isinstance(error, InvalidInputError):
+        details |= {"field": error.field, "value": shorten(repr(error.value)), "rule": error.rule}
+    details["exitCode"] = error.exit_code
+    text = json.dumps({"schema": "orderkit.error/v1", "error": details}, indent=2)
+    say(redact(text))
+
+
+def say_wrapped(text: str) -> None:
+    """Print a sentence to stderr; in a narrow terminal, between words. Long words stay whole."""
+    import textwrap
+
+    columns = terminal_columns(sys.stderr)
+    lines = text.splitlines() or [""]
+    if columns is not None:
+        lines = [
+            part
+            for line in lines
+            for part in textwrap.wrap(
+                line,
+                columns,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+                replace_whitespace=False,
+            )
+            or [""]
+        ]
+    say("\n".join(lines), err=True)
+
+
+def terminal_columns(stream: TextIO) -> int | None:
+    """Return the width of the terminal that a stream goes to, or ``COLUMNS``; None: no terminal."""
+    import os
+
+    text = os.environ.get("COLUMNS", "")
+    if text.isdigit() and int(text):
+        return int(text)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (ValueError, OSError):
+        return None
+
+
 def emit_table(head: Row, rows: Sequence[Row]) -> None:
-    """Print rows in columns as wide as their widest cell; trailing blanks are cut."""
+    """
+    Print rows in columns as wide as their widest cell; trailing blanks are cut.
+
+    Where the terminal is too narrow, each row is a paragraph with one line a cell.
+    """
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    columns = terminal_columns(sys.stdout)
+    if columns is not None and sum(widths) + 3 * (len(widths) - 1) > columns:
+        for number, row in enumerate(rows):
+            say(nl=number > 0)
+            for name, cell in zip(head, row, strict=True):
+                _say_cell(name, cell, max(map(len, head)), columns)
+        return
     for row in (head, *rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         say("   ".join(cells).rstrip())
+
+
+def _say_cell(name: str, cell: str, indent: int, columns: int) -> None:
+    """Print one cell with its column's name before it, wrapped between words."""
+    import textwrap
+
+    width = max(columns - indent - 2, 1)
+    first, *more = textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) or [
+        ""
+    ]
+    say(f"{name:<{indent}}  {first}".rstrip())
+    for line in more:
+        say(f"{'':<{indent}}  {line}")
 
 
 class Progress:

@@ -29,6 +29,14 @@ class _Lazy(click.Group):
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:  # click looks only at commands that are imported
+            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
@@ -49,36 +57,68 @@ def invoke(arguments: list[str]) -> int:
     """Run one command; return the exit code (see ``core.errors``)."""
     try:
         code = root.main(arguments, prog_name="orderkit", standalone_mode=False)
-    except errors.OrderkitError as error:
-        return _failed(error)
-    except click.ClickException as error:
-        error.show()
-        return errors.UsageError.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        return errors.EXIT_INTERRUPTED
-    except Exception:  # noqa: BLE001 - the last line of defence
-        return _bug()
-    else:
-        return code if isinstance(code, int) else errors.EXIT_DONE
+    except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the last line of defence
+        error = _explained(raised)
+        if "--json" in arguments:
+            from orderkit.cli.output import emit_error
+
+            emit_error(error)
+        return error.exit_code
+    return code if isinstance(code, int) else errors.EXIT_DONE
 
 
-def _failed(error: errors.OrderkitError) -> int:
-    _say(f"error: {error}")
+class _InterruptedError(errors.OrderkitError):
+    exit_code = errors.EXIT_INTERRUPTED
+
+
+class _BugError(errors.OrderkitError):
+    exit_code = errors.EXIT_BUG
+
+
+def _explained(raised: BaseException) -> errors.OrderkitError:
+    """Say on stderr what went wrong; return it as an error with its exit code."""
+    if isinstance(raised, click.ClickException):
+        raised.show()
+        return errors.UsageError(raised.format_message())
+    if isinstance(raised, KeyboardInterrupt | click.exceptions.Abort):
+        return _said(_InterruptedError("interrupted"))
+    if isinstance(raised, OSError) and raised.filename is not None:
+        return _said(_file_error(raised))
+    if isinstance(raised, errors.OrderkitError):
+        return _said(raised)
+    return _said_bug()
+
+
+def _file_error(error: OSError) -> errors.OrderkitError:
+    """Return what is wrong with a file or folder of this machine, and what to do."""
+    import errno
+
+    hints = {
+        errno.ENOSPC: "free some space on that disk",
+        errno.ENOENT: "check the path",
+        errno.EISDIR: "name a file",
+        errno.ENOTDIR: "name a folder",
+    }
+    may_not = "choose a place that you may write to, or change its permissions"
+    message = f"{error.filename}: {(error.strerror or str(error)).lower()}"
+    return errors.OrderkitError(message, hint=hints.get(error.errno or 0, may_not))
+
+
+def _said(error: errors.OrderkitError) -> errors.OrderkitError:
+    from orderkit.cli.output import say_wrapped
+    from orderkit.core.secrets import redact
+
+    say_wrapped(redact(f"error: {error}"))
     if error.hint:
-        _say(f"hint:  {error.hint}")
-    return error.exit_code
+        say_wrapped(redact(f"hint:  {error.hint}"))
+    return error
 
 
-def _say(text: str) -> None:
+def _said_bug() -> errors.OrderkitError:
+    import traceback
+
     from orderkit.cli.output import say
     from orderkit.core.secrets import redact
 
-    say(redact(text), err=True)
-
-
-def _bug() -> int:
-    import traceback
-
-    _say(traceback.format_exc())
-    _say("error: this is a bug in Orderkit; please report the lines above")
-    return errors.EXIT_BUG
+    say(redact(traceback.format_exc()), err=True)
+    return _said(_BugError("this is a bug in Orderkit; please report the lines above"))

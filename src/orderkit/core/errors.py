@@ -40,9 +40,11 @@ class OrderkitError(Exception):
     retryable: ClassVar[bool] = False
     http_status: ClassVar[int] = 500
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", form_hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        self.form_hint = form_hint
+        """The hint for people in front of a form and programs that call the service."""
 
 
 class UsageError(OrderkitError):

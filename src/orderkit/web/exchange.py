@@ -131,7 +131,8 @@ def refusal(error: errors.OrderkitError) -> JSONResponse:
             "head": error.head,
         }
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
-    return error_answer(status, str(error), error.hint, details=details, headers=headers)
+    hint = error.form_hint or error.hint
+    return error_answer(status, str(error), hint, details=details, headers=headers)
 
 
 def _value_text(value: object) -> str:

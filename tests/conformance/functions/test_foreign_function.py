@@ -91,7 +91,7 @@ def test_one_request_under_two_names_is_one_requirement() -> None:
 
 
 def test_both_names_get_the_objects_as_from_crossplane() -> None:
-    request = StationRequest(REQUEST.observed, input=INPUT, required={"lane": [LANE]})
+    request = StationRequest(REQUEST.observed, input=INPUT, required={"lane": (LANE,)})
 
     message = request_message(request, {"lane"})
 

@@ -13,6 +13,7 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,18 +114,16 @@ def _show_plan(name: str, steps: Sequence[StepDone], as_json: bool) -> int:
     emit_table(("STEP", "PLAN", "DETAIL"), rows)
     for step in steps:
         if step.advice:
-            click.echo(f"\n{step.step}: {step.advice}")
+            say(f"\n{step.step}: {step.advice}")
     return int(failed)
 
 
 def _show_steps(name: str, steps: Sequence[StepDone]) -> None:
     written_steps = [step for step in steps if step.verdict in {"create", "change"}]
-    click.echo(
-        f"{name}: {len(steps)} steps done, {len(written_steps)} of them changed something now"
-    )
+    say(f"{name}: {len(steps)} steps done, {len(written_steps)} of them changed something now")
     for step in steps:
         if step.verdict == "skip":
-            click.echo(f"{step.step} left out: {step.detail}. {step.advice}")
+            say(f"{step.step} left out: {step.detail}. {step.advice}")
 
 
 def _emit(name: str, mode: str, steps: Sequence[StepDone]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
     json_option,
@@ -49,8 +50,13 @@ _no_wait_option = click.option(
 
 
 @click.command("change")
-@click.argument("order")
-@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
+@click.argument("order", shell_complete=completion.orders)
+@click.argument(
+    "assignments",
+    metavar="FIELD=VALUE...",
+    nargs=-1,
+    shell_complete=completion.order_fields,
+)
 @click.option(
     "--values",
     metavar="JSON",
@@ -149,7 +155,7 @@ def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry
 
 
 @click.command("revert")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.argument("commit")
 @_reason_option
 @_how_option
@@ -203,7 +209,7 @@ def revert_command(
 
 
 @click.command("merge")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.argument("number", type=click.IntRange(min=1))
 @requester_option
 @_no_wait_option
@@ -263,7 +269,7 @@ def _finish(
 
 
 @click.command("history")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),

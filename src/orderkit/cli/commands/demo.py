@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orderkit.cli.options import json_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from orderkit.cli.demo.narration import Story
@@ -35,14 +36,16 @@ def demo_command(keep: bool, as_json: bool) -> None:
     from orderkit.cli.demo.story import tell
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    say = _say_nothing if as_json else click.echo
+    narrate = _say_nothing if as_json else say
     if keep:
-        story = Story(Path(tempfile.mkdtemp(prefix="orderkit-demo-")), say)
+        story = Story(Path(tempfile.mkdtemp(prefix="orderkit-demo-")), narrate)
         tell(story)
-        say(f"kept: {story.folder}; continue with: orderkit up --state {story.folder / 'state'}")
+        narrate(
+            f"kept: {story.folder}; continue with: orderkit up --state {story.folder / 'state'}"
+        )
     else:
         with tempfile.TemporaryDirectory(prefix="orderkit-demo-") as name:
-            story = Story(Path(name), say)
+            story = Story(Path(name), narrate)
             tell(story)
     if as_json:
         _emit(story, kept=keep)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from orderkit.cli.options import json_option
+from orderkit.cli.output import say
 
 
 @click.command("init")
@@ -52,7 +53,7 @@ def init_command(
         emit_json("orderkit.init/v1", {**report, "files": paths})
         return
     repository_note = "no repository" if no_git else "one commit"
-    click.echo(f"pack '{name}' in {target}: {len(files)} files, {repository_note}")
-    click.echo(f"  next  cd {target}")
-    click.echo("        orderkit kit new NAME            # a kit from a few fields")
-    click.echo("        orderkit kit import XRD.yaml     # or from an XRD that you have")
+    say(f"pack '{name}' in {target}: {len(files)} files, {repository_note}")
+    say(f"  next  cd {target}")
+    say("        orderkit kit new NAME            # a kit from a few fields")
+    say("        orderkit kit import XRD.yaml     # or from an XRD that you have")

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.commands.kit_check import kit_check
 from orderkit.cli.commands.kit_new import kit_import, kit_new
 from orderkit.cli.commands.kit_test import kit_test
 from orderkit.cli.options import json_option, pack_option
+from orderkit.cli.output import say
 from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ kit_command.add_command(kit_test)
 
 
 @kit_command.command("generate")
-@click.argument("kits", metavar="[KIT]...", nargs=-1)
+@click.argument("kits", metavar="[KIT]...", nargs=-1, shell_complete=completion.kits_of_pack)
 @pack_option
 @click.option("--check", is_flag=True, help="Write nothing; exit 10 if a file differs.")
 @click.option("--diff", "show_diff", is_flag=True, help="Like --check, and show the diff.")
@@ -67,6 +69,6 @@ def _show(generation: Generation, show_diff: bool, as_json: bool) -> None:
         emit_json("orderkit.kit-generate/v1", {"files": files})
         return
     for file in generation.differing:
-        click.echo(file.diff() if show_diff else f"{file.action:<8} {file.path}", nl=not show_diff)
+        say(file.diff() if show_diff else f"{file.action:<8} {file.path}", nl=not show_diff)
     if not generation.differing:
-        click.echo(f"{len(generation.files)} generated files are up to date")
+        say(f"{len(generation.files)} generated files are up to date")

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.options import json_option, pack_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +21,7 @@ _FOUND = 1
 
 
 @click.command("check")
-@click.argument("kits", metavar="[KIT]...", nargs=-1)
+@click.argument("kits", metavar="[KIT]...", nargs=-1, shell_complete=completion.kits_of_pack)
 @pack_option
 @click.option(
     "--since",
@@ -130,7 +132,7 @@ def _emit_sarif(verdict: PackVerdict, folder: Path) -> None:
         for entry in verdict.findings
     ]
     log = sarif(results, version=__version__, descriptions=descriptions())
-    click.echo(as_json(log))
+    say(as_json(log))
 
 
 def _emit_text(verdict: PackVerdict, folder: Path) -> None:
@@ -140,10 +142,8 @@ def _emit_text(verdict: PackVerdict, folder: Path) -> None:
         parts = (folder / entry.file, entry.line, entry.column)
         location = ":".join(str(part_text) for part_text in parts if part_text)
         path_prefix = f"{entry.about.path}: " if entry.about.path else ""
-        click.echo(
-            f"{location}: {severity_of(entry)}: {_rule(entry)}: {path_prefix}{_message(entry)}"
-        )
-        click.echo(f"  advice: {_advice(entry)}")
+        say(f"{location}: {severity_of(entry)}: {_rule(entry)}: {path_prefix}{_message(entry)}")
+        say(f"  advice: {_advice(entry)}")
     counts = ", ".join(f"{count} {severity}" for severity, count in _counts(verdict).items())
     kits = f"{len(verdict.kits)} kit{'' if len(verdict.kits) == 1 else 's'}"
-    click.echo(f"{kits}, {verdict.runs} example orders run: {counts}", err=True)
+    say(f"{kits}, {verdict.runs} example orders run: {counts}", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orderkit.cli.options import json_option, pack_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,9 +95,7 @@ def _prompted(draft: Draft, given_options: set[str]) -> Draft:
         answer = click.prompt("Scope", type=scopes, default="cluster")
         draft = replace(draft, namespaced=answer == "namespaced")
     if "fields" not in given_options:
-        click.echo(
-            "Fields, one per line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends it."
-        )
+        say("Fields, one per line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends it.")
         draft = replace(draft, fields=tuple(_prompted_fields()))
     return draft
 
@@ -110,7 +109,7 @@ def _prompted_fields() -> list[FieldDraft]:
         try:
             fields.append(parse_field(text))
         except OrderkitError as error:
-            click.echo(f"  {error} {error.hint}".rstrip(), err=True)
+            say(f"  {error} {error.hint}".rstrip(), err=True)
     return fields
 
 
@@ -259,7 +258,7 @@ def _show(added: KitAdded, next_steps: tuple[str, ...], as_json: bool) -> None:
         return
     for word, paths in (("new", added.new_files), ("changed", added.changed)):
         for path in paths:
-            click.echo(f"{word:<8} {path}")
-    click.echo(f"kit '{added.name}' is in the pack; {added.scenarios} scenarios pass")
+            say(f"{word:<8} {path}")
+    say(f"kit '{added.name}' is in the pack; {added.scenarios} scenarios pass")
     for line in (*(f"kit check: {finding}" for finding in added.findings), *next_steps):
-        click.echo(f"  next  {line}")
+        say(f"  next  {line}")

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.options import function_option, json_option, pack_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from orderkit.adapters.folders.local_pack import LocalPack
@@ -16,7 +18,7 @@ _FAILED = 1
 
 
 @click.command("test")
-@click.argument("kits", metavar="[KIT]...", nargs=-1)
+@click.argument("kits", metavar="[KIT]...", nargs=-1, shell_complete=completion.kits_of_pack)
 @pack_option
 @click.option(
     "-k", "pattern", default="", metavar="PATTERN", help="Run only scenarios KIT/CASE that match."
@@ -99,26 +101,26 @@ def _show(report: TestReport) -> None:
     for case in report.cases:
         _show_case(case)
     for kit in report.untested:
-        click.echo(f"kit '{kit}' has no scenario in tests/kits/{kit}", err=True)
+        say(f"kit '{kit}' has no scenario: add tests/kits/{kit}/CASE/scenario.yaml", err=True)
     counts = ", ".join(f"{n} {result}" for result in ScenarioResult if (n := report.count(result)))
     total = len(report.cases)
-    click.echo(f"{total} scenarios: {counts or 'none'} in {report.seconds:.2f} s", err=True)
+    say(f"{total} scenarios: {counts or 'none'} in {report.seconds:.2f} s", err=True)
 
 
 def _show_case(case: Tested) -> None:
     from orderkit.flows.kit.test_kits import ScenarioResult
 
-    click.echo(f"{case.result:<8} {case.name}")
+    say(f"{case.result:<8} {case.name}")
     if case.not_run:
-        click.echo(f"  pipeline not run: {case.not_run}")
+        say(f"  pipeline not run: {case.not_run}")
     if case.result is ScenarioResult.UPDATED:
         for difference in case.differences:
             verb = "removed" if difference.after is None else "wrote"
-            click.echo(f"  {verb} expected/{difference.path}")
+            say(f"  {verb} expected/{difference.path}")
     elif not case.ok:
         if case.reason:
-            click.echo(f"  why it matters: {case.reason}")
+            say(f"  why it matters: {case.reason}")
         if case.message:
-            click.echo(f"  {case.message}")
+            say(f"  {case.message}")
         for difference in case.differences:
-            click.echo("".join(f"  {line}" for line in difference.diff().splitlines(keepends=True)))
+            say("".join(f"  {line}" for line in difference.diff().splitlines(keepends=True)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
     json_option,
@@ -20,8 +21,13 @@ if TYPE_CHECKING:
 
 
 @click.command("order")
-@click.argument("kit")
-@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
+@click.argument("kit", shell_complete=completion.kits)
+@click.argument(
+    "assignments",
+    metavar="FIELD=VALUE...",
+    nargs=-1,
+    shell_complete=completion.form_fields,
+)
 @requester_option
 @click.option(
     "--no-wait",
@@ -65,7 +71,7 @@ def order_command(
 
 
 @click.command("register")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option("--kit", required=True, help="The kit of the order.")
 @click.option("--team", required=True, help="The team that orders.")
 @requester_option
@@ -154,7 +160,7 @@ def list_command(platform_file: str | None, as_json: bool) -> None:
 
 
 @click.command("status")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option("--check", is_flag=True, help="Exit 10 unless the order is Ready.")
 @platform_option
 @json_option
@@ -178,7 +184,7 @@ def status_command(
 
 
 @click.command("trace")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @platform_option
 @json_option
 def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
@@ -194,7 +200,7 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
 
 
 @click.command("events")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -247,7 +253,7 @@ def repair_command(
 
 
 @click.command("destroy")
-@click.argument("order")
+@click.argument("order", shell_complete=completion.orders)
 @click.option(
     "--delete-repository/--archive-repository",
     default=None,

@@ -6,12 +6,18 @@ from typing import Any
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.options import PathOption, function_option, platform_option, requester_option
 
 
 @click.command("plan")
-@click.argument("order", required=False)
-@click.argument("assignments", metavar="[FIELD=VALUE...]", nargs=-1)
+@click.argument("order", required=False, shell_complete=completion.orders)
+@click.argument(
+    "assignments",
+    metavar="[FIELD=VALUE...]",
+    nargs=-1,
+    shell_complete=completion.order_fields,
+)
 @click.option(
     "--file",
     "file",
@@ -70,6 +76,7 @@ from orderkit.cli.options import PathOption, function_option, platform_option, r
 @click.option(
     "--kit",
     metavar="KIT",
+    shell_complete=completion.kits,
     help="Instead of ORDER: what another pack does to all living orders of this kit. "
     "--base: a branch or commit of the platform's pack, with --xrs and --snapshot of the "
     "pack folder's git repository.",
@@ -83,7 +90,12 @@ from orderkit.cli.options import PathOption, function_option, platform_option, r
     help="With --kit and --snapshot: the other pack's folder. Default: the current folder.",
 )
 @click.option(
-    "--order", "orders", metavar="ORDER", multiple=True, help="With --kit: only this order."
+    "--order",
+    "orders",
+    metavar="ORDER",
+    multiple=True,
+    shell_complete=completion.orders,
+    help="With --kit: only this order.",
 )
 @click.option(
     "--team", "teams", metavar="TEAM", multiple=True, help="With --kit: only this team's."

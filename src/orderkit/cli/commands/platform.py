@@ -17,6 +17,7 @@ from orderkit.cli.options import (
     state_option,
     state_path,
 )
+from orderkit.cli.output import say
 from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
@@ -210,7 +211,12 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
 @click.option(
     "--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: the reference pack."
 )
-@click.option("--team", "teams", multiple=True, default=("ae86",), help="A team that may order.")
+@click.option(
+    "--team",
+    "teams",
+    multiple=True,
+    help="A team that may order. Default: the teams of the last start, at first ae86.",
+)
 @_port("forge", 7300, "the forge")
 @_port("cluster", 7344, "the Kubernetes API")
 @_port("portal", 7307, "the catalog")
@@ -296,7 +302,7 @@ def up_command(
         running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
-        click.echo(_welcome(platform, run_request.pack))
+        say(_welcome(platform, run_request.pack))
         wait_for_signal(stop)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orderkit.cli.options import json_option, platform_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def platform_webhook(
     Example: orderkit platform webhook --missed
     """
     from orderkit.cli.connecting import connect, load_settings, token
-    from orderkit.cli.output import emit_json, say
+    from orderkit.cli.output import emit_json
     from orderkit.core.errors import OrderkitError
     from orderkit.core.platform.webhook_key import PATH, hook_key
     from orderkit.flows.install.webhooks import ensure_webhooks
@@ -69,7 +70,7 @@ def platform_webhook(
     )
     if not as_json:
         for target in hooked:
-            click.echo(f"{target}: pull requests are reported to {service}{PATH}")
+            say(f"{target}: pull requests are reported to {service}{PATH}")
     planned = []
     for pull, state, summary in _planned(platform, targets) if missed else ():
         planned.append({"pull": pull, "state": state, "summary": summary})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orderkit.cli.options import json_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,6 +140,6 @@ def _show(report: SkeletonReport, target: Path | None, as_json: bool) -> None:
         [(str(file.path), file.how, str(file.target or "-")) for file in report.files],
     )
     for file in report.refused:
-        click.echo(f"{file.error}", err=True)
+        say(f"{file.error}", err=True)
         if file.error is not None and file.error.hint:
-            click.echo(f"  hint: {file.error.hint}", err=True)
+            say(f"  hint: {file.error.hint}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from orderkit.cli.options import json_option, platform_option
+from orderkit.cli.output import say
 
 _DAYS_MAX = 3650
 _RIGHTS = ("read", "order", "change", "end", "observe")
@@ -68,7 +69,7 @@ def serve_command(
     audit = Path(audit_log) if audit_log else None
     serve_request = ServeRequest(platform_file, host, port, tls, audit, frozenset(names))
     with asked_to_end(lambda *_: set_by_signal(stop)), serving(serve_request) as url:
-        click.echo(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
+        say(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
         wait_for_signal(stop)
 
 
@@ -129,5 +130,5 @@ def access_add(
     if as_json:
         emit_json("orderkit.access/v1", {"client": name, "token": token, "file": str(path)})
         return
-    click.echo(token)
-    click.echo(f"the token is shown only once; its digest is in {path}", err=True)
+    say(token)
+    say(f"the token is shown only once; its digest is in {path}", err=True)

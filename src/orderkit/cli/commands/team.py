@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from orderkit.cli import completion
 from orderkit.cli.options import (
     adopt_option,
     connect_to,
@@ -37,6 +38,7 @@ def decision_options(function: F) -> F:
             "--kit",
             "kits",
             metavar="KIT",
+            shell_complete=completion.kits,
             multiple=True,
             help="A kit the team may order; name all of them. "
             "Default: no change, at first every kit.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orderkit.cli.options import json_option
+from orderkit.cli.output import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,11 +202,10 @@ def _emit_sarif(outcome: ValidationOutcome) -> None:
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
             results.append(SarifResult(NOT_EVALUATED, "note", text, *location))
-    click.echo(as_json(sarif(results, version=__version__)))
+    say(as_json(sarif(results, version=__version__)))
 
 
 def _emit_text(outcome: ValidationOutcome) -> None:
-    from orderkit.cli.output import say
     from orderkit.core.schema.validate import Finding, FindingSeverity
     from orderkit.core.schema.validate.located_findings import explanation, remedy
 
@@ -226,4 +226,4 @@ def _emit_text(outcome: ValidationOutcome) -> None:
         (len(outcome.not_evaluated), "rules not evaluated"),
         (outcome.skipped, "objects of other kinds skipped"),
     )
-    click.echo(", ".join(f"{count} {label}" for count, label in counted), err=True)
+    say(", ".join(f"{count} {label}" for count, label in counted), err=True)

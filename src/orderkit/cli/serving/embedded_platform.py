@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalOptions, Ports
 from orderkit.adapters.embedded.serving import HttpServer
+from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
-from orderkit.cli.connecting import connect, service_options
+from orderkit.cli.connecting import connect, load_settings, service_options
 from orderkit.cli.options import default_requester
+from orderkit.core.errors import NotFoundError
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform
+from orderkit.flows.team.teams import list_teams
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
 
+FIRST_TEAM = "ae86"
 AUDIT_FILE = "audit.jsonl"
 """In the state folder: who called the service."""
 
@@ -40,6 +44,7 @@ class EmbeddedRunRequest:
     pack: Path
     ports: Ports
     teams: tuple[str, ...]
+    """Empty: those of the last start that the ledger still has, at first `FIRST_TEAM`."""
     portal: PortalOptions = field(default_factory=PortalOptions)
     values: Mapping[str, str] = field(default_factory=dict)
 
@@ -61,7 +66,7 @@ def running(
         run_request.state,
         pack=run_request.pack,
         ports=run_request.ports,
-        teams=run_request.teams,
+        teams=run_request.teams or _teams_before(run_request.state),
         portal=run_request.portal,
         values=run_request.values,
     )
@@ -69,7 +74,7 @@ def running(
         undo.callback(embedded.stop)
         settings = embedded.start()
         on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
-        platform = connect(settings)
+        platform = _without_removed_teams(connect(settings), run_request)
         audit = AuditLog(run_request.state / AUDIT_FILE)
         options = service_options(settings, audit=audit)
         service = HttpServer(service_app(platform, options), embedded.service_socket)
@@ -79,3 +84,18 @@ def running(
         request = BootstrapRequest(files, values, default_requester())
         bootstrap(platform, request, on_step=on_step)
         yield Running(settings, platform, embedded)
+
+
+def _teams_before(state: Path) -> tuple[str, ...]:
+    file = state / PLATFORM_FILE
+    return tuple(load_settings(str(file)).teams) if file.is_file() else (FIRST_TEAM,)
+
+
+def _without_removed_teams(platform: Platform, run_request: EmbeddedRunRequest) -> Platform:
+    """Return the platform without the teams that somebody removed since the last start."""
+    if run_request.teams:
+        return platform
+    with contextlib.suppress(NotFoundError):  # at the first start there is no ledger
+        remaining = set(list_teams(platform))
+        return replace(platform, teams=tuple(team for team in platform.teams if team in remaining))
+    return platform

@@ -117,7 +117,7 @@ class _Property:
         schema: Schema = {}
         if field.name:
             schema["title"] = hints.title or label_of(field.name)
-        help_text = " ".join(self._help_sentences())
+        help_text = " ".join(dict.fromkeys(self._help_sentences()))
         if help_text:
             schema["description"] = _TAG.sub(r"\\<", help_text)
         schema |= self.value()

@@ -42,7 +42,7 @@ EXAMPLE_TEAM, EXAMPLE_NAME = "ae86", "first"
 _TEAM: dict[str, Any] = {
     "type": "string",
     "description": "Team that orders, an organisation of the forge.",
-    "pattern": "^[a-z][a-z0-9-]{1,28}[a-z0-9]$",
+    "pattern": "^[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?$",
 }
 _FIELD_NAME = re.compile(r"[a-z][a-zA-Z0-9]{0,62}\Z")
 _KIND = re.compile(r"[A-Z][a-zA-Z0-9]{0,62}\Z")

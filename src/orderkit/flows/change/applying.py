@@ -154,6 +154,7 @@ class _Run:
                 f"{self.editor.live.entry.order}: '{verdict.name}' must be reviewed"
                 " and cannot be committed directly",
                 hint="leave --direct out to open a pull request",
+                form_hint="leave 'how: direct' out to open a pull request",
             )
         return requested or verdict.how
 

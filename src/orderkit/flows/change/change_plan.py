@@ -60,6 +60,7 @@ def refuse_losses(live: LiveOrder, change_plan: ChangePlan) -> None:
         raise RefusedError(
             f"{live.entry.order}: {'; '.join(losses)}",
             hint="to accept the loss: --accept-loss; 'orderkit plan' shows the whole plan",
+            form_hint="to accept the loss, send 'acceptLoss: true'; the plan shows what goes",
         )
 
 
@@ -107,6 +108,7 @@ def refuse_faults(
         f" {listed_faults}{rest_note}",
         hint="'orderkit plan' shows the whole plan; --pr (how: review) proposes it anyway,"
         " --direct (how: direct) commits it anyway",
+        form_hint="'how: review' proposes it anyway, 'how: direct' commits it anyway",
     )
 
 

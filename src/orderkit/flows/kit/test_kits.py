@@ -88,7 +88,8 @@ class TestReport:
 
     @property
     def ok(self) -> bool:
-        return all(case.ok for case in self.cases)
+        """Whether all passed. Kits without any scenario at all are a failure too."""
+        return all(case.ok for case in self.cases) and bool(self.cases or not self.untested)
 
 
 def run_tests(request: TestSelection) -> TestReport:

@@ -79,8 +79,8 @@ def _faults(data: Any, shape: Shape, path: str) -> Iterator[str]:
     elif isinstance(shape, OptionalFields):
         yield from _field_faults(data, shape, path)
     elif shape == "whole" and isinstance(data, float):
-        number = f'cannot parse "{data:g}" as signed integer: invalid syntax'
-        yield f"{_DECODED} JSON number into Go value of type int64: {number}"
+        cause = f'cannot parse "{data:g}" as signed integer: invalid syntax'
+        yield f"{_DECODED} JSON number into Go value of type int64: {cause}"
     elif not _FITS[shape](data):
         yield f"{path}: is no {_NAMES[shape]}"
 

@@ -56,7 +56,6 @@ class EditRefusal(StrEnum):
     DUPLICATE_KEY = "duplicate-key"
     EMPTY = "empty"
     ENCODING = "encoding"
-    EXPLICIT_KEY = "explicit-key"
     LIMITS = "limits"
     LINE_BREAK = "line-break"
     MERGE_KEY = "merge-key"
@@ -81,7 +80,6 @@ HINTS: dict[EditRefusal, str] = {
     EditRefusal.DUPLICATE_KEY: "remove one: readers disagree about which one counts",
     EditRefusal.EMPTY: "the document holds nothing; write its first key by hand",
     EditRefusal.ENCODING: "convert the file to UTF-8",
-    EditRefusal.EXPLICIT_KEY: "write 'key: value' instead of '? key'",
     EditRefusal.LIMITS: "files of this size or depth are not edited; split it",
     EditRefusal.LINE_BREAK: "end lines with a line feed; escape U+0085, U+2028, U+2029 in quotes",
     EditRefusal.MERGE_KEY: "the map inherits through '<<'; write the keys out first",

@@ -20,7 +20,7 @@ def insert_key(site: EditSite, name: str, value: Value) -> Splicing:
     Append a key to the map at the site.
 
     Raises:
-        EditRefusedError: Tabs, a key with ``?``, or a block scalar that ends with the text.
+        EditRefusedError: Tabs, or a block scalar that ends with the text.
     """
     last = site.stream.end(site.node)
     expected = ExpectedEvents(last, last, [name, value])
@@ -31,6 +31,8 @@ def insert_key(site: EditSite, name: str, value: Value) -> Splicing:
         )
     column = site.layout.column_of(site.node)
     lines = list(writing.block({name: value}, column, site.block_style))
+    if value is None and site.layout.lacks_colon(site.children()[-1].value):
+        lines = [f"{' ' * column}? {writing.key(name, site.style, flow=False)}"]
     return Splicing((site.after_line(site.layout.end(site.node), lines),), expected)
 
 

@@ -15,6 +15,7 @@ from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, chil
 from orderkit.core.yaml.edit.stream import EventKind, Stream
 from orderkit.core.yaml.edit.writing import Style
 
+_COMMENT = re.compile(r"#.*")
 _ANCHOR = re.compile(r"&[^\s,\[\]{}]+[ \t]*")
 
 
@@ -55,7 +56,23 @@ class TextLayout:
             event = self._events[at]
         if self.is_block_scalar(at):
             return self._block_scalar_end(at)
+        if self.lacks_colon(at):
+            return self._stream.stop(at - 1)
         return self._stream.stop(at)
+
+    def lacks_colon(self, at: int) -> bool:
+        """
+        Return whether event `at` is the empty value of a key as in ``? a``.
+
+        The parser puts such a value where the next token begins, lines below the key.
+        """
+        event = self._events[at]
+        if event.kind is not EventKind.SCALAR or event.value or not event.plain or at == 0:
+            return False
+        between = self._text[self._stream.stop(at - 1) : self._stream.start(at)]
+        key = self._stream.start(at - 1)
+        before = self._text[self.line_start(key) : key].rstrip()
+        return before.endswith("?") and not _COMMENT.sub("", between).strip()
 
     def is_block_scalar(self, at: int) -> bool:
         """Return whether event `at` is a block scalar."""
@@ -142,18 +159,12 @@ class TextLayout:
         return self.column(start)
 
     def entry_start(self, node: int, entries: list[CollectionEntry], at: int) -> int:
-        """
-        Return the start of an entry of a block collection: its key or its dash.
-
-        Raises:
-            EditRefusedError: The key is written with ``?``.
-        """
+        """Return the start of an entry of a block collection: its key, its ``?`` or its dash."""
         child = entries[at]
         start = self._stream.start(child.first)
         if child.key is not None:
-            if self._text[self.line_start(start) : start].rstrip().endswith("?"):
-                raise self._stream.refuse(EditRefusal.EXPLICIT_KEY, "the key has a '?'", child.key)
-            return start
+            before = self._text[self.line_start(start) : start].rstrip()
+            return self.line_start(start) + len(before) - 1 if before.endswith("?") else start
         begin = self.end(entries[at - 1].value) if at else self._stream.start(node)
         return self._dash_before(begin, start)
 
@@ -187,6 +198,11 @@ class TextLayout:
     def block_indent(self, node: int) -> int:
         """Return the indentation of a block scalar's lines."""
         lines = self._text[self._stream.start(node) : self._stream.stop(node)].split("\n")[1:]
+        event = self._events[node]
+        if event.style == "|":  # each of its lines is a line of the value, indented
+            for line, text in zip(lines, event.value.split("\n"), strict=False):
+                if text:
+                    return len(line.rstrip("\r")) - len(text)
         for line in lines:
             if line.strip():
                 return len(line) - len(line.lstrip(" "))

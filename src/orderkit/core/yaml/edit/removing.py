@@ -7,10 +7,14 @@ above it stay. Called through ``draft``.
 
 from __future__ import annotations
 
+import re
+
 from orderkit.core.yaml.edit.edits import EditRefusal
 from orderkit.core.yaml.edit.locating import CollectionEntry
 from orderkit.core.yaml.edit.proving import ExpectedEvents
 from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
+
+_REST_OF_LINE = re.compile(r"[ \t]*(?P<comma>,?)[ \t]*(#.*)?")
 
 
 def remove(site: EditSite, child: CollectionEntry) -> Splicing:
@@ -18,14 +22,14 @@ def remove(site: EditSite, child: CollectionEntry) -> Splicing:
     Remove an entry from the map or list at the site. It must not be the only one.
 
     Raises:
-        EditRefusedError: A comment stands in between, a key has a ``?``, or a block scalar above
+        EditRefusedError: A comment stands in between, or a block scalar above
             would absorb what follows.
     """
     expected = ExpectedEvents(child.first, site.stream.end(child.value) + 1, [])
     entries = site.children()
     at = entries.index(child)
     if site.takes_flow:
-        return Splicing((_from_brackets(site, entries, at),), expected)
+        return Splicing(tuple(_from_brackets(site, entries, at)), expected)
     layout = site.layout
     start = layout.entry_start(site.node, entries, at)
     line = layout.line_start(start)
@@ -55,17 +59,27 @@ def _check_above(site: EditSite, child: CollectionEntry, start: int, end: int) -
         )
 
 
-def _from_brackets(site: EditSite, entries: list[CollectionEntry], at: int) -> Splice:
-    """Cut an entry out of a flow map or list, with one comma."""
+def _from_brackets(site: EditSite, entries: list[CollectionEntry], at: int) -> list[Splice]:
+    """Cut an entry out of a flow map or list, with one comma; whole lines if it has its own."""
     child = entries[at]
     start, end = site.stream.start(child.first), site.layout.entry_end(child)
+    if site.text[site.layout.line_start(start) : start].isspace() and (
+        rest := _REST_OF_LINE.fullmatch(site.text[end : site.layout.line_end(end)])
+    ):
+        line = Splice(site.layout.line_start(start), site.layout.next_line(end), "")
+        if rest["comma"]:
+            return [line]
+        above = site.layout.entry_end(entries[at - 1])
+        comma = site.text.find(",", above)
+        if at + 1 == len(entries) and not site.text[above:comma].strip():
+            return [Splice(comma, comma + 1, ""), line]
     if at + 1 < len(entries):
         following = site.stream.start(entries[at + 1].first)
         _check_comments(site, end, following, child)
-        return Splice(start, following, "")
+        return [Splice(start, following, "")]
     before = site.layout.entry_end(entries[at - 1])
     _check_comments(site, before, start, child)
-    return Splice(before, end, "")
+    return [Splice(before, end, "")]
 
 
 def _check_comments(site: EditSite, start: int, end: int, child: CollectionEntry) -> None:

@@ -20,8 +20,7 @@ def replace(site: EditSite, value: Value) -> Splicing:
     Replace the site's node by a value.
 
     Raises:
-        EditRefusedError: The new string does not fit the block scalar's style; tabs; an explicit
-            key.
+        EditRefusedError: The new string does not fit the block scalar's style; tabs.
     """
     event = site.event
     expected = ExpectedEvents(site.node, site.stream.end(site.node) + 1, [value], event.anchor)
@@ -48,6 +47,11 @@ def _on_its_line(site: EditSite, value: Value) -> Splice:
         text = writing.flow(value, style)
     else:
         text = writing.scalar(value, style, flow=False)
+    if not site.in_flow and site.layout.lacks_colon(site.node):
+        key = site.target.parents[-1][1].first
+        column = site.layout.column_of(site.target.parents[-1][0])
+        at = site.layout.end(key)
+        return Splice(at, at, f"{site.style.newline}{' ' * column}: {text}")
     return Splice(start, end, _gap(site, start) + text)
 
 
@@ -69,8 +73,7 @@ def _block_scalar(site: EditSite, value: Value) -> list[Splice]:
     mark = head.split("#")[0].split()[0]
     behind_mark = head[len(mark) :]
     if isinstance(value, str):
-        lines = _lines_of_block_scalar(site, mark, value)
-        mark = mark[0] + ("" if value.endswith("\n") else "-")
+        mark, lines = _lines_of_block_scalar(site, mark, value)
         return [Splice(start, end, site.joined([mark + behind_mark, *lines]))]
     if writing.is_block(value):
         lines = list(writing.block(value, _indent(site, value), site.block_style))
@@ -79,18 +82,19 @@ def _block_scalar(site: EditSite, value: Value) -> list[Splice]:
     return [Splice(start, end, writing.flow(value, site.style) + behind_mark)]
 
 
-def _lines_of_block_scalar(site: EditSite, mark: str, value: str) -> list[str]:
-    if any(character.isdigit() for character in mark):
-        raise _unfit(site, "the block scalar says its indentation itself")
-    text = value
-    if mark[0] == ">":
-        body = value.rstrip("\n")
-        text = body.replace("\n", "\n\n") + value[len(body) :]
-    lines = writing.literal(text, site.layout.block_indent(site.node))
+def _lines_of_block_scalar(site: EditSite, mark: str, value: str) -> tuple[str, list[str]]:
+    """Return the indicators and the lines; a first line with blanks needs an indentation there."""
+    indent = site.layout.block_indent(site.node)
+    digit = "".join(character for character in mark if character.isdigit())
+    if value.lstrip("\n").startswith((" ", "\t")) and not digit:
+        digit = str(indent - site.layout.column_of(site.target.parents[-1][0]))
+    text = writing.folded(value) if mark[0] == ">" else value
+    lines = writing.block_lines(text, indent)
     ends_open = site.layout.end(site.node) == len(site.text)
-    if lines is None or (ends_open and value.endswith("\n")):
+    if lines is None or len(digit) > 1 or not value.strip() or (ends_open and value[-1:] == "\n"):
         raise _unfit(site, "the new text does not fit the block scalar's style")
-    return lines
+    chomping = "+" if value.endswith("\n\n") else "" if value.endswith("\n") else "-"
+    return f"{mark[0]}{digit}{chomping}", lines
 
 
 def _unfit(site: EditSite, message: str) -> EditRefusedError:

@@ -33,6 +33,7 @@ LIMITS = YamlLimits()
 
 _NO_TEXT = frozenset(("", *"~0123456789+-.nNyYtTfFoO=<"))
 """First characters of plain scalars that some reader may not read as a string."""
+_READER = " (says libyaml, whose grammar Kubernetes reads; YAML 1.2 may allow more)"
 _AMBIGUOUS_BREAKS = ("\x85", "\u2028", "\u2029")
 
 
@@ -152,7 +153,7 @@ def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
         reason = str(error.problem or error.context)
         line = mark.line + 1 if mark else None
         raise EditRefusedError(
-            EditRefusal.NOT_YAML, f"no readable YAML: {reason}", line=line
+            EditRefusal.NOT_YAML, f"no readable YAML: {reason}{_READER}", line=line
         ) from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise EditRefusedError(EditRefusal.NOT_YAML, f"no readable YAML: {error}") from error

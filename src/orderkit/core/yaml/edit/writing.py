@@ -222,10 +222,28 @@ def inline(value: Value, indent: int, style: Style) -> list[str]:
 
 
 def literal(text: str, indent: int) -> list[str] | None:
-    """Return the lines of a literal block's body; None if a literal block cannot hold the text."""
+    """Return the lines of a literal block's body; None if quotes show the text better."""
     lines = text.removesuffix("\n").split("\n")
     if not lines[0] or not lines[-1] or lines[0].startswith((" ", "\t")):
         return None
     if not all(line.isprintable() and line == line.rstrip() for line in lines):
         return None
+    return block_lines(text, indent)
+
+
+def block_lines(text: str, indent: int) -> list[str] | None:
+    """Return the lines of a block scalar's body; None if it has characters that need escapes."""
+    lines = text.removesuffix("\n").split("\n")
+    if not all(line.replace("\t", "").isprintable() for line in lines):
+        return None
     return [" " * indent + line if line else "" for line in lines]
+
+
+def folded(text: str) -> str:
+    """Return the source of a ``>`` block: breaks beside lines that begin with a blank stay."""
+    body = text.rstrip("\n")
+    parts = re.split(r"(\n+)", body)
+    for at in range(1, len(parts), 2):
+        if not parts[at - 1].startswith((" ", "\t")) and not parts[at + 1].startswith((" ", "\t")):
+            parts[at] += "\n"
+    return "".join(parts) + text[len(body) :]

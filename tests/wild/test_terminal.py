@@ -1,0 +1,256 @@
+"""Files and the terminal: read-only folders, ctrl-C, --json errors, typos, Tab, narrow windows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+from commands import Command
+
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli import commands as commands_package
+from orderkit.cli import completion
+from orderkit.cli.main import run
+from orderkit.cli.output import emit_table
+from orderkit.cli.root import root
+from orderkit.cli.serving.embedded_platform import Running
+
+Capture = pytest.CaptureFixture[str]
+CLOSED = Path("/sys/orderkit-test")
+"""Nobody may write there, not even root."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["init", str(CLOSED)],
+        ["up", "--state", str(CLOSED)],
+        ["render", "skeletons/kit", "--values", "{values}", "--out", str(CLOSED)],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_folder_that_is_read_only_is_one_sentence(
+    arguments: list[str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(reference_pack())
+    (tmp_path / "values.yaml").write_text("{}")
+    skeleton = tmp_path / "skeleton"
+    skeleton.mkdir()
+    (skeleton / "a.txt").write_text("a")
+    places = {"{values}": str(tmp_path / "values.yaml"), "skeletons/kit": str(skeleton)}
+
+    code = run([places.get(argument, argument) for argument in arguments])
+    said = capsys.readouterr()
+
+    assert (code, said.out) == (1, "")
+    assert said.err.splitlines()[-2:] == [
+        said.err.splitlines()[-2],
+        "hint:  choose a place that you may write to, or change its permissions",
+    ]
+    assert "error: /sys/" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_ctrl_c_while_modules_are_imported_is_one_sentence() -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from orderkit.cli.main import main\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'orderkit.cli.root': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['orderkit', 'list']\n"
+        "main()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "interrupted before anything was done\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["status", "garage-none", "--json"], 1, "no order 'garage-none' in the ledger"),
+        (["order", "garage", "stge=stage9", "--json"], 2, "stge"),
+        (["change", "garage-none", "--json"], 2, "give either FIELD=VALUE or --values"),
+        (["team", "list", "--jsn", "--json"], 2, "No such option"),
+        (["list", "--platform", "/nowhere", "--json"], 1, "no platform"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
+)
+def test_an_error_with_json_is_an_object_too(
+    arguments: list[str], code: int, message: str, orderkit: Command, capsys: Capture
+) -> None:
+    if "--platform" in arguments:
+        assert run(arguments) == code
+        said = capsys.readouterr()
+        printed, err = json.loads(said.out), said.err
+    else:
+        done = orderkit(*arguments)
+        assert done.code == code
+        printed, err = done.json, done.err
+
+    assert printed["schema"] == "orderkit.error/v1"
+    assert message in printed["error"]["message"]
+    assert printed["error"]["exitCode"] == code
+    assert err, "a person reads it too"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [(["statu"], "status"), (["team", "lst"], "list"), (["kit", "chek"], "check")],
+)
+def test_a_misspelled_command_names_the_nearest(
+    typed: list[str], meant: str, capsys: Capture
+) -> None:
+    assert run(typed) == 2
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
+
+
+def test_a_platform_that_does_not_answer_is_one_sentence(
+    platform: Running, tmp_path: Path, capsys: Capture
+) -> None:
+    """Nothing listens on port 9 of this machine."""
+    file = platform.embedded.state.folder / "platform.yaml"
+    text = file.read_text().replace(platform.settings.forge.url, "http://127.0.0.1:9")
+    (tmp_path / "platform.yaml").write_text(text)
+
+    code = run(["list", "--platform", str(tmp_path / "platform.yaml")])
+    lines = capsys.readouterr().err.splitlines()
+
+    assert code == 1
+    assert lines == [
+        "error: nobody answers at http://127.0.0.1:9",
+        "hint:  is the platform up? orderkit up",
+    ]
+
+
+def test_text_of_others_cannot_command_the_terminal(tmp_path: Path, capsys: Capture) -> None:
+    """An escape sequence in a pack or an order is shown as code points."""
+    pack = tmp_path / "pack"
+    assert run(["init", str(pack), "--no-git"]) == 0
+    fields = ("--field", "size:integer:default=1", "--no-input")
+    assert run(["kit", "new", "disk", "--pack", str(pack), *fields]) == 0
+    order = tmp_path / "order.yaml"
+    xr = (
+        "apiVersion: pack.example.org/v1alpha1\nkind: XDisk\nmetadata: {name: a}\nspec: {SIZE: 1}\n"
+    )
+    order.write_text(xr.replace("SIZE", '"\\e[31msize"'))
+    kit_yaml = pack / "templates/disk/kit.yaml"
+    kit_yaml.write_text(f'{kit_yaml.read_text()}  "\\e[31mkey": 1\n')
+    scenario = pack / "tests/kits/disk/first-order/scenario.yaml"
+    scenario.write_text(f'{scenario.read_text()}"\\e[31mwhy": 1\n')
+    capsys.readouterr()
+
+    for arguments in (
+        ["kit", "check", "--pack", str(pack)],
+        ["kit", "test", "--pack", str(pack)],
+        ["validate", str(order), "--pack", str(pack)],
+    ):
+        assert run(arguments) != 0
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err, arguments
+        assert "\\u001b" in said.out + said.err, arguments
+
+
+def test_no_command_prints_past_the_one_place_that_makes_text_visible() -> None:
+    commands = Path(commands_package.__file__).parent
+
+    assert [file.name for file in commands.glob("*.py") if "click.echo(" in file.read_text()] == []
+
+
+# --- completion
+
+
+def offered(*words: str) -> list[str]:
+    """Return what the shell offers for the last word."""
+    shell = ShellComplete(root, {}, "orderkit", "_ORDERKIT_COMPLETE")
+    return [item.value for item in shell.get_completions(list(words[:-1]), words[-1])]
+
+
+@pytest.fixture
+def asked(platform: Running, monkeypatch: pytest.MonkeyPatch) -> Running:
+    file = platform.embedded.state.folder / "platform.yaml"
+    monkeypatch.setenv("ORDERKIT_PLATFORM", str(file))
+    monkeypatch.setattr(completion, "_ASKING_S", 60.0)  # other tests run on this machine
+    return platform
+
+
+@pytest.mark.usefixtures("asked")
+def test_tab_knows_orders_kits_and_fields(orderkit: Command) -> None:
+    order = ("order", "garage", "team_name=ae86", "stage=stage1", "--no-wait")
+    assert orderkit(*order).code == 0
+
+    assert offered("order", "gar") == ["garage"]
+    assert offered("order", "garage", "sta") == ["stage=stage1", "stage=stage2", "stage=stage3"]
+    assert "garage-ae86" in offered("status", "garage-ae")
+    assert offered("change", "garage-ae86", "stage=stage2") == ["stage=stage2"]
+    assert "garage" in offered("team", "add", "x", "--kit", "g")
+    assert "garage" in offered("kit", "check", "--pack", str(reference_pack()), "g")
+
+
+def test_tab_says_nothing_without_a_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("ORDERKIT_PLATFORM", str(tmp_path / "none.yaml"))
+
+    assert offered("status", "gar") == []
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
+
+
+def test_bash_gets_the_words() -> None:
+    shell = {
+        "_ORDERKIT_COMPLETE": "bash_complete",
+        "COMP_WORDS": "orderkit stat",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [Path(sys.executable).with_name("orderkit")],
+        env={**os.environ, **shell},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.stdout, done.stderr) == ("plain,status\n", "")
+
+
+# --- narrow windows
+
+
+def test_a_table_becomes_paragraphs_at_40_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    reason = "XBucket.example.org bucket-one: the AppProject does not allow it"
+    url = "https://forge.example.org/" + "long/" * 10
+
+    emit_table(("ORDER", "REASON"), [("bucket-one", reason), ("bucket-two", url)])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines[0] == "ORDER   bucket-one"
+    assert all(len(line) <= 40 or url in line for line in lines), lines
+    assert any(url in line for line in lines), "a long word stays whole: it can be copied"
+
+
+def test_an_error_wraps_between_words_at_40_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+
+    assert run(["kit", "new", "x y", "--no-input"]) != 0
+
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 2
+    assert all(len(line) <= 40 for line in lines), lines

@@ -206,6 +206,7 @@ def test_an_xr_deleted_by_hand_comes_back_and_status_says_so(
     victim: Victim, orderkit: Command
 ) -> None:
     uid = victim.xr_uid()
+    victim.platform.clock.sleep(5)  # what is younger could be a difference of clocks
     victim.platform.cluster.delete(ObjectKey(XGARAGE, victim.entry.order))
     victim.until(lambda report: report.state.ready and victim.xr_uid() not in ("", uid), "a new XR")
 

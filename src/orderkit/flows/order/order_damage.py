@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -37,6 +38,8 @@ from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.forge import Commit
 
 _NEWEST = 50
+_CLOCKS_DIFFER = timedelta(seconds=3)
+"""How much the clocks of API server and Argo CD may differ."""
 _AT_ONCE = 8
 MAIN = "main"
 
@@ -377,28 +380,24 @@ def _gave_up(application: Manifest) -> bool:
 
 
 def _recreated(application: Manifest, xr: Manifest | None) -> Iterator[Damage]:
-    """
-    Report an XR that Argo CD created after it had delivered one: somebody deleted that.
-
-    Its last operation says so, until the next one: a self-heal, which names the objects that it
-    syncs, or one that began after another had succeeded.
-    """
-    state = dig(application, "status", "operationState", default={}) or {}
+    """Report an XR that is younger than the delivery of its commit: the one before was deleted."""
     history = dig(application, "status", "history", default=()) or ()
-    begun = state.get("startedAt")
-    is_heal = bool(dig(state, "operation", "sync", "resources"))
-    if xr is None or not (is_heal or any(e.get("deployStartedAt") != begun for e in history)):
+    born = metadata(xr or {}).get("creationTimestamp")
+    if not born:
         return
-    for entry in dig(state, "syncResult", "resources", default=()) or ():
-        is_xr = (entry.get("kind"), entry.get("name")) == (xr["kind"], metadata(xr)["name"])
-        if is_xr and str(entry.get("message")).endswith(" created"):
-            yield Damage(
-                DamageKind.RECREATED,
-                "its XR was deleted in the cluster, and Argo CD made it again at"
-                f" {state.get('finishedAt')}: what it held is not restored, and Git does not know"
-                " who deleted it",
-                "see whether something is missing; 'orderkit events' shows the last hour",
-            )
+    newest_before_it = datetime.fromisoformat(born) - _CLOCKS_DIFFER
+    delivered_before = [
+        entry["revision"]
+        for entry in history
+        if datetime.fromisoformat(entry["deployedAt"]) < newest_before_it
+    ]
+    if delivered_before[-1:] == [dig(application, "status", "sync", "revision")]:
+        yield Damage(
+            DamageKind.RECREATED,
+            f"its XR was deleted in the cluster, and Argo CD made it again at {born}: what it held"
+            " is not restored, and Git does not know who deleted it",
+            "see whether something is missing; 'orderkit events' shows the last hour",
+        )
 
 
 def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:

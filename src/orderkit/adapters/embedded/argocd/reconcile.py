@@ -226,7 +226,7 @@ class Reconciler:
             is_whole = not dig(state, "operation", "sync", "resources")
             if state["phase"] == "Succeeded" and is_whole:
                 status["history"] = operations.with_history(
-                    status, current.spec.history_limit, current.now
+                    status, current.spec.history_limit, self._clock.now()
                 )
         self._write(current.app, status, current.now, **changes)
         wait_s = operations.retry_wait_s(state, current.now)

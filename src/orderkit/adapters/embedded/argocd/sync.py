@@ -185,11 +185,7 @@ class Syncer:
         respected = task.resource.respected if RESPECT in work.options else None
         if task.resource.status == "Synced" and (respected or not task.resource.respected):
             return PruneResult("Synced", f"{_object_text(task.key)} unchanged")
-        is_new = self._comparer.live(task.key) is None  # it may have vanished since the comparison
-        result = self._apply(respected or task.resource.target or {})
-        if result.code == "Synced" and is_new:
-            return replace(result, message=f"{_object_text(task.key)} created")
-        return result
+        return self._apply(respected or task.resource.target or {})
 
     def _apply(self, target: Manifest) -> PruneResult:
         manifest = copy.deepcopy(target)

@@ -27,7 +27,7 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, OrderId, TeamName
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.core.order.order_state import short
-from orderkit.core.plan.composed_tree import key_text
+from orderkit.core.plan.object_texts import key_text
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.plan_requests import plan_edits
 from orderkit.flows.change.reviewing import merge_unreviewed

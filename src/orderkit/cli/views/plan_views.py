@@ -25,8 +25,8 @@ from orderkit.core.objects.values import shown_pair, whole
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan import Action, Plan, ResourceChange
 from orderkit.core.plan.comparison import shown_manifest
-from orderkit.core.plan.composed_tree import key_text
 from orderkit.core.plan.cost import Costs, changed_lines
+from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.visible_text import visible

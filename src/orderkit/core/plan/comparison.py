@@ -20,9 +20,10 @@ from orderkit.core.crossplane.composed_metadata import (
 )
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.change import FieldDifference, differences, same
-from orderkit.core.plan.composed_tree import Assembly, Fault, key_text
+from orderkit.core.plan.composed_tree import Assembly, Fault
 from orderkit.core.plan.cost import Costs
 from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
+from orderkit.core.plan.object_texts import key_text
 
 _CROSSPLANE_LABELS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
 _SERVER_FIELDS = {

@@ -24,9 +24,10 @@ from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, Wo
 from orderkit.core.crossplane.composition_choice import with_stored_choice
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import Steps
 from orderkit.core.plan.composing_revision import ComposingRevision, composing_revision
+from orderkit.core.plan.object_texts import key_text, selector_text
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.schema.validate import Finding, Validator
 
@@ -457,16 +458,6 @@ def _warnings(simulation: Simulation) -> tuple[Note, ...]:
     return tuple(Note("", "warning", message) for message in dict.fromkeys(warned))
 
 
-def selector_text(selector: Selector) -> str:
-    """Write a requirement for a person."""
-    kind = Kind.parse(selector.api_version, selector.kind)
-    home = f"{selector.namespace}/" if selector.namespace else ""
-    if selector.name:
-        return f"{kind} {home}{selector.name}"
-    labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.labels.items()))
-    return f"any {kind} {home}{f'with {labels}' if labels else ''}".rstrip()
-
-
 def _stuck(simulation: Simulation, nested: Mapping[str, Assembly]) -> frozenset[str]:
     below = (
         f"{name}/{path}".rstrip("/") for name, assembly in nested.items() for path in assembly.stuck
@@ -502,10 +493,3 @@ def _waves(simulation: Simulation, nested: Mapping[str, Assembly]) -> tuple[tupl
 
 def _prefixed(name: str, waves: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return [tuple(f"{name}/{path}" for path in wave) for wave in waves]
-
-
-def key_text(manifest: Manifest) -> str:
-    """Name an object for a person: kind, namespace, name."""
-    meta = metadata(manifest)
-    home = f"{meta['namespace']}/" if meta.get("namespace") else ""
-    return f"{Kind.of(manifest).kind} {home}{meta.get('name', '')}"

@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.plan.comparison import Action, Plan
-from orderkit.core.plan.composed_tree import Assembly, Fault, key_text
+from orderkit.core.plan.composed_tree import Assembly, Fault
 from orderkit.core.plan.fleet_plan import OrderPlan
 from orderkit.core.plan.judging import OutcomeRule, collisions
+from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from orderkit.core.objects.values import shown_pair
 from orderkit.core.order.change import ABSENT, FieldDifference, shown
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
-from orderkit.core.plan.composed_tree import key_text
 from orderkit.core.plan.cost import CostLine, Costs, changed_lines
+from orderkit.core.plan.object_texts import key_text
 from orderkit.core.visible_text import visible
 from orderkit.core.yaml import yaml11
 

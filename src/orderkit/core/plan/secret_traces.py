@@ -39,8 +39,8 @@ from orderkit.core.plan.composed_tree import (
     SecretField,
     SecretTraces,
     assemble,
-    selector_text,
 )
+from orderkit.core.plan.object_texts import selector_text
 
 _LONGER = "x7"
 _FIXED = re.compile(

@@ -25,9 +25,9 @@ from orderkit.core.plan import (
     with_secret_traces,
 )
 from orderkit.core.plan.comparison import Drift
-from orderkit.core.plan.composed_tree import selector_text
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.live_state import ObservedOrder, from_live_state, paused_parts
+from orderkit.core.plan.object_texts import selector_text
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored

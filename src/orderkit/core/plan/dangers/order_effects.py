@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.core.order.change import ABSENT, differences, shown, value_at
-from orderkit.core.plan.composed_tree import Assembly, key_text
+from orderkit.core.plan.composed_tree import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
+from orderkit.core.plan.object_texts import key_text
 
 _MACHINERY = (
     "compositionRef", "compositionSelector", "compositionRevisionRef",

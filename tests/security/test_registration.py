@@ -156,6 +156,8 @@ def test_a_pushed_kit_does_not_choose_the_rules_of_a_change(platform: Platform) 
 
 
 def test_the_same_registration_again_changes_nothing(platform: Platform) -> None:
+    register(platform, registration(LOCKER, "locker"))  # delivers what others pushed to main
+
     assert not register(platform, registration(LOCKER, "locker")).changed
 
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+import roguery
 from commands import Command
 
 from orderkit.adapters.embedded.argocd import argocd_crds
@@ -44,6 +45,7 @@ def test_a_wait_for_a_commit_is_over_when_a_later_one_is_delivered(
     order, repo = f"garage-{team}", RepoId(team, f"garage-{team}")
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
     first, *_, last = [push(platform.platform, repo, text) for text in ("one", "two", "three")]
+    roguery.deliver_main(platform.platform, repo)
     assert await_commit(platform.platform, order, last, timeout_s=90).ready
 
     state = await_commit(platform.platform, order, first, timeout_s=90)

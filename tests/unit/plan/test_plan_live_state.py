@@ -158,6 +158,16 @@ def test_an_xr_that_is_not_what_git_says_is_reported() -> None:
     assert "XShop one has other values than Git in spec.size: Argo CD applies Git's" in texts(plan)
 
 
+def test_the_parts_of_an_xr_that_is_not_what_git_says_are_not_compared() -> None:
+    """They follow the values that are about to go: a plan after a merge, before its delivery."""
+    found = composed("map", config("map", size="5", kind="shop"))
+
+    plan = planned(found, live=xr(found, size=5))
+
+    assert len(texts(plan)) == 1
+    assert changes(plan) == [("map", "changed", ["data.size 1 → 2"])]
+
+
 @pytest.mark.parametrize("by_hand", [True, False], ids=["by hand", "by its station"])
 def test_a_paused_part_is_named(by_hand: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     note = {"crossplane.io/paused": "true"}

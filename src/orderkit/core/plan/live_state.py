@@ -48,13 +48,19 @@ def from_live_state(
     """
     Return an order as it lives, to be compared with `after`, and its drift.
 
+    If the XR has other values than Git, its parts follow those and are not compared: either Argo CD
+    has yet to deliver what was just merged, or it undoes an edit within seconds.
+
     Args:
         before: The order as it should be now, composed with its live resources.
         git: Its XR as Git has it.
     """
+    if xr_drifts := tuple(_xr_drift(live.xr, git)):
+        return before, xr_drifts
     guarded = _touches_secrets(before, live)
     fields_count = not (live.emptied and guarded)
-    resources, drifts = dict(before.resources), list(_xr_drift(live.xr, git))
+    resources: dict[str, Manifest] = dict(before.resources)
+    drifts: list[Drift] = []
     hidden: set[SecretField] = set()
     for path, manifest in before.resources.items():
         if path not in live.resources:

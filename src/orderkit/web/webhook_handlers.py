@@ -4,7 +4,8 @@ Handler for the forge's webhooks: plan a pull request again after it was opened 
 A new commit on main is checked, which sets its commit status. It also changes what merging would
 do, so all open pull requests of the repository are planned again. A delivery is answered at once: a
 few threads plan from a bounded queue that has each pull request at most once; one that is pushed to
-while it is planned is planned once more. The queue is lost when the process ends; the next push or
+while it is planned is planned once more. Teams take turns, so nobody's pull requests keep those of
+others waiting. The queue is lost when the process ends; the next push or
 ``orderkit platform webhook --missed`` plans the missing ones.
 
 Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
@@ -12,6 +13,7 @@ Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` p
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections import OrderedDict
@@ -32,7 +34,8 @@ from orderkit.ports.requesters import UnprovedError
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.webhook_delivery import Asked, read_delivery
 
-WAITING_MAX, WORKERS = 200, 2
+WAITING_MAX, TEAM_MAX, WORKERS = 200, 50, 2
+"""Bounds of the queue, for all and for the repositories of one organisation."""
 LIMIT_S = 300.0
 """Time after which a run is given up and its thread replaced; a thread cannot be killed."""
 _STUCK_MAX = 4
@@ -54,6 +57,9 @@ class PullPlans:
         self._running: dict[Asked, object] = {}
         """By pull request: a token of its run, which distinguishes a given-up run from the next."""
         self._again: set[Asked] = set()
+        self._turns: dict[str, int] = {}
+        """By organisation: when one of its repositories had its turn, counted."""
+        self._count = itertools.count(1)
         self._threads = self._stuck = 0
         self._waiting_max, self._workers, self._limit_s = waiting_max, workers, limit_s
 
@@ -94,9 +100,10 @@ class PullPlans:
             if key in self._running:
                 self._again.add(key)
                 return "waiting"
-            if len(self._waiting) >= self._waiting_max:
+            of_team = sum(repo.owner == key[0].owner for repo, _ in self._waiting)
+            if len(self._waiting) >= self._waiting_max or of_team >= TEAM_MAX:
                 raise InProgressError(
-                    f"{self._waiting_max} pull requests wait for their plan",
+                    f"{max(of_team, len(self._waiting))} pull requests wait for their plan",
                     hint="deliver it again later, or run 'orderkit plan --pull-request'",
                 )
             self._waiting[key] = None
@@ -146,7 +153,9 @@ class PullPlans:
             if not self._waiting:
                 self._threads -= 1
                 return None
-            key, _ = self._waiting.popitem(last=False)
+            key = min(self._waiting, key=lambda asked: self._turns.get(asked[0].owner, 0))
+            del self._waiting[key]
+            self._turns[key[0].owner] = next(self._count)
             token = self._running[key] = object()
             return key, token
 

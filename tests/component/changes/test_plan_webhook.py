@@ -29,7 +29,7 @@ from orderkit.ports.forge import CommitStatus, PullRequest
 from orderkit.web.callers import CallerAccess
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
-from orderkit.web.webhook_handlers import PullPlans
+from orderkit.web.webhook_handlers import TEAM_MAX, PullPlans
 
 SECRET = "secret-of-a-test"
 
@@ -275,7 +275,11 @@ def patient(site: Running, plan: Faults) -> Iterator[Service]:
 
 def tell(desk: PullPlans, service: Service, hand: Hand, pull: PullRequest) -> str:
     """Deliver an event to a desk past HTTP; return the state that is answered."""
-    data = payload(str(hand.bay.repo), pull.number, "synchronized")
+    return tell_of(desk, service, str(hand.bay.repo), pull.number)
+
+
+def tell_of(desk: PullPlans, service: Service, repo: str, number: int) -> str:
+    data = payload(repo, number, "synchronized")
     headers = {
         HEADER.lower(): signature(hook_key(SECRET), data),
         "x-gitea-event": "pull_request",
@@ -312,6 +316,25 @@ def test_the_queue_is_bounded_and_holds_each_pull_request_once(site: Running, ha
             assert stated(hand, pull) == "success"
         assert hand.status(pulls[3].head_commit) is None
         _until(site.platform, desk, (0, 0))
+
+
+def test_teams_take_turns(site: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """A member who opens more pull requests than can be planned keeps other teams not waiting."""
+    caplog.set_level("INFO", logger="orderkit.web.webhook_handlers")
+    gated, desk = Gated(), PullPlans(workers=1)
+    with patient(site, gated) as service:
+        tell_of(desk, service, "crowd/one", 1)
+        _until(site.platform, desk, (0, 1))
+        for number in range(2, TEAM_MAX + 2):
+            assert tell_of(desk, service, "crowd/one", number) == "queued"
+        with pytest.raises(InProgressError, match=f"{TEAM_MAX} pull requests wait"):
+            tell_of(desk, service, "crowd/two", 1)
+        assert tell_of(desk, service, "calm/one", 1) == "queued"
+        gated.gate.set()
+        _until(site.platform, desk, (0, 0))
+
+    done = [message.split(" ")[0] for message in caplog.messages if " is left out" in message]
+    assert done[:3] == ["crowd/one#1", "calm/one#1", "crowd/one#2"]
 
 
 @dataclass

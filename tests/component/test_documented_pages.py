@@ -24,6 +24,7 @@ PAGES = (
     Page("docs/portal.md"),
     Page("docs/delivery.md"),
     Page("docs/ending.md", before=ORDERED),
+    Page("docs/repairing.md", before=ORDERED),
 )
 ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""

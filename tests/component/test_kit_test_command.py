@@ -233,7 +233,7 @@ def test_a_kit_without_scenarios_is_said(pack: Path, kit_test: KitTest) -> None:
 
     done = kit_test()
 
-    assert done.code == 0
+    assert done.code == 1
     assert "kit 'garage' has no scenario" in done.err
     assert "0 scenarios: none" in done.err
 

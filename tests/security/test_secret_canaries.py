@@ -216,6 +216,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
         "change ORDER note=refuse --direct --timeout 2",
     ],
     "merge": ["merge ORDER 1", "merge ORDER 999 --json"],
+    "repair": ["repair ORDER --dry-run", "repair ORDER --json"],
     "revert": ["revert ORDER HEAD --dry-run", "revert ORDER HEAD --json"],
     "history": ["history ORDER", "history ORDER --json"],
     "destroy": "reports the phases and names of objects",

@@ -232,6 +232,7 @@ def test_a_table_becomes_paragraphs_at_40_columns(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     reason = "XBucket.example.org bucket-one: the AppProject does not allow it"
     url = "https://forge.example.org/" + "long/" * 10
 
@@ -247,6 +248,7 @@ def test_an_error_wraps_between_words_at_40_columns(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
 
     assert run(["kit", "new", "x y", "--no-input"]) != 0
 

@@ -80,6 +80,8 @@ def terminal_columns(stream: TextIO) -> int | None:
     """Return the width of the terminal that a stream goes to, or ``COLUMNS``; None: no terminal."""
     import os
 
+    if not stream.isatty():
+        return None
     text = os.environ.get("COLUMNS", "")
     if text.isdigit() and int(text):
         return int(text)

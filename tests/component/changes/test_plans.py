@@ -327,6 +327,10 @@ def test_a_change_of_a_paused_order_is_refused_before_the_commit(
     """A commit would wait for nothing; whoever wants it says so."""
     xr = ObjectKey(Kind("blog.opsbogus.dev", "v1alpha1", "XGarage"), bay.order)
     paused = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
+    until(
+        platform.clock, lambda: platform.cluster.get(xr), bool,
+        timeout_s=100, goal="the order being delivered",
+    )  # fmt: skip
     platform.cluster.patch(xr, paused, owner="admin")
     before = platform.forge.head(bay.repo)
 

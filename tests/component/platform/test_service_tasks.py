@@ -97,7 +97,7 @@ def written(platform: Platform, team: str) -> dict[str, Any]:
     whole = {
         "files": files,
         "modes": {str(p): m for p, m in platform.forge.modes(repo, head).items()},
-        "entry": entry.text if entry else None,
+        "entry": entry.text.replace(head, "HEAD") if entry else None,
         "entity": entity,
     }
     found: dict[str, Any] = json.loads(json.dumps(whole).replace(team, "TEAM"))

@@ -81,8 +81,8 @@ APPLICATIONS = [
         "argocd.argoproj.io/refresh and nothing else",
     ),
     Case(
-        "takes the finalizer away",
-        lambda app: app["metadata"].pop("finalizers"),
+        "adds a finalizer",
+        lambda app: app["metadata"].update(finalizers=["example.org/stays"]),
         "the refresh annotation and nothing else",
     ),
     Case(

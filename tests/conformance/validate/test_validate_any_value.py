@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -70,4 +71,4 @@ def test_what_was_stored_is_valid_as_it_is(
     assert again.pruned == ()
     assert again.defaulted == ()
     kept = [f for f in first.findings if f.path not in first.pruned]
-    assert list(again.findings) == kept
+    assert [replace(f, value="") for f in again.findings] == [replace(f, value="") for f in kept]

@@ -33,6 +33,9 @@ _DESCRIPTIONS: dict[str, str] = {
     Reason.TRANSITION: "A CEL rule does not allow this change.",
     Reason.BROKEN_SCHEMA: "The API server would refuse the XRD's schema.",
     Reason.CUT: "Crossplane leaves this out of the CRD, without a word.",
+    Reason.NO_XR: "The repository does not hold the order's XR where Argo CD reads it.",
+    Reason.NOT_THE_ORDERS: "The object does not belong to the order.",
+    Reason.NOT_READ: "Argo CD does not read this file.",
     Reason.UNMEANT: "Accepted, and hardly what was meant.",
 }
 

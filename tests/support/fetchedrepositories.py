@@ -46,7 +46,10 @@ class FetchedRepositories:
     def read(
         self, repo_url: str, commit: CommitSha, path: str, *, recurse: bool
     ) -> Mapping[str, bytes]:
-        """See `Sources.read`; the commit was fetched when its branch was resolved."""
+        """See `Sources.read`; a commit that no branch led to is fetched here."""
+        mirror = self._mirror(repo_url)
+        if self._git("-C", str(mirror), "cat-file", "-e", commit).returncode:
+            self._fetch(repo_url)
         return self._mirrors.read(repo_url, commit, path, recurse=recurse)
 
     def changed(self, repo_url: str, old: str, new: CommitSha) -> frozenset[str] | None:

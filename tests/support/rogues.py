@@ -123,7 +123,7 @@ def _composed_by_nobody(xr: Manifest, pair: Pair) -> Mapping[PurePosixPath | Non
         "controller": True,
     }
     made = {"name": f"locker-{pair.them}", "ownerReferences": [controller]}
-    return {SECOND: {**xr, "metadata": made, "spec": {**xr["spec"], "team": pair.them}}}
+    return {SECOND: {**xr, "metadata": made}}  # of the own team: one policy alone refuses it
 
 
 def _object(api: str, kind: str, name: str, namespace: str = "", **rest: object) -> Edit:

@@ -24,6 +24,7 @@ from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
 from lab.realgitea import Gitea, add_token, add_user, serving
 from published import Up
 from pullhand import Hand
+from roguery import deliver_main
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
@@ -279,5 +280,6 @@ def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
 
     crowd.judge()
     print(dict(sorted(crowd.counts.items())))  # noqa: T201  shown with -rP
+    deliver_main(up.platform, bay.repo)  # the last to write may have been a hand
     state = await_commit(up.platform, bay.order, bay.head, timeout_s=READY_S)
     assert state.ready

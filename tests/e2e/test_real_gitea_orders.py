@@ -26,6 +26,7 @@ import requests
 from commands import Command, as_process
 from lab.realgitea import Gitea, add_token, add_user
 from published import Up, read_kit, wanted_repository
+from roguery import deliver_main
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
@@ -284,6 +285,7 @@ def _push(site: Site, team: str, folder: Path, edit: tuple[str, str]) -> str:
     xr.write_text(xr.read_text().replace(*edit))
     _git(clone, "commit", "--quiet", "--all", "--message", "by hand")
     _git(clone, "push", "--quiet", "origin", "main")
+    deliver_main(site.up.platform, RepoId(team, f"garage-{team}"))
     return _git(clone, "rev-parse", "HEAD")
 
 

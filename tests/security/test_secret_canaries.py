@@ -249,6 +249,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "endOrder": "ends the order",
     "orderEnd": ("GET", "/v1/orders/ORDER/end", None),
     "gate": ("GET", "/v1/gates/garage/ORDER", None),
+    "readSettings": "parses the caller's own text by a kit's schema; asks no cluster",
     "giteaWebhook": "plans pull requests in the background: what it posts is looked at below",
     "alive": ("GET", "/healthz", None),
     "ready": ("GET", "/readyz", None),

@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def lines_of_code(text: str, tree: ast.Module) -> int:
-    """Count the lines of a module that hold a token which is no comment and no docstring."""
+    """Count the lines of a module that hold a token which is not a comment and no docstring."""
     documented = {
         line
         for node in ast.walk(tree)

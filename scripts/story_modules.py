@@ -128,7 +128,7 @@ def measured(story: str) -> tuple[Walk, Walk]:
             done(command(folder / "before", ("team", "add", "walk"), state))
             if story == "plan":
                 done(command(folder / "before", STORIES["order"], state))
-            up.send_signal(signal.SIGUSR1)  # what the service did before is no part of the story
+            up.send_signal(signal.SIGUSR1)  # what the service did before is not part of the story
             done(command(folder / story, STORIES[story], state))
         service = json.loads((folder / f"{story}-service").read_text())
         return json.loads((folder / story).read_text()), service

@@ -1,4 +1,4 @@
-"""Listings through fsspec: what counts as a CSV, and what is no listing."""
+"""Listings through fsspec: what counts as a CSV, and what is not a listing."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ BAD = [
     Bad("a plugin's token in its own", lambda s: s.plugin(obo=s.plugin()), "no person"),
     Bad("a limited token by itself", lambda s: s.limited(), "signed in"),
     Bad("a person's token for another system", lambda s: s.user(aud="argocd")),
-    Bad("a name that is no reference", lambda s: s.plugin(obo=s.limited(sub="eve\n\nX: y"))),
+    Bad("a name that is not a reference", lambda s: s.plugin(obo=s.limited(sub="eve\n\nX: y"))),
     Bad("of a type nobody knows", lambda s: s.users.sign("jwt", {"sub": EVE}), "signed in"),
     Bad("no token at all", lambda _: "0123456789abcdef", "not a signed token"),
     Bad("three dots", lambda _: "a.b.c"),

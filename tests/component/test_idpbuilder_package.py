@@ -121,7 +121,7 @@ def test_cnoes_backstage_gets_steps_with_its_own_actions(written: tuple[Path, st
     ],
 )
 def test_an_address_that_is_not_idpbuilders_is_refused(url: str, reason: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no address of idpbuilder's Gitea"):
+    with pytest.raises(InvalidInputError, match="is not an address of idpbuilder's Gitea"):
         idpbuilder.addresses(url)
     assert reason
 

@@ -52,10 +52,10 @@ class Case:
 
 
 CASES = [
-    Case("a mapping that is empty offers nothing", "stations = {}\n", "no mapping by name"),
-    Case("a list has no names", "stations = [len]\n", "no mapping by name"),
+    Case("a mapping that is empty offers nothing", "stations = {}\n", "is not a mapping by name"),
+    Case("a list has no names", "stations = [len]\n", "is not a mapping by name"),
     Case("a name with a slash could be another folder's", "stations = {'a/b': len}\n", "'a/b'"),
-    Case("what cannot be called is no station", "stations = {'a': 1}\n", "'a'"),
+    Case("what cannot be called is not a station", "stations = {'a': 1}\n", "'a'"),
     Case("a station of another name is none", "def other(request): ...\n", "no station()"),
 ]
 

@@ -1,7 +1,7 @@
 """
 Between a command and a platform: pass everything on, remember what was acknowledged, kill.
 
-Four listeners, one for each part of a platform. At the n-th request that is no GET the client
+Four listeners, one for each part of a platform. At the n-th request that is not a GET the client
 is killed, either before the request goes on, or after the server's whole answer arrived and
 before the client gets any of it.
 """

@@ -2,7 +2,7 @@
 The stage kit ordered by a real task of Backstage's scaffolder, in the portal's default profile.
 
 One request through its proxy, with its own token, and Orderkit's service runs the natural steps:
-what comes of it is what Backstage's own actions make, and a second run is no failure.
+what comes of it is what Backstage's own actions make, and a second run is not a failure.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ const answers = {
   }),
   // {texts: [...]} -> Number() of each, as text
   read: ({ texts }) => texts.map((each) => String(Number(each))),
-  // {jobs: [[pattern, text]...]} -> with and without the flag u: true, false, or null if it is no pattern
+  // {jobs: [[pattern, text]...]} -> with and without the flag u: true, false, or null if it is not a pattern
   match: ({ jobs }) => jobs.map(([pattern, text]) => ['u', ''].map((flag) => match(pattern, flag, text))),
   versions: ({ packages }) => Object.fromEntries(packages.map((name) => [name, version(name)])),
 };

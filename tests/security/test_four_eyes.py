@@ -310,7 +310,7 @@ def test_a_requester_whom_the_forge_does_not_know_is_refused(
     review = Review(bay, *people, asked.pull)
     review.approve(review.carol)
 
-    with pytest.raises(RefusedError, match=f"{ghost.login}' asked for it, who is no user"):
+    with pytest.raises(RefusedError, match=f"{ghost.login}' asked for it, who is not a user"):
         review.merge()
 
 

@@ -91,7 +91,7 @@ def test_a_new_order_is_registered_only_under_the_kit_that_its_id_names(
     order = OrderEntry(LOCKER.team, OrderId("locker-fresh"))
     publish(platform, order, "garage")
 
-    with pytest.raises(InvalidInputError, match="is no order of kit 'garage'"):
+    with pytest.raises(InvalidInputError, match="is not an order of kit 'garage'"):
         register(platform, registration(order, "garage"))
 
     assert not registered(platform, order)

@@ -445,5 +445,5 @@ def test_a_file_that_holds_no_key_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "key.pem"
     file.write_text(text)
 
-    with pytest.raises(InvalidInputError, match="is no Ed25519 key"):
+    with pytest.raises(InvalidInputError, match="is not an Ed25519 key"):
         Ed25519Signatures(file).public_key  # noqa: B018  reading it is the test

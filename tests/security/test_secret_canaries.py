@@ -54,7 +54,7 @@ CANARIES = {
     for text in (value, *((hashed(value), value[::-1]) if value != RENDERED else ()))
     for form in forms_of(text)
 }
-"""What a station makes of its own constants alone is no secret: the pack has it in the open."""
+"""What a station makes of its own constants alone is not a secret: the pack has it in the open."""
 STATION = f'''"""Everything that a station should not do with Secrets."""
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ FAULTS = [
         "bad-yaml",
         _plain({"a.yaml": _BROKEN}),
         _UNREADABLE,
-        "a.yaml is no readable YAML: ",
+        "a.yaml is not valid YAML: ",
         "correct the file",
     ),
     Fault(

@@ -219,7 +219,7 @@ CASES = [
         "Suspended",
     ),
     Case(
-        "a failure of an older generation is no verdict yet",
+        "a failure of an older generation is not a verdict yet",
         live(XR, "Synced=False@1"),
         "Progressing",
     ),

@@ -212,7 +212,7 @@ MENDED = [
         ".orderkit/order.yaml is as Orderkit wrote it",
     ),
     Mischief(
-        "the record is no YAML any more",
+        "the record is not YAML any more",
         break_record,
         "{repo}/.orderkit/order.yaml cannot be read: ",
         ".orderkit/order.yaml is as Orderkit wrote it",

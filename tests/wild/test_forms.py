@@ -169,7 +169,7 @@ def test_a_secret_is_not_written_by_a_change(orderkit: Command) -> None:
         ("tls: {seting00: x}", "tls.seting00: 'x' is refused: unknown field"),
         ("region: us", "region: 'us' cannot be set in more_settings"),
         ("metadata: {labels: {}}", "metadata: {'labels': {}} cannot be set in more_settings"),
-        ("tls: [", "is no YAML that can be used: line"),
+        ("tls: [", "is not usable YAML: line"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_the_text_is_named_and_nothing_is_written(

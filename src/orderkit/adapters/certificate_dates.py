@@ -42,7 +42,7 @@ def kubeconfig_certificates(path: Path, context: str | None) -> Iterator[tuple[s
     try:
         kubeconfig = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise ValueError(f"{path} is no YAML") from error
+        raise ValueError(f"{path} is not YAML") from error
     name = context or dig(kubeconfig, "current-context")
     context_entry = _entry_by_name(kubeconfig, "contexts", name).get("context") or {}
     cluster = (
@@ -68,5 +68,5 @@ def _pem(entry: dict[str, Any], key: str, folder: Path) -> bytes:
         try:
             return base64.b64decode(data, validate=True)
         except binascii.Error as error:
-            raise ValueError(f"{key}-data is no base64 text") from error
+            raise ValueError(f"{key}-data is not base64 text") from error
     return (folder / entry[key]).read_bytes() if entry.get(key) else b""

@@ -35,7 +35,7 @@ class Ed25519Signatures:
         The public half of the key in the file; None without a file.
 
         Raises:
-            NotFoundError: The file cannot be read. InvalidInputError: it is no Ed25519 key.
+            NotFoundError: The file cannot be read. InvalidInputError: it is not an Ed25519 key.
         """
         if self._file is not None and self._public is None:
             self._private, self._public = _read(self._file)
@@ -100,7 +100,7 @@ def _read(file: Path) -> tuple[Ed25519PrivateKey | None, PublicKey]:
 
 def _no_key(file: Path) -> InvalidInputError:
     return InvalidInputError(
-        _FIELD, str(file), "is no Ed25519 key in PEM without a password",
+        _FIELD, str(file), "is not an Ed25519 key in PEM without a password",
         hint="make one with 'openssl genpkey -algorithm ed25519'",
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ def check_url(field: str, url: str, *, allow_http: bool) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise InvalidInputError(field, redact(url), "is no http(s) address")
+        raise InvalidInputError(field, redact(url), "is not a http(s) address")
     if parts.username or parts.password or parts.query or parts.fragment:
         host_url = f"{parts.scheme}://{parts.hostname}"
         raise InvalidInputError(field, host_url, "must have no user, query or fragment")

@@ -2,8 +2,8 @@
 Trust the authority of a cluster that idpbuilder made, instead of checking no certificate.
 
 idpbuilder keeps its self-signed authority in Secret ``default/idpbuilder-cert``, key ``ca.crt``. It
-is no secret; a copy goes into the user's cache, under a name made of its content, because clients
-want a file. Called by ``cli.connecting``.
+is not a secret; a copy goes into the user's cache, under a name made of its content, because
+clients want a file. Called by ``cli.connecting``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def authority_file(cluster: Cluster) -> Path:
     try:
         pem = base64.b64decode(dig(secret, "data", _KEY, default=""), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise InvalidInputError(str(SECRET), _KEY, "is no base64 text") from error
+        raise InvalidInputError(str(SECRET), _KEY, "is not base64 text") from error
     if "BEGIN CERTIFICATE" not in pem:
         raise InvalidInputError(str(SECRET), _KEY, "holds no certificate")
     path = _cache() / f"idpbuilder-{hashlib.sha256(pem.encode()).hexdigest()[:16]}.pem"

@@ -23,7 +23,7 @@ def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
     Read ``field=value``, ``+=``, ``-=`` and ``field-``; values are read by their field later.
 
     Raises:
-        InvalidInputError: One is no edit.
+        InvalidInputError: One is not an edit.
     """
     parsed = (assignments.parse(text, as_text=True) for text in texts)
     return tuple(

@@ -90,7 +90,7 @@ class _TolerantText(io.TextIOWrapper):
 
 
 def _tolerant(stream: TextIO | None) -> _TolerantText | None:
-    """Return a stream to use instead; None if there is none, or it is no file."""
+    """Return a stream to use instead; None if there is none, or it is not a file."""
     try:
         return _TolerantText(stream) if stream else None
     except (OSError, ValueError):

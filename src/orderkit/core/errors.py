@@ -157,6 +157,11 @@ class AccessError(RemoteError):
     """The other side knows us and says no, or does not know us."""
 
 
+def with_article(noun: str) -> str:
+    """Return "a string", "an integer"."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
 def shorten(text: str, *, limit: int = 200) -> str:
     """Cut a foreign text to `limit` characters so that it fits into a message."""
     flat = " ".join(text.split())

@@ -60,7 +60,7 @@ def check_label(field: str, value: str, *, longest: int = LABEL_MAX) -> str:
         raise InvalidInputError(
             field,
             value,
-            f"is no RFC 1123 label (lower-case letters, digits, '-', at most {longest})",
+            f"is not an RFC 1123 label (lower-case letters, digits, '-', at most {longest})",
             hint="start and end with a letter or digit, for example 'ae86'",
         )
     return value
@@ -88,6 +88,6 @@ def check_requester(value: str) -> str:
     """
     if not _ENTITY_REF.match(value):
         raise InvalidInputError(
-            "requester", value, "is no catalog reference", hint="for example user:default/eve"
+            "requester", value, "is not a catalog reference", hint="for example user:default/eve"
         )
     return value

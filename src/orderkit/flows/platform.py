@@ -133,7 +133,7 @@ def published_pack(platform: Platform, pack: RepositorySnapshot | None = None) -
         pack: Where it is known already; None to take it as it is now.
 
     Raises:
-        NotFoundError: Nothing is published yet. InvalidInputError: it is no pack.
+        NotFoundError: Nothing is published yet. InvalidInputError: it is not a pack.
     """
     pack = pack or pack_snapshot(platform)
     patterns = ("pack.yaml", str(deliverable_kinds.PATH), *_KIT_FILES)

@@ -26,7 +26,7 @@ class Catalog(Protocol):
     Entities and the locations they come from.
 
     Every method may raise UnreachableError, AccessError and RemoteError. All but `entity` raise
-    NotFoundError where the address is no portal. The catalog shows what is registered, and
+    NotFoundError where the address is not a portal. The catalog shows what is registered, and
     forgets what is not, when it next reads its locations: seconds later.
     """
 
@@ -58,6 +58,6 @@ class Catalog(Protocol):
         Return an entity by ``kind:namespace/name``, in upper or lower case, or None.
 
         Raises:
-            InvalidInputError: `ref` is no full reference.
+            InvalidInputError: `ref` is not a full reference.
         """
         ...

@@ -37,7 +37,7 @@ class PackFolder(Protocol):
             docs: Read the kits' pages too; they are no room, because they are never published.
 
         Raises:
-            InvalidInputError: It is no pack, holds a link, or is too large.
+            InvalidInputError: It is not a pack, holds a link, or is too large.
         """
         ...
 

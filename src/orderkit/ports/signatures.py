@@ -49,7 +49,7 @@ class Signatures(Protocol):
         The public half of this machine's key; None if it has none.
 
         Raises:
-            NotFoundError, InvalidInputError: The file cannot be read, or is no such key.
+            NotFoundError, InvalidInputError: The file cannot be read, or is not such a key.
         """
         ...
 

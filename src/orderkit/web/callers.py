@@ -63,7 +63,7 @@ class Caller:
         Return the requester: proved if there is a proof, else as claimed.
 
         Raises:
-            InvalidInputError: The claim is no catalog reference.
+            InvalidInputError: The claim is not a catalog reference.
         """
         return self.proof or Requester(check_requester(claimed or UNKNOWN))
 

@@ -118,7 +118,7 @@ def post_merge(service: Service, call: ServiceRequest) -> ServiceResponse:
     person = member(call, call.body.get("requester"), entry.team)
     text = call.path["number"]
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
-        raise InvalidInputError("number", text, "is no number of a pull request")
+        raise InvalidInputError("number", text, "is not a number of a pull request")
     merged = merge_reviewed(
         service.platform, entry.order, int(text), requester=person.ref, proof=person.proof
     )

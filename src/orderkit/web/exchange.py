@@ -54,9 +54,9 @@ def parse_body(data: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
         body = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
         json.dumps(
             body, ensure_ascii=False
-        ).encode()  # refuses a lone surrogate, which is no valid text
+        ).encode()  # refuses a lone surrogate, which is not a valid text
     except (ValueError, RecursionError) as error:
-        raise errors.InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
+        raise errors.InvalidInputError("body", data[:80], f"is not JSON: {error}") from error
     if depth_exceeds(body, DEPTH_MAX):
         raise errors.InvalidInputError(
             "body", data[:80], f"is nested deeper than {DEPTH_MAX} levels", hint="flatten it"
@@ -76,7 +76,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def parse_query(request: Request, parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

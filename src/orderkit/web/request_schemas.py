@@ -84,7 +84,7 @@ CHANGE = closed(
     base={
         "type": "string",
         "pattern": "^[0-9a-f]{7,40}$",
-        "description": "The commit the form was opened on: unchanged values are no edits, "
+        "description": "The commit the form was opened on: unchanged values are not edits, "
         "and a field that changed since is a conflict.",
     },
     whole={

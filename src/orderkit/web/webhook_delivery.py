@@ -54,9 +54,9 @@ def _payload(data: bytes) -> dict[str, Any]:
     try:
         payload = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
+        raise InvalidInputError("body", data[:80], f"is not JSON: {error}") from error
     if not isinstance(payload, dict):
-        raise InvalidInputError("body", data[:80], "is no object")
+        raise InvalidInputError("body", data[:80], "is not an object")
     return payload
 
 

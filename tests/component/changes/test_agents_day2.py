@@ -134,7 +134,7 @@ BAD = [
     Bad("budget 0", {"budget_usd": 0}, "less than the minimum of 1"),
     Bad("budget 10001", {"budget_usd": 10001}, "greater than the maximum of 10000"),
     Bad("budget 1e400", {"budget_usd": "1e400"}, "greater than the maximum"),
-    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is no number"),
+    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is not a number"),
     Bad("an empty description", {"description": ""}, "description"),
     Bad("a name with a capital", {"agent_name": "Bot"}, "must have 3 to 24"),
 ]

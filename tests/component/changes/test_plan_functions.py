@@ -57,7 +57,7 @@ def test_a_process_that_is_not_there_makes_its_step_opaque(
     ("text", "told"),
     [
         ("function-kcl=127.0.0.1:1", "is not called by any step"),
-        ("function-orderkit", "is no NAME=HOST:PORT"),
+        ("function-orderkit", "is not a NAME=HOST:PORT"),
     ],
 )
 def test_a_function_that_cannot_be_meant_is_refused(

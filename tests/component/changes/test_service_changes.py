@@ -136,7 +136,7 @@ def test_a_field_that_was_emptied_in_the_form_is_taken_away(ask: Asking, bay: Ba
 
 
 def test_what_somebody_else_did_meanwhile_stays(ask: Asking, bay: Bay) -> None:
-    """The form sends all its fields; the one that was not touched is no conflict."""
+    """The form sends all its fields; the one that was not touched is not a conflict."""
     bay.edit(STAGE, f"{STAGE}\n  note: old\n  laps: 3")
     _, data = ask.form(bay, "details")
     bay.edit("note: old", "note: new")

@@ -231,7 +231,7 @@ def test_an_input_that_names_no_station_is_told(client: Client, wrong: dict[str,
     given = {**station_input("echo"), **wrong} if wrong else {}
     request = StationRequest(observed=State(), input=given)
 
-    assert "the step's input is no Station" in fatal(client.ask(request))
+    assert "the step's input is not a Station" in fatal(client.ask(request))
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300])

@@ -67,7 +67,7 @@ def test_others_are_not(server: FunctionServer, certificates: Path, who: str) ->
         (("--tls-certs-dir", "{empty}"), 1, "tls.crt is missing"),
         (("--tls-certs-dir", "{broken}"), 2, "are no certificate and key in PEM format"),
         (("--insecure", "--address", "no-port"), 2, "--address: 'no-port' cannot be listened on"),
-        (("--insecure", "--pack", "{empty}"), 1, "stations is no folder"),
+        (("--insecure", "--pack", "{empty}"), 1, "stations is not a folder"),
         (("--insecure", "--pack", "x", "--stations", "y"), 2, "give one of them"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

@@ -95,7 +95,7 @@ def test_a_repository_that_is_no_order_is_not_taken(
 
     done = orderkit("order", "garage", f"team_name={team}", "stage=stage2")
 
-    assert (done.code, "is no order of ours" in done.err) == (3, True)
+    assert (done.code, "is not an order of ours" in done.err) == (3, True)
     assert forge.head(repo) == head
 
 
@@ -234,7 +234,7 @@ def broken_pack(folder: Path, path: str, old: str, new: str) -> Path:
     ("old", "new", "says"),
     [
         ("referenceable: true", "referenceable: false", "definition.yaml"),
-        ("kind: CompositeResourceDefinition", "kind: [", "no readable YAML"),
+        ("kind: CompositeResourceDefinition", "kind: [", "is not valid YAML"),
         ("type: string", "type: strin", "strin"),
     ],
     ids=["no referenceable version", "no YAML", "schema that is not structural"],

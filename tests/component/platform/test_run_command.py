@@ -171,13 +171,20 @@ BAD = [
     Bad("a missing parameter", ["FETCH"], 2, "name: None is missing"),
     Bad("an unknown parameter", ["FETCH", "-p", "nmae=x"], 2, "did you mean 'name'"),
     Bad("no assignment", ["FETCH", "-p", "name"], 2, "is not FIELD=VALUE"),
-    Bad("a number that is none", ["FETCH", "-p", "name=x", "-p", "size=big"], 2, "is no integer"),
+    Bad(
+        "a number that is none", ["FETCH", "-p", "name=x", "-p", "size=big"], 2, "is not an integer"
+    ),
     Bad("a secret on the command line", ["FETCH", "--secret", f"token={SECRET}"], 2, "a file or a"),
     Bad("a secret as a parameter", ["FETCH", "-p", f"token={SECRET}"], 2, "is a secret of the"),
     Bad("a variable that is not set", ["FETCH", "--secret", "x=env:NO_SUCH"], 2, "is not set"),
-    Bad("a secret that is no text", ["FETCH", "--secret", "x=@BYTES"], 2, "is no UTF-8 text"),
+    Bad("a secret that is not text", ["FETCH", "--secret", "x=@BYTES"], 2, "is not UTF-8 text"),
     Bad("a secret file that is not there", ["FETCH", "--secret", "x=@/no/such"], 1, "cannot be"),
-    Bad("a values file that is no map", ["FETCH", "--values", "LIST"], 2, "is no map of values"),
+    Bad(
+        "a values file that is not a map",
+        ["FETCH", "--values", "LIST"],
+        2,
+        "is not a map of values",
+    ),
     Bad("no template", ["/no/such/template.yaml"], 1, "no such file"),
     Bad("a folder without a template", ["EMPTY"], 1, "has no template.yaml"),
     Bad("a folder that is not empty", ["FETCH", "-p", "name=x", "--out", "FULL"], 4, "not empty"),

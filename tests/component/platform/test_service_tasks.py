@@ -217,7 +217,7 @@ REFUSED = [
         "an unknown value",
         lambda t: task(t) | {"values": {"team_name": t, "stage": "stage1", "root": "1"}},
         400,
-        "is no parameter of this form",
+        "is not a parameter of this form",
     ),
     Refused(
         "a commit of a pack that was never published",
@@ -241,7 +241,7 @@ REFUSED = [
     Refused("a template in the request", lambda t: task(t, steps=[]), 400, "steps"),
     Refused("an id with a newline", lambda t: task(t, id="a\nb"), 400, "id"),
     Refused(
-        "a requester that is no reference", lambda t: task(t, requester="eve\nX: 1"), 400, "no"
+        "a requester that is not a reference", lambda t: task(t, requester="eve\nX: 1"), 400, "no"
     ),
     Refused("a list", lambda _: [], 400, "is refused"),
     Refused("no template", lambda _: {"values": {}}, 400, "template"),

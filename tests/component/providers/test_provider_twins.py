@@ -305,7 +305,11 @@ def test_a_provider_without_a_twin_is_not_healthy(cluster: Cluster) -> None:
     cluster.apply(provider("wrong", twin="cloud", kinds="Bucket"), owner=TEST)
 
     wait(cluster, ObjectKey(PROVIDER, "other"), says("Healthy", "False", "has no twin for"))
-    wait(cluster, ObjectKey(PROVIDER, "wrong"), says("Healthy", "False", "no Kind.version.group"))
+    wait(
+        cluster,
+        ObjectKey(PROVIDER, "wrong"),
+        says("Healthy", "False", "not a Kind.version.group"),
+    )
 
 
 def test_a_stopped_twin_makes_nothing_ready(cluster: Cluster) -> None:

@@ -107,7 +107,7 @@ def test_a_missing_file_is_refused(world: Any, where: str) -> None:
 
 
 def test_a_file_elsewhere_is_refused(world: Any) -> None:
-    with pytest.raises(InvalidInputError, match="no file on this platform's forge"):
+    with pytest.raises(InvalidInputError, match="is not a file on this platform's forge"):
         world.catalog.register("https://elsewhere.example/a/b/src/branch/main/catalog-info.yaml")
 
 

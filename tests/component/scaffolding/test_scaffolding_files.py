@@ -182,13 +182,13 @@ BAD = [
         "no such file",
         (step("a", "fetch:plain:file", url="none", targetPath="x"),),
         InvalidInputError,
-        "is no file",
+        "is not a file",
     ),
     Bad(
-        "a folder is no file",
+        "a folder is not a file",
         (step("a", "fetch:plain:file", url="s", targetPath="x"),),
         InvalidInputError,
-        "is no file",
+        "is not a file",
     ),
     Bad(
         "a target outside",
@@ -206,7 +206,7 @@ BAD = [
         "a binary would be destroyed",
         (step("a", "fetch:template:file", url="bytes.bin", targetPath="x"),),
         RefusedError,
-        "no UTF-8",
+        "is not UTF-8",
     ),
     Bad(
         "a value that is missing",
@@ -252,7 +252,7 @@ BAD = [
         "a listing of nothing",
         fetched(step("l", "fs:readdir", paths=["none"])),
         InvalidInputError,
-        "is no folder",
+        "is not a folder",
     ),
     Bad(
         "a listing outside",
@@ -266,7 +266,7 @@ BAD = [
         "an entity nobody can look up",
         (step("f", "catalog:fetch", entityRef="name"),),
         InvalidInputError,
-        "no entity reference with a kind",
+        "is not an entity reference with a kind",
     ),
     Bad(
         "an entity that is not there",
@@ -282,7 +282,7 @@ BAD = [
         "several lines",
     ),
     Bad(
-        "a document that is no YAML",
+        "a document that is not YAML",
         (step("c", "cnoe:utils:sanitize", document="a: ["),),
         InvalidInputError,
         "document",

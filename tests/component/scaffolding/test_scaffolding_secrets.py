@@ -97,7 +97,7 @@ FAILURES = [
         (step("a", "debug:log", message={"deep": "${{ secrets.token }}"}),),
     ),
     Leak("a path that leaves", (step("a", "fs:delete", files=["../${{ secrets.token }}"]),)),
-    Leak("an each that is no list", (log("a", each="${{ secrets.token }}"),)),
+    Leak("an each that is not a list", (log("a", each="${{ secrets.token }}"),)),
     Leak(
         "a name the catalog lacks",
         (step("a", "catalog:fetch", entityRef="component:${{ secrets.token }}"),),

@@ -159,7 +159,7 @@ def test_an_unknown_input_names_the_known(world: World) -> None:
 
 
 def test_a_parameter_is_checked_before_anything_runs(world: World) -> None:
-    with pytest.raises(InvalidInputError, match="n: 'x' is no integer"):
+    with pytest.raises(InvalidInputError, match="n: 'x' is not an integer"):
         world.run(template(log("a"), parameters=FORM), {"n": "x"})
 
     assert world.events == []

@@ -3,7 +3,7 @@ What a core made of XRs, as an account that two cores can share.
 
 Of an XR: spec, references, conditions, the rest of its status and what kubectl prints of it. Of a
 composed resource: exactly the fields that the core applied, read from ``managedFields``, so what
-the API server defaults, and what providers write, is no part of it. Nested XRs are both.
+the API server defaults, and what providers write, is not part of it. Nested XRs are both.
 
 What two runs cannot share is replaced: uids, times, and hashes in names, which are checked
 before they go. Nothing else is left out.

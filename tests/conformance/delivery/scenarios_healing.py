@@ -111,7 +111,7 @@ def foreign_fields_stay(stage: Stage) -> None:
 
 @scenario
 def keys_of_others_are_drift_or_not(stage: Stage) -> None:
-    """A key that somebody adds to a map of ours is no drift."""
+    """A key that somebody adds to a map of ours is not drift."""
     shop(stage)
     stage.step("a further key")
     stage.patch(CONFIG_MAP, "a", {"data": {"further": "1"}})

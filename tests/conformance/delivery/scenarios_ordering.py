@@ -185,7 +185,7 @@ def cluster_scoped_objects_are_delivered(stage: Stage) -> None:
 
 @scenario
 def a_folder_is_read_recursively_only_when_asked(stage: Stage) -> None:
-    """Flat by default; no manifest is what is no object; other folders do not count."""
+    """Flat by default; no manifest is what is not an object; other folders do not count."""
     files: dict[str, Content] = {
         "manifests/a.yaml": config_map("a"),
         "manifests/deep/er/b.yml": config_map("b"),

@@ -113,7 +113,7 @@ class Coverage:
         return {case.behaviour for case in self._passed if case.forge == forge}
 
     def _not_real(self) -> dict[str, str]:
-        """Return the reasons of what passed on the embedded forge and is no real case."""
+        """Return the reasons of what passed on the embedded forge and is not a real case."""
         skipped = {case.behaviour: why for case, why in self._skipped.items() if case.forge == REAL}
         known = {case.behaviour for case in self._cases.values() if case.forge == REAL}
         return {

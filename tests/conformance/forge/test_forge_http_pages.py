@@ -99,7 +99,7 @@ PAGES = [
         "/src/branch/main/%C3%BC%20%23%3F%25%26.txt",
         status=200,
     ),
-    Case("Y10", "a commit is no branch", "/src/branch/{first}", status=404),
+    Case("Y10", "a commit is not a branch", "/src/branch/{first}", status=404),
     Case("Y11", "a tag", "/src/tag/v1", status=200),
     Case("Y12", "a file at a tag", "/src/tag/v1/dir/a.txt", status=200),
     Case("Y13", "no such tag", "/src/tag/none", status=404),
@@ -111,7 +111,7 @@ PAGES = [
     Case(
         "Y19", "no such commit", "/src/commit/0000000000000000000000000000000000000000", status=404
     ),
-    Case("Y20", "a branch is no commit", "/src/commit/main", status=404),
+    Case("Y20", "a branch is not a commit", "/src/commit/main", status=404),
     Case("Y21", "raw without a file", "/raw/branch/main", status=404),
     Case("Y22", "a folder has no bytes", "/raw/branch/main/dir", status=404),
     Case("Y23", "raw at no tag", "/raw/tag/none/README.md", status=404),
@@ -120,7 +120,7 @@ PAGES = [
     Case("Y26", "too short", "/commit/{second6}", status=404),
     Case("Y27", "upper case", "/commit/{UPsecond}", status=404),
     Case("Y28", "no such commit", "/commit/0000000000000000000000000000000000000000", status=404),
-    Case("Y29", "a branch is no commit", "/commit/main", status=404),
+    Case("Y29", "a branch is not a commit", "/commit/main", status=404),
     Case("Y30", "no such form", "/commit/{second}.zip", status=404),
     Case("Y31", "history of what?", "/commits", status=404),
     Case("Y32", "history of a branch", "/commits/branch/main", status=200),

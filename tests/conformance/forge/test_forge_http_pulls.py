@@ -59,7 +59,7 @@ REFUSED = [
         409,
         "head_branch: taken",
     ),
-    Refused("P139", "a title that is no text", GOOD | {"title": 3}, 422, "title"),
+    Refused("P139", "a title that is not text", GOOD | {"title": 3}, 422, "title"),
 ]
 
 

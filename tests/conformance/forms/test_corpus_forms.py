@@ -108,7 +108,7 @@ def _needed(kit: Made, values: Mapping[str, Any]) -> dict[str, Any]:
 
 TOLD = {
     "dashboard": "an embedded object has apiVersion and kind; the form takes any keys",
-    "dataset": "0.15 is no multiple of 0.05 to the API server, which divides as machines do",
+    "dataset": "0.15 is not a multiple of 0.05 to the API server, which divides as machines do",
     "dnsrecord": "oneOf: the page says that exactly one is needed",
     "flag": "optionalOldSelf: the help says what holds at first",
     "notebook": "allOf and not: the help says that more is checked",

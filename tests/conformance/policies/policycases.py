@@ -322,7 +322,7 @@ GARAGE = [
         owners=(owner(controller=True),),
     ),
     Case(
-        "an owner that is no controller makes no part",
+        "an owner that is not a controller makes no part",
         "garage",
         BAY,
         nobody("XGarage", "garage", "garage-{n}"),
@@ -344,7 +344,7 @@ GARAGE = [
         for writer in ("", ARGOCD)
     ),
     Case(
-        "what Argo CD delivers is no part, whatever it says",
+        "what Argo CD delivers is not a part, whatever it says",
         "garage",
         BAY,
         foreign("garage-other", "XGarage", "garage-{n}"),
@@ -511,7 +511,7 @@ AGENTS = [
         f'changes from "1Gi" to "1000Mi", {GROW}',
     ),
     agent(
-        "a text that is no quantity does not grow",
+        "a text that is not a quantity does not grow",
         {"capacity": "much"},
         {"capacity": "2Gi"},
         f'changes from "much" to "2Gi", {GROW}',

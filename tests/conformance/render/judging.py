@@ -20,7 +20,7 @@ class Verdict(Enum):
     REFUSED_ALIKE = "refused, though the engines agree"
     UNEQUAL = "other bytes than both engines"
     TOO_LENIENT = "rendered, though the engines differ or fail"
-    CRASHED = "failed with an error that is no RenderError"
+    CRASHED = "failed with an error that is not a RenderError"
 
 
 PROMISED = frozenset(list(Verdict)[:4])

@@ -98,7 +98,7 @@ CASES = [
         "mine k 7",
     ),
     Case(
-        "for with a condition is no loop",
+        "for with a condition is not a loop",
         "[{% for x in values.l if x %}${{ x }}{% endfor %}]",
         "[]",
     ),
@@ -432,7 +432,7 @@ CASES = [
         'see <a href="http://a.com">http://a.com</a> x',
     ),
     Case("safe and string", "${{ values.html | safe }} ${{ values.n | string }}", '<b>"x"</b> 3'),
-    Case("random of one is no chance", "${{ ['a'] | random }}", REFUSED),
+    Case("random of one is not a chance", "${{ ['a'] | random }}", REFUSED),
     Case(
         "select and reject",
         "${{ [1, 2, 3] | select('odd') }} ${{ [1, 2, 3] | reject('odd') }} ${{ [0, 1] | select }}",

@@ -32,7 +32,7 @@ def _theirs(engines: Engines, source: str, values: Any) -> Any:
     [
         ("${{ parameters.n }}", 5, "a number stays one"),
         ("${{ parameters.s }}", "5", "a text of digits stays a text"),
-        ("${{ parameters.t }}", "true", "a text true is no boolean"),
+        ("${{ parameters.t }}", "true", "a text true is not a boolean"),
         ("${{ parameters.j }}", '{"a":1}', "a text of JSON stays a text"),
         ("${{ parameters.l }}", [1], "a list stays one"),
         ("${{ parameters.nul }}", None, "null stays null"),

@@ -16,7 +16,7 @@ from orderkit.core.schema.xrd import problems
 DEFINITIONS, ANSWERS = definitions(), recorded()
 MADE = sorted(name for name, answer in ANSWERS.items() if "crd" in answer)
 DIFFERENCES = {
-    "odd/numbers in other spellings": "a whole number is no multiple of 0.25 to the server, "
+    "odd/numbers in other spellings": "a whole number is not a multiple of 0.25 to the server, "
     "which rounds 0.25 to 0",
 }
 

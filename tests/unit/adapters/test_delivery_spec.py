@@ -76,5 +76,5 @@ def test_durations_are_go_durations(text: str) -> None:
     if text.isdigit():
         assert read_retry(retry).duration_s == 5.0
     else:
-        with pytest.raises(InvalidSpecError, match="is no duration"):
+        with pytest.raises(InvalidSpecError, match="is not a duration"):
             read_retry(retry)

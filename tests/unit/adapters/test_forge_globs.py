@@ -55,7 +55,7 @@ def test_globs_match_whole_names(case: Case) -> None:
 
 @pytest.mark.parametrize("pattern", ["[a-", "{a,b", "a\\", "[z-a]"])
 def test_broken_globs_are_refused(pattern: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no glob"):
+    with pytest.raises(InvalidInputError, match="is not a glob"):
         compile_glob(pattern)
 
 

@@ -62,7 +62,7 @@ CASES = [
         ["-1 c", "0 b", "1 a"],
     ),
     Case(
-        "a wave that is no number is the default",
+        "a wave that is not a number is the default",
         [thing("ConfigMap", "a", wave="soon"), thing("ConfigMap", "b", wave="-1")],
         [],
         ["-1 b", "0 a"],

@@ -31,7 +31,7 @@ BROKEN = [
     Broken("an empty reason", "reason: ' '\nvalues: {a: 1}", "reason"),
     Broken("neither values nor xr", "reason: It matters.", "either values or xr"),
     Broken("values and xr", "reason: It matters.\nvalues: {}\nxr: {}", "either values or xr"),
-    Broken("a misspelt key", "reason: It matters.\nvalue: {}", "'value' is no known key"),
+    Broken("a misspelt key", "reason: It matters.\nvalue: {}", "'value' is not a known key"),
     Broken(
         "a stage that there is not",
         "reason: It matters.\nvalues: {}\nrefused: portal",
@@ -42,7 +42,7 @@ BROKEN = [
         "reason: It matters.\nvalues: {}\nobserved: {a: {apiVersion: v1}}",
         "'kind' is a required property",
     ),
-    Broken("no YAML", "reason: [", "no readable YAML"),
+    Broken("no YAML", "reason: [", "is not valid YAML"),
 ]
 
 

@@ -164,7 +164,7 @@ def test_a_foreign_function_is_refused_by_the_name_of_its_step() -> None:
     composed = compose(XR, [PipelineStep("render", "function-go-templating")], world)
 
     assert 'pipeline step "render"' in composed.error
-    assert "it is no Python function of this process; those are: function-auto-ready" in (
+    assert "it is not a Python function of this process; those are: function-auto-ready" in (
         composed.error
     )
 
@@ -199,7 +199,7 @@ def test_an_exception_in_a_station_is_a_fatal_result_that_names_the_station() ->
 @pytest.mark.parametrize(
     ("chosen", "text"),
     [
-        ({}, "the step's input is no Station of stations.orderkit.dev/v1alpha1 with a name"),
+        ({}, "the step's input is not a Station of stations.orderkit.dev/v1alpha1 with a name"),
         (
             {"apiVersion": "stations.orderkit.dev/v1alpha1", "kind": "Station", "name": "nope"},
             'no station "nope" in this pack; it has: garage',
@@ -219,7 +219,7 @@ def test_an_input_that_names_no_station_is_a_fatal_result(
     ("value", "text"),
     [
         (dt.date(2026, 1, 1), "a.data.x is a date"),
-        ({1: "a"}, "a.data.x has the key 1, which is no text"),
+        ({1: "a"}, "a.data.x has the key 1, which is not text"),
         (2**60, "beyond 2^53"),
         (float("nan"), "which JSON cannot write"),
         ({"a", "b"}, "is a set"),

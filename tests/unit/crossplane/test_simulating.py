@@ -162,7 +162,7 @@ def test_a_foreign_step_is_refused_by_its_name() -> None:
     done = simulate(XR, steps, World({"function-lab": auto_ready}, foreign={"function-kcl"}))
 
     assert 'pipeline step "template"' in done.error
-    assert '"function-kcl": it is no Python function of this process' in done.error
+    assert '"function-kcl": it is not a Python function of this process' in done.error
 
 
 @pytest.mark.parametrize(

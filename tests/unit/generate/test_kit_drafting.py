@@ -61,14 +61,14 @@ class Refused:
 
 
 REFUSED = [
-    Refused("no name", ":string", "is no field name"),
-    Refused("a name with a dash", "size-gb", "is no field name"),
+    Refused("no name", ":string", "is not a field name"),
+    Refused("a name with a dash", "size-gb", "is not a field name"),
     Refused("a type that there is not", "size:text", "is none of string, integer"),
     Refused("an option that there is not", "size:string:max=3", "is none of string"),
-    Refused("a default of another type", "size:integer:default=big", "is no integer"),
-    Refused("true is no number", "size:number:default=true", "is no number"),
-    Refused("a fraction is no integer", "size:integer:default=1.5", "is no integer"),
-    Refused("a default outside the enum", "s:string:enum=a|b:default=c", "no value of its enum"),
+    Refused("a default of another type", "size:integer:default=big", "is not an integer"),
+    Refused("true is not a number", "size:number:default=true", "is not a number"),
+    Refused("a fraction is not an integer", "size:integer:default=1.5", "is not an integer"),
+    Refused("a default of no choice", "s:string:enum=a|b:default=c", "is not a value of its enum"),
     Refused("an enum with a value twice", "s:string:enum=a|a", "has a value twice"),
 ]
 
@@ -89,8 +89,8 @@ class Broken:
 
 BROKEN = [
     Broken("a name with capitals", {"name": "Bucket"}, "'Bucket'"),
-    Broken("a kind with a dash", {"kind": "My-Bucket"}, "is no kind"),
-    Broken("a group without a dot", {"group": "example"}, "is no API group"),
+    Broken("a kind with a dash", {"kind": "My-Bucket"}, "is not a kind"),
+    Broken("a group without a dot", {"group": "example"}, "is not an API group"),
     Broken("a field twice", {"fields": (FieldDraft("a"), FieldDraft("a"))}, "given twice"),
     Broken("Crossplane's field", {"fields": (FieldDraft("crossplane"),)}, "Crossplane's own"),
 ]

@@ -193,7 +193,7 @@ def test_an_unfolded_field_names_the_order_and_has_a_page() -> None:
 @pytest.mark.parametrize(
     ("reason", "schema", "kit", "says"),
     [
-        ("no group", group(a=TEXT), {"unfold": "a"}, "is no group directly below spec"),
+        ("no group", group(a=TEXT), {"unfold": "a"}, "is not a group directly below spec"),
         (
             "optional with required fields",
             group(a=group("b", b=TEXT)),
@@ -212,7 +212,7 @@ def test_an_unfolded_field_names_the_order_and_has_a_page() -> None:
             {"unfold": "a", "pages": [{"title": "P", "fields": ["a"]}]},
             "is unfolded",
         ),
-        ("unknown", group(a=TEXT), {"unfold": "x"}, "is no field of the XRD"),
+        ("unknown", group(a=TEXT), {"unfold": "x"}, "is not a field of the XRD"),
         ("YAML for what is required", group("a", a=TEXT), {"yamlFields": ["a"]}, "is required"),
         (
             "YAML twice",

@@ -97,7 +97,7 @@ def change_form(made: Made, name: str) -> Template:
 def test_a_change_form_shows_what_was_entered_into_the_order_form(
     made: Made, chances: Chances
 ) -> None:
-    """And it passes the change's own form, and sending it untouched is no edit."""
+    """And it passes the change's own form, and sending it untouched is not an edit."""
     (change,) = changes_of(made.kit)
     form = change_form(made, change.name)
 

@@ -117,7 +117,7 @@ WRONG = [
     Wrong(
         "an end sets values that there are",
         {"end": {"first": {"set": {"mode": "asleep"}}}},
-        "is no value of 'mode'",
+        "is not a value of 'mode'",
     ),
     Wrong(
         "an end cannot wait for a review",
@@ -130,12 +130,12 @@ WRONG = [
     Wrong(
         "an end sets fields that there are",
         {"end": {"first": {"set": {"mood": "off"}}}},
-        "no field of the XRD",
+        "is not a field of the XRD",
     ),
     Wrong(
         "survivors depend on fields that there are",
         {"end": {"survives": [{"text": "x", "unless": {"kept": True}}]}},
-        "no field of the XRD",
+        "is not a field of the XRD",
     ),
     Wrong(
         "cluster-scoped XRs have no namespace",

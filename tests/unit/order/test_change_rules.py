@@ -71,7 +71,7 @@ ANY = KitChange("note", "Change the note", ("note",), warning="Everybody will se
         ("an enum steps on", STEP, {"stage": "s2"}, {"stage": "s3"}),
         ("an enum steps back", STEP, {"stage": "s2"}, {"stage": "s1"}),
         ("a number steps as its multiple", STEP, {"cores": 4}, {"cores": 8}),
-        ("a first value is no step", STEP, {}, {"stage": "s4"}),
+        ("a first value is not a step", STEP, {}, {"stage": "s4"}),
         ("any direction", ANY, {"note": "x"}, {}),
     ],
 )

@@ -46,10 +46,10 @@ def test_orders_and_teams_are_found_by_their_paths() -> None:
     ("order", "team", "reason"),
     [
         ("garage-ae86", "ae86", "its Application is there"),
-        ("ae86", None, "the end of a name is no name, and a team's file no order"),
-        ("ae86/garage-ae86", None, "a path is no name"),
+        ("ae86", None, "the end of a name is not a name, and a team's file no order"),
+        ("ae86/garage-ae86", None, "a path is not a name"),
         ("garage-old", None, "only its tombstone is there"),
-        ("", None, "nothing is no name"),
+        ("", None, "nothing is not a name"),
     ],
 )
 def test_the_holder_of_an_order_is_found_by_its_whole_name(

@@ -157,7 +157,7 @@ def test_a_teams_file_reads_back_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("reason", "spec", "said"),
     [
-        ("a misspelt key", "{member: [a]}", "is no known key"),
+        ("a misspelt key", "{member: [a]}", "is not a known key"),
         ("a negative number", "{limits: {orders: -1}}", "is refused"),
         ("no kit at all is written as no list", "{kits: []}", "is refused"),
         ("a bound that is a list", "{limits: {fields: {store: {a: []}}}}", "is refused"),

@@ -133,7 +133,7 @@ def test_what_has_no_price_is_named() -> None:
         (pods(1, None), "memory is not set"),
         (pods(1, "a lot"), "quantities must match"),
         (pods(-1, "1Gi"), "is negative"),
-        (thing("Deployment", replicas=True, template={"spec": {}}), "is no amount"),
+        (thing("Deployment", replicas=True, template={"spec": {}}), "is not an amount"),
         (pods(10**30, "1Gi"), "beyond what a quantity holds"),
     ],
 )
@@ -185,7 +185,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("no path", {"kind": "A", "price": 1, "per": "spec..a"}, {}, "does not match"),
     ("no date", {"kind": "A", "price": 1}, {"date": "yesterday"}, "does not match"),
     ("no prices", {}, {"prices": []}, "non-empty"),
-    ("a misspelt key", {"kind": "A", "price": 1, "pre": "x"}, {}, "no known key"),
+    ("a misspelt key", {"kind": "A", "price": 1, "pre": "x"}, {}, "is not a known key"),
 ]
 
 

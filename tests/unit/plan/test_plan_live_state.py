@@ -34,7 +34,7 @@ CASES = [
     Case("a quantity in its normal form", {"memory": "1024Mi"}, {"memory": "1Gi"}),
     Case("a number that became a quantity", {"cpu": 1}, {"cpu": "1"}),
     Case("another quantity", {"memory": "1Gi"}, {"memory": "2Gi"}, ("spec.memory",)),
-    Case("true is no quantity", {"on": True}, {"on": "1"}, ("spec.on",)),
+    Case("true is not a quantity", {"on": True}, {"on": "1"}, ("spec.on",)),
     Case(
         "entries with defaults, in another order",
         {"c": [{"name": "b", "image": "x"}, {"name": "a"}]},

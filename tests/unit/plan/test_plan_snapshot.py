@@ -75,7 +75,7 @@ def test_no_value_of_a_secret_is_written_wherever_it_stands() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda found: found.update(kind="Order"), "is no PlanSnapshot"),
+        (lambda found: found.update(kind="Order"), "is not a PlanSnapshot"),
         (lambda found: found.update(format=99), "has format 99 of .orderkit.dev/v1alpha1.; this"),
         (lambda found: found.pop("orders"), "is damaged: KeyError"),
         (lambda found: found["objects"].append({}), "is damaged: ValueError"),
@@ -90,7 +90,7 @@ def test_what_is_no_snapshot_of_this_format_is_refused(change: Any, told: str) -
 
 
 def test_text_that_is_no_json_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="is no JSON"):
+    with pytest.raises(InvalidInputError, match="is not JSON"):
         from_text("kind: PlanSnapshot", name="x.json")
 
 

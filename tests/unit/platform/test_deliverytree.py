@@ -177,7 +177,7 @@ def test_rendering_is_deterministic_and_leaves_everything_else_alone() -> None:
 @pytest.mark.parametrize(
     ("installation", "says"),
     [
-        (Installation(providers=("moon",)), "spec.providers.*'moon'.*is no folder"),
+        (Installation(providers=("moon",)), "spec.providers.*'moon'.*is not a folder"),
         (Installation(mirrors=(Mirror("a", "b"), Mirror("a", "c"))), "'a'.*two mirrors"),
     ],
 )

@@ -104,7 +104,7 @@ CASES = [
         "does not match",
         "scheme",
     ),
-    Case("a misspelt key", "crosplane: {}", "spec.crosplane", "no known key", "'crossplane'"),
+    Case("a misspelt key", "crosplane: {}", "spec.crosplane", "is not a known key", "'crossplane'"),
 ]
 
 

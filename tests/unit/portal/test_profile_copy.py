@@ -357,7 +357,7 @@ def test_a_copy_with_wide_lines_or_other_indentation_passes_yamllint(indent: int
 
 
 def test_an_unknown_profile_is_refused_in_words() -> None:
-    with pytest.raises(InvalidInputError, match="is no profile"):
+    with pytest.raises(InvalidInputError, match="is not a profile"):
         read_profile("--profile", "jobs")
 
 

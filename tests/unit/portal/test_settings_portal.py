@@ -65,9 +65,9 @@ def test_a_service_that_registers_orders_is_read_and_written() -> None:
 @pytest.mark.parametrize(
     ("portal", "says"),
     [
-        (", profile: fancy", "is no profile"),
+        (", profile: fancy", "is not a profile"),
         (", signedBy: backstage.example.com", "signedBy"),
-        (", signedby: x", "no known key"),
+        (", signedby: x", "is not a known key"),
     ],
 )
 def test_what_cannot_be_is_refused(portal: str, says: str) -> None:

@@ -77,12 +77,16 @@ def test_what_is_passed_wins_over_defaults_and_is_not_changed() -> None:
         ({}, "team_name: None is missing", ""),
         ({"team_name": "AE86"}, "team_name: 'AE86' does not match", "lower-case letters"),
         ({"team_name": "ae86\n"}, "team_name: 'ae86\\n' does not match", "lower-case"),
-        ({"team_name": 1}, "team_name: 1 is no string", ""),
+        ({"team_name": 1}, "team_name: 1 is not a string", ""),
         ({"team_name": "ae86", "stage": "stage9"}, "stage: 'stage9' is none of", "one of: stage1"),
-        ({"team_name": "ae86", "stge": "x"}, "stge: 'x' is no parameter", "did you mean 'stage'?"),
-        ({"team_name": "ae86", "zzz": "x"}, "zzz: 'x' is no parameter", "parameters: "),
+        (
+            {"team_name": "ae86", "stge": "x"},
+            "stge: 'x' is not a parameter",
+            "did you mean 'stage'?",
+        ),
+        ({"team_name": "ae86", "zzz": "x"}, "zzz: 'x' is not a parameter", "parameters: "),
         ({"team_name": "ae86", "public": True}, "is refused|is missing", ""),
-        ({"team_name": "ae86", "nested": {"size": "x"}}, "nested.size: 'x' is no integer", ""),
+        ({"team_name": "ae86", "nested": {"size": "x"}}, "nested.size: 'x' is not an integer", ""),
     ],
 )
 def test_a_bad_parameter_names_field_value_rule_and_way_out(

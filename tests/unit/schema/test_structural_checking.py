@@ -37,7 +37,7 @@ MATCHES = [
     ("lines", "(?m)^b$", "a\nb\nc", True),
     ("hexadecimal", r"^\x41\x{42}$", "AB", True),
     ("lazy repetition", "^a+?b$", "aab", True),
-    ("vertical tab is no space in RE2", r"^\s$", "\v", False),
+    ("vertical tab is not a space in RE2", r"^\s$", "\v", False),
     ("no space", r"^\S$", "a", True),
     ("escaped dollar", r"^\$$", "$", True),
     ("dollar in brackets", "^[$]$", "$", True),

@@ -165,7 +165,7 @@ def test_a_version_that_is_not_served_names_those_that_are() -> None:
 
 
 def test_another_kind_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match=r"ConfigMap is no XThing\.example\.org"):
+    with pytest.raises(ValueError, match=r"ConfigMap is not a XThing\.example\.org"):
         check({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
 
 

@@ -291,7 +291,7 @@ BROKEN = [
         "Required value: must not be empty for specified object fields",
     ),
     Broken(
-        "pattern is no RE2",
+        "pattern is not RE2 syntax",
         xrd({"properties": {"spec": {"properties": {"a": {"type": "string", "pattern": "("}}}}}),
         "properties[spec].properties[a].pattern: Invalid value",
     ),

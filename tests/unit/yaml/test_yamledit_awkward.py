@@ -31,7 +31,7 @@ def test_what_libyaml_cannot_read_is_said_to_be_possible_in_yaml_1_2() -> None:
     with pytest.raises(EditRefusedError) as refused:
         edit(b"a:\n  - x\n  -\ty: 1\n\t- z\n", [assignments.parse("a[0]=b").edit()])
 
-    assert "no readable YAML" in str(refused.value)
+    assert "is not valid YAML" in str(refused.value)
     assert "YAML 1.2 may allow more" in str(refused.value)
 
 

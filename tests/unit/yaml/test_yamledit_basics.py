@@ -70,7 +70,7 @@ CASES = [
     Case("a key twice is ambiguous", "a: 1\na: 2\n", "a", 3, EditRefusal.DUPLICATE_KEY),
     Case("an inherited key", "x: &x {b: 1}\na:\n  <<: *x\n", "a.b", 2, EditRefusal.MERGE_KEY),
     Case("two documents", "a: 1\n---\na: 2\n", "a", 3, EditRefusal.DOCUMENT),
-    Case("an empty second document is no second", "a: 1\n---\n", "a", 3, "a: 3\n---\n"),
+    Case("an empty second document is not a second", "a: 1\n---\n", "a", 3, "a: 3\n---\n"),
     Case(
         "a comment would become text of the block",
         "a:\n- |\n  x\n- z\n\n  # c\n",
@@ -101,8 +101,8 @@ CASES = [
     Case("two such items", "a: [1, 1]\n", "a", 1, EditRefusal.NOT_UNIQUE, REMOVE),
     Case("a list that is none", "a: x\n", "a", 1, EditRefusal.WRONG_KIND, ADD),
     Case("a map that is none", "a: x\n", "a.b", 1, EditRefusal.WRONG_KIND),
-    Case("infinity is no JSON", "a: 1\n", "a", float("inf"), EditRefusal.VALUE),
-    Case("more than 64 bits is no number for all", "a: 1\n", "a", 2**64, EditRefusal.VALUE),
+    Case("infinity is not JSON", "a: 1\n", "a", float("inf"), EditRefusal.VALUE),
+    Case("more than 64 bits is not a number for all", "a: 1\n", "a", 2**64, EditRefusal.VALUE),
     Case("half a character", "a: 1\n", "a", "\ud800", EditRefusal.VALUE),
     Case("a value deeper than any file", "a: 1\n", "a", DEEP, EditRefusal.VALUE),
     Case("a key beyond a parser's look-ahead", "a: 1\n", "b", {"k" * 1001: 1}, EditRefusal.VALUE),
@@ -116,7 +116,9 @@ CASES = [
         4,
         EditRefusal.DUPLICATE_KEY,
     ),
-    Case("a merge is no value", "x: &x {b: 1}\na:\n  <<: *x\n", "a.<<", 2, EditRefusal.MERGE_KEY),
+    Case(
+        "a merge is not a value", "x: &x {b: 1}\na:\n  <<: *x\n", "a.<<", 2, EditRefusal.MERGE_KEY
+    ),
     Case("a pair without braces", "a: [b: 1]\n", "a.0.c", 2, EditRefusal.PAIR),
     Case("a document that holds nothing", "---\n---\na: 1\n", "a", 3, "---\n---\na: 3\n"),
     Case("no YAML", "a: [\n", "a", 1, EditRefusal.NOT_YAML),

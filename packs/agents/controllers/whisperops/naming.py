@@ -48,8 +48,8 @@ def label(path: str) -> str:
     """
     Return the label of a path: ``Athlete_Recovery.csv`` is ``athlete-recovery``.
 
-    Accents are dropped; every other character that is no ASCII letter or digit becomes a dash. A
-    label that would be empty or too long gets a digest of the path.
+    Accents are dropped; every other character that is not an ASCII letter or digit becomes a dash.
+    A label that would be empty or too long gets a digest of the path.
     """
     plain = unicodedata.normalize("NFKD", path.removesuffix(SUFFIX).casefold())
     plain = "".join(char for char in plain if not unicodedata.combining(char))

@@ -67,5 +67,5 @@ def _problem(data: dict[str, Any], *, missing: bool) -> tuple[str, str]:
     if data.get("measured") != "true":
         return "NotMeasured", str(data.get("reason") or "the spend meter does not say why")
     if not _DOLLARS.match(str(data.get("spentUsd"))):
-        return "RecordBroken", "the record's spentUsd is no amount"
+        return "RecordBroken", "the record's spentUsd is not an amount"
     return "", ""

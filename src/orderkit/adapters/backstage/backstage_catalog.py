@@ -48,7 +48,7 @@ class BackstageCatalog:
         Prepare; nothing is sent.
 
         Raises:
-            InvalidInputError: `base_url` is no address.
+            InvalidInputError: `base_url` is not an address.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         self._base = f"{check_url('portal', base_url, allow_http=allow_http)}/api/catalog"
@@ -106,12 +106,12 @@ class BackstageCatalog:
         Return an entity by ``kind:namespace/name``, or None.
 
         Raises:
-            InvalidInputError: `ref` is no full reference.
+            InvalidInputError: `ref` is not a full reference.
         """
         kind, colon, namespaced_name = ref.partition(":")
         namespace, slash, name = namespaced_name.partition("/")
         if not (kind and colon and namespace and slash and name):
-            raise InvalidInputError("entity", ref, "is no reference", hint="kind:namespace/name")
+            raise InvalidInputError("entity", ref, "is not a reference", hint="kind:namespace/name")
         path = "/".join(quote(segment, safe="") for segment in (kind, namespace, name))
         answer = self._get(f"/entities/by-name/{path}")
         if answer.status == 404:  # noqa: PLR2004

@@ -88,4 +88,4 @@ class _Translation:
         return re.escape(self.pattern[self.at - 1])
 
     def _bad(self, why: str) -> InvalidInputError:
-        return InvalidInputError("pattern", self.pattern, f"is no glob: {why}")
+        return InvalidInputError("pattern", self.pattern, f"is not a glob: {why}")

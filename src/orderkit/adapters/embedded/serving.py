@@ -123,7 +123,7 @@ class OwnSite:
             host = headers.get(b"host", "")
             if _host_name(host) not in self._hosts:
                 names = ", ".join(sorted(self._hosts))
-                text = f"Host {host!r} is no name of this server, which answers to {names}\n"
+                text = f"Host {host!r} is not a name of this server, which answers to {names}\n"
                 app = PlainTextResponse(text, 421)
             elif scope["method"] not in _SAFE_METHODS and not _is_own_site(headers, host):
                 app = PlainTextResponse("a page of another site may not write here\n", 403)

@@ -120,7 +120,7 @@ def _check_version(folder: Path) -> None:
     version = state.get("version") if isinstance(state, dict) else None
     if not isinstance(version, int) or state.get("schema") != SCHEMA:
         raise RefusedError(
-            f"{folder} is no state folder of Orderkit", hint="choose another --state folder"
+            f"{folder} is not a state folder of Orderkit", hint="choose another --state folder"
         )
     if version > VERSION:
         raise RefusedError(

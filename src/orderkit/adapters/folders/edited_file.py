@@ -40,7 +40,7 @@ def write_file(path: Path, edited: EditedText) -> None:
 
     Raises:
         ConflictError: The file changed after it was read. Nothing was written.
-        UsageError: It is no regular file.
+        UsageError: It is not a regular file.
         OrderkitError: It cannot be written.
     """
     target = path.resolve()

@@ -54,9 +54,9 @@ def read_values(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(data) if path.suffix == ".json" else yaml12.load(data, name=path.name)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError("values", str(path), f"is no readable JSON: {error}") from error
+        raise InvalidInputError("values", str(path), f"is not valid JSON: {error}") from error
     if not isinstance(values, dict):
-        raise InvalidInputError("values", str(path), "is no map of names to values")
+        raise InvalidInputError("values", str(path), "is not a map of names to values")
     return values
 
 

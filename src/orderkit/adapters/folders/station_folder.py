@@ -121,11 +121,11 @@ def _defined(folder: str, module: ModuleType) -> dict[str, Station]:
             raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py defines no {FUNCTION}()")
         return {folder: station_function}
     if not isinstance(stations_by_name, Mapping) or not stations_by_name:
-        raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL} is no mapping by name")
+        raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL} is not a mapping by name")
     for name, station in stations_by_name.items():
         if not isinstance(name, str) or not _NAME.match(name) or not callable(station):
             raise StationLoadError(
-                f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL}[{name!r}] is no station of a plain name"
+                f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL}[{name!r}] is not a plainly named station"
             )
     return {f"{folder}/{name}": station for name, station in stations_by_name.items()}
 

@@ -57,7 +57,7 @@ class DiskFolder:
 
         Raises:
             LimitError: Too many files, or one too large.
-            RefusedError: The folder is a link, or a file is no plain file.
+            RefusedError: The folder is a link, or a file is not a plain file.
         """
         start = self._inside(folder)
         files: dict[PurePosixPath, SkeletonFile] = {}
@@ -71,7 +71,7 @@ class DiskFolder:
         Return one file, None if it is not there.
 
         Raises:
-            LimitError: It is too large. RefusedError: it is no plain file.
+            LimitError: It is too large. RefusedError: it is not a plain file.
         """
         file = self._inside(path)
         return self._file(file) if file.is_symlink() or file.is_file() else None
@@ -95,7 +95,7 @@ class DiskFolder:
         if stat.S_ISLNK(status.st_mode):
             return SkeletonFile(b"", symlink=str(path.readlink()))
         if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(f"{name}: is no plain file")
+            raise RefusedError(f"{name}: is not a plain file")
         check_size(PurePosixPath(name), status.st_size)
         mode = EXECUTABLE_MODE if status.st_mode & stat.S_IXUSR else PLAIN_MODE
         return SkeletonFile(path.read_bytes(), mode)
@@ -150,7 +150,7 @@ def check_free(folder: Path) -> None:
         RefusedError: Something is there already, or there is no folder above it.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise RefusedError(f"{folder}: is no folder")
+        raise RefusedError(f"{folder}: is not a folder")
     if folder.is_dir() and any(folder.iterdir()):
         raise RefusedError(f"{folder}: is not empty", hint="name a new or an empty folder")
     if not folder.absolute().parent.is_dir():

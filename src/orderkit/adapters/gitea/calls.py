@@ -162,7 +162,7 @@ def list_in(items: Any) -> list[Found]:
         GarbledError: It is not a list.
     """
     if not isinstance(items, list):
-        raise GarbledError("the forge's answer is no list", hint="is this a Gitea?")
+        raise GarbledError("the forge's answer is not a list", hint="is this a Gitea?")
     return [item for item in items if isinstance(item, dict)]
 
 

@@ -180,7 +180,9 @@ def _decoded(data: Mapping[str, str], key: str) -> str:
     try:
         return base64.b64decode(data.get(key, ""), validate=True).decode().strip()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"gitea/gitea-credential {key}", "", "is no base64 text") from error
+        raise InvalidInputError(
+            f"gitea/gitea-credential {key}", "", "is not base64 text"
+        ) from error
 
 
 def _register(credentials: Credentials) -> None:

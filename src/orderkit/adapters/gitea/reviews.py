@@ -121,7 +121,7 @@ class GiteaReviews(Calls):
     def _keep_own_rights(
         self, repo: RepoId, branch: str, rule: Mapping[str, Any], doing: str
     ) -> None:
-        """Name our account in the rule if it is no owner; else we would lock ourselves out."""
+        """Name our account in the rule if it is not an owner; else we would lock ourselves out."""
         if self._object(self._path(repo, "branches", branch), doing).get("user_can_push"):
             return
         body = {**rule, **{key: [self._login()] for key in _USERS}}

@@ -429,4 +429,4 @@ def _check_paths(changes: Sequence[FileChange]) -> None:
         raise ValueError("a path appears twice in one write")
     for path in paths:
         if path.is_absolute() or not path.parts or ".." in path.parts:
-            raise ValueError(f"{path} is no path inside a repository")
+            raise ValueError(f"{path} is not a path inside a repository")

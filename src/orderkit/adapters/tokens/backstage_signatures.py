@@ -53,7 +53,7 @@ class BackstageRequesters:
         Prepare; nothing is sent.
 
         Raises:
-            InvalidInputError: `base_url` is no address.
+            InvalidInputError: `base_url` is not an address.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         self._base = check_url("signedBy", base_url, allow_http=allow_http)
@@ -167,7 +167,7 @@ def token_type(token: str) -> str:
     Return what kind of token Backstage says it is; nothing is proved by it.
 
     Raises:
-        UnprovedError: It is no signed token.
+        UnprovedError: It is not a signed token.
     """
     return str(header(token, _unproved).get("typ", ""))
 

@@ -30,7 +30,7 @@ class OidcRequesters:
         Prepare; nothing is sent.
 
         Raises:
-            InvalidInputError: The issuer, or where its keys are, is no address.
+            InvalidInputError: The issuer, or where its keys are, is not an address.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         self._settings, self._allow_http = settings, allow_http

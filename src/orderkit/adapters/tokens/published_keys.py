@@ -125,7 +125,7 @@ def header(token: str, unproved: Unproved) -> dict[str, Any]:
     Return a token's header, which is not proved yet.
 
     Raises:
-        UnprovedError: It is no signed token.
+        UnprovedError: It is not a signed token.
     """
     try:
         token_header: dict[str, Any] = jwt.get_unverified_header(token)

@@ -88,7 +88,7 @@ def register_command(
     """
     Register ORDER in the ledger, so that it is delivered. Its repository must exist already.
 
-    This is the last step of an order; 'orderkit order' does all steps. Repeating it is no error:
+    This is the last step of an order; 'orderkit order' does all steps. It can be repeated:
     where main is protected, it delivers what somebody wrote to main past Orderkit.
 
     Example: orderkit register garage-ae86 --kit garage --team ae86
@@ -239,7 +239,7 @@ def repair_command(
     Undo what was done to ORDER by hand, where that is safe: nothing is deleted.
 
     Brings back its file in the ledger, its repository, branch, record or name, and ends a sync that
-    is stuck. Exit 1 if something is left for a person. Repeating it is no error.
+    is stuck. Exit 1 if something is left for a person. Repeating it is not an error.
 
     Example: orderkit repair garage-ae86 --dry-run
     """
@@ -318,7 +318,7 @@ def _names_to_take(texts: tuple[str, ...]) -> tuple[str, ...]:
     for text in texts:
         name, assigned, value = text.partition("=")
         if value not in ("", "true", "false"):
-            raise InvalidInputError("take", text, "is no NAME, NAME=true or NAME=false")
+            raise InvalidInputError("take", text, "is not a NAME, NAME=true or NAME=false")
         if value == "true" or not assigned:
             names.append(name)
     return tuple(names)

@@ -38,7 +38,7 @@ def parse_pull(text: str) -> tuple[RepoId, int]:
     match = _PULL.match(text)
     if not match:
         raise InvalidInputError(
-            "--pull-request", text, "is no OWNER/REPO#N", hint="for example ae86/garage-ae86#7"
+            "--pull-request", text, "is not an OWNER/REPO#N", hint="for example ae86/garage-ae86#7"
         )
     return RepoId(match[1], match[2]), int(match[3])
 

@@ -131,7 +131,7 @@ def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPat
     Return a pack's files as publishing it to a platform would publish them.
 
     Raises:
-        InvalidInputError: It is no pack, it is broken, or a value of the platform is missing.
+        InvalidInputError: It is not a pack, it is broken, or a value of the platform is missing.
     """
     return _rendered(settings, str(pack), settings.profile)[0]
 

@@ -139,5 +139,5 @@ def _repository(text: str) -> RepoId:
 
     owner, slash, name = text.partition("/")
     if not (owner and slash and name) or "/" in name:
-        raise InvalidInputError("--repository", text, "is no OWNER/REPO")
+        raise InvalidInputError("--repository", text, "is not an OWNER/REPO")
     return RepoId(owner, name)

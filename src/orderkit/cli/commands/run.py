@@ -164,7 +164,7 @@ def _map(file: str | None, option: str) -> dict[str, Any]:
         return {}
     values = yaml12.load(read_limited(Path(file), field=option), name=file)
     if not isinstance(values, dict):
-        raise InvalidInputError(file, values, "is no map of values", hint="write 'field: value'")
+        raise InvalidInputError(file, values, "is not a map of values", hint="write 'field: value'")
     return values
 
 
@@ -194,4 +194,4 @@ def _secret(text: str) -> tuple[str, str]:
     try:
         return name, data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"--secret {name}", source, "is no UTF-8 text") from error
+        raise InvalidInputError(f"--secret {name}", source, "is not UTF-8 text") from error

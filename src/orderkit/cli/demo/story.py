@@ -116,7 +116,7 @@ def _repair(story: Story, running: Running) -> None:
 def _repeat(story: Story, running: Running) -> None:
     request = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
     ordered = placing.order(running.platform, request, on_step=lambda *_: None)
-    expect(not ordered.created, "the same order again is no new one")
+    expect(not ordered.created, "the same order again is not a new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")
 

@@ -42,7 +42,7 @@ class FunctionOptions:
         folder = Path(self.stations) if self.stations else pack / FOLDER
         if not folder.is_dir():
             raise NotFoundError(
-                f"{folder} is no folder", hint=f"a pack's stations lie in its folder {FOLDER}/"
+                f"{folder} is not a folder", hint=f"a pack's stations lie in its folder {FOLDER}/"
             )
         return folder.absolute()
 

@@ -39,7 +39,7 @@ class Tls:
             raise InvalidInputError(missing, "", "is missing: give both or none")
         for path in (certificate, key):
             if not Path(path).is_file():
-                raise NotFoundError(f"{path} is no file", hint="a file in PEM format")
+                raise NotFoundError(f"{path} is not a file", hint="a file in PEM format")
         return cls(Path(certificate), Path(key))
 
 
@@ -61,13 +61,15 @@ def check_listening(host: str, tls: Tls | None, *, behind_tls: bool) -> None:
     Return if tokens may travel to this address.
 
     Raises:
-        InvalidInputError: It is no IP address.
+        InvalidInputError: It is not an IP address.
         RefusedError: Another address than loopback, without TLS.
     """
     try:
         loopback = ipaddress.ip_address(host).is_loopback
     except ValueError as error:
-        raise InvalidInputError("--host", host, "is no IP address", hint="0.0.0.0: all") from error
+        raise InvalidInputError(
+            "--host", host, "is not an IP address", hint="0.0.0.0: all"
+        ) from error
     if not (loopback or tls or behind_tls):
         raise RefusedError(
             f"{host}: tokens would travel over plain HTTP",

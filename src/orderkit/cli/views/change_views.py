@@ -32,7 +32,7 @@ def entered(text: str, *, whole_form: bool) -> FormEntry:
         raise InvalidInputError(
             "--values",
             text,
-            "is no JSON object",
+            "is not a JSON object",
             hint='for example --values \'{"stage": "stage2"}\'',
         )
     return FormEntry(values, whole_form)

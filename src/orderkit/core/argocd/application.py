@@ -2,7 +2,7 @@
 Find out why an Argo CD Application is not delivered, and what a person can do about it.
 
 No single field tells. A ComparisonError leaves health Healthy and the revision a branch name; a
-forbidden kind is no condition, its reason stands at the resource; while an operation retries an
+forbidden kind is not a condition, its reason stands at the resource; while an operation retries an
 older commit, the revision already shows the newest; and a file that Argo CD does not recognise as
 Kubernetes' is passed over in silence, Synced and Healthy (all observed on Argo CD 3.2.11).
 

@@ -58,7 +58,7 @@ def health_of(manifest: Manifest, *, composite: bool = False) -> Health | None:
         composite: Its kind is defined by an XRD, so that no status yet means "not yet".
 
     Raises:
-        ValueError: It is no Kubernetes object.
+        ValueError: It is not a Kubernetes object.
     """
     check = _check_for(Kind.of(manifest))
     if metadata(manifest).get("deletionTimestamp"):

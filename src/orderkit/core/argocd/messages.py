@@ -75,7 +75,7 @@ _KNOWN = (
     ),
     _known_message(
         r'^Failed to unmarshal "([^"]+)": (?:failed to unmarshal manifest: )?(.*)$',
-        r"\1 is no readable YAML: \2",
+        r"\1 is not valid YAML: \2",
         "correct the file with a new commit",
     ),
     _known_message(

@@ -108,7 +108,7 @@ def apply_step(manifest: Manifest) -> SyncStep:
     Make the step that applies `manifest`.
 
     Raises:
-        ValueError: It is no Kubernetes object.
+        ValueError: It is not a Kubernetes object.
     """
     key = ObjectKey.of(manifest)
     return SyncStep(key, wave_of(manifest), creates=_creates(key, manifest))
@@ -119,7 +119,7 @@ def prune_step(live: Manifest) -> SyncStep:
     Make the step that deletes `live`.
 
     Raises:
-        ValueError: It is no Kubernetes object.
+        ValueError: It is not a Kubernetes object.
     """
     return SyncStep(ObjectKey.of(live), wave_of(live), prune=True)
 

@@ -65,7 +65,7 @@ def _rule_of(problem: KitProblem) -> KitRule:
     if problem.steps[1:2] == ("changes",) and "fields" in problem.steps:
         direction = problem.rule.startswith(("cannot grow", "has no steps"))
         return KitRule.CHANGE_DIRECTION if direction else KitRule.CHANGE_FIELDS
-    if problem.rule == "is no field of the XRD":
+    if problem.rule == "is not a field of the XRD":
         return KitRule.KIT_FIELD
     return KitRule.KIT_CONSISTENCY
 

@@ -101,7 +101,7 @@ def _process_of(text: str) -> FunctionProcess:
         raise InvalidInputError(
             "--function",
             text,
-            "is no NAME=HOST:PORT",
+            "is not a NAME=HOST:PORT",
             hint="for example function-go-templating=127.0.0.1:9443",
         )
     return FunctionProcess(name, address, is_asked=True)

@@ -182,7 +182,7 @@ class _Run:
             runnable = ", ".join(sorted(self._world.functions)) or "none"
             raise ComposeError(
                 f'cannot run Composition pipeline step "{step.name}": cannot run Function '
-                f'"{step.function}": it is no Python function of this process; '
+                f'"{step.function}": it is not a Python function of this process; '
                 f"those are: {runnable}"
             )
         raise ComposeError(

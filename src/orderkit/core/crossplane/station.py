@@ -211,7 +211,7 @@ class StationResponse:
         """
         for value in (match_name, "" if namespace is None else namespace):
             if not isinstance(value, str):
-                raise TypeError(f'requirement "{name}": {value!r} is no text')
+                raise TypeError(f'requirement "{name}": {value!r} is not text')
         self.requirements[name] = Selector(
             api_version, kind, match_name, dict(match_labels or {}), namespace
         )
@@ -249,7 +249,7 @@ def station_runner(stations: Mapping[str, Station]) -> Station:
         ) or not isinstance(name, str):
             return _refused(
                 request,
-                f"the step's input is no {INPUT.kind} of {INPUT.api_version} with a name",
+                f"the step's input is not a {INPUT.kind} of {INPUT.api_version} with a name",
             )
         if name not in stations:
             station_names = ", ".join(sorted(stations)) or "none"

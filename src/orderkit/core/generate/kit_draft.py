@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, UsageError
+from orderkit.core.errors import InvalidInputError, UsageError, with_article
 from orderkit.core.generate.form_draft import form_draft
 from orderkit.core.kit.change_forms import order_data
 from orderkit.core.kit.field_titles import spelt_out
@@ -86,7 +86,7 @@ def parse_field(text: str) -> FieldDraft:
     type_ = type_ or "string"
     if not _FIELD_NAME.match(name):
         raise InvalidInputError(
-            "--field", name, "is no field name", hint="lowerCamelCase, for example sizeGb"
+            "--field", name, "is not a field name", hint="lowerCamelCase, for example sizeGb"
         )
     if type_ not in TYPES:
         raise InvalidInputError(f"--field {name}", type_, f"is none of {', '.join(TYPES)}")
@@ -99,7 +99,7 @@ def parse_field(text: str) -> FieldDraft:
         elif key == "default":
             default = _typed(name, type_, value)
     if enum and default is not ABSENT and default not in enum:
-        raise InvalidInputError(f"--field {name}", default, "is no value of its enum")
+        raise InvalidInputError(f"--field {name}", default, "is not a value of its enum")
     if len(set(enum)) != len(enum):
         raise InvalidInputError(f"--field {name}", "|".join(map(str, enum)), "has a value twice")
     return FieldDraft(name, type_, enum, default, optional="optional" in options)
@@ -115,7 +115,7 @@ def _typed(name: str, type_: str, text: str) -> Any:
     kinds: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float)}
     types = kinds.get(type_, (bool,))
     if not isinstance(value, types) or (isinstance(value, bool) and type_ != "boolean"):
-        raise InvalidInputError(f"--field {name}", text, f"is no {type_}")
+        raise InvalidInputError(f"--field {name}", text, f"is not {with_article(type_)}")
     return value
 
 
@@ -148,10 +148,10 @@ def xrd_of(draft: Draft) -> Manifest:
     kind = draft.kind or default_kind(draft.name)
     check_label("name", draft.name)
     if not _KIND.match(kind):
-        raise InvalidInputError("kind", kind, "is no kind", hint="UpperCamelCase, say XBucket")
+        raise InvalidInputError("kind", kind, "is not a kind", hint="UpperCamelCase, say XBucket")
     if not _GROUP.match(draft.group):
         raise InvalidInputError(
-            "group", draft.group, "is no API group", hint="a domain of yours: demo.example.org"
+            "group", draft.group, "is not an API group", hint="a domain of yours: demo.example.org"
         )
     plural = plural_of(kind)
     return {

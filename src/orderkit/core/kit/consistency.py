@@ -73,7 +73,7 @@ class _Checks:
                 near = nearest(path, self.fields.paths) or (
                     f"fields: {', '.join(self.fields.paths) or 'none'}"
                 )
-                yield KitProblem("kit", ("spec", *steps), path, "is no field of the XRD", near)
+                yield KitProblem("kit", ("spec", *steps), path, "is not a field of the XRD", near)
 
     def _named(self) -> Iterator[tuple[Steps, str]]:
         kit, spec = self.kit, self.spec
@@ -120,7 +120,7 @@ class _Checks:
                 yield KitProblem("kit", steps, path, "is inside another field", "only fields "
                               "directly below spec can have an alias")  # fmt: skip
             if not _PARAMETER.match(parameter):
-                yield KitProblem("kit", steps, parameter, "is no name of a form parameter",
+                yield KitProblem("kit", steps, parameter, "is not a name of a form parameter",
                               "letters, digits and '_', for example team_name")  # fmt: skip
         if self.kit.yaml_fields:
             owners[YAML_PARAMETER] = ""
@@ -187,7 +187,7 @@ class _Checks:
         if field is None:
             return
         if "." in field.path or field.shape is not FieldShape.OBJECT or field.schema.get(PRESERVE):
-            yield KitProblem("kit", steps, field.path, "is no group directly below spec",
+            yield KitProblem("kit", steps, field.path, "is not a group directly below spec",
                           "leave it out")  # fmt: skip
         elif not field.required and any(inner.required for inner in field.fields):
             yield KitProblem("kit", steps, field.path, "is optional and has required fields",
@@ -210,7 +210,7 @@ class _Checks:
             steps = ("spec", "fields", path)
             yield from label_problems(field, hints, steps)
             if hints.picker and field.shape is not FieldShape.TEXT:
-                rule = f"cannot be picked from the catalog: it is no text but {field.shape}"
+                rule = f"cannot be picked from the catalog: it is not a text but {field.shape}"
                 yield KitProblem("kit", (*steps, "picker"), path, rule)
             if hints.error and "pattern" not in field.schema and path not in self.kit.name_from:
                 yield KitProblem("kit", (*steps, "error"), path, "has no pattern to explain",
@@ -245,7 +245,7 @@ class _Checks:
         for value in when.values:
             choices = _answers(question)
             if choices is not None and value not in choices:
-                yield KitProblem("kit", when_steps, value, f"is no value of '{when.field}'",
+                yield KitProblem("kit", when_steps, value, f"is not a value of '{when.field}'",
                               nearest(value, choices))  # fmt: skip
 
     def _leads_back(self, field: KitField) -> bool:
@@ -361,7 +361,7 @@ class _Checks:
         choices = _answers(field) if field else None
         if choices is not None and value not in choices:
             hint = nearest(value, choices)
-            yield KitProblem("kit", steps, value, f"is no value of '{path}'", hint)
+            yield KitProblem("kit", steps, value, f"is not a value of '{path}'", hint)
 
     def gate(self) -> Iterator[KitProblem]:
         """What programs are told stands in the XRD's status."""
@@ -375,7 +375,7 @@ class _Checks:
             schema = status_field(self.kit, path)
             if schema is None:
                 yield KitProblem(
-                    "kit", ("spec", "gate", name), path, "is no field of the XRD's status"
+                    "kit", ("spec", "gate", name), path, "is not a field of the XRD's status"
                 )
             elif schema.get("type") != type_:
                 rule = f"is a {schema.get('type')} in the XRD's status, not a {type_}"
@@ -385,7 +385,7 @@ class _Checks:
             if cause not in choices:
                 steps = ("spec", "gate", "exhausted", at)
                 near = nearest(cause, choices)
-                yield KitProblem("kit", steps, cause, "is no value of the cause's enum", near)
+                yield KitProblem("kit", steps, cause, "is not a value of the cause's enum", near)
 
     def rest(self) -> Iterator[KitProblem]:
         """Links lead somewhere, leases end, examples have names of their own."""

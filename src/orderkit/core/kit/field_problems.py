@@ -60,7 +60,7 @@ def _with_items(field: KitField, steps: Steps) -> Iterator[tuple[KitField, Steps
 def _field_problems(field: KitField, steps: Steps) -> Iterator[KitProblem]:
     type_ = field.schema.get("type")
     if type_ is not None and type_ not in _TYPES:
-        yield KitProblem("xrd", (*steps, "type"), type_, "is no type", nearest(type_, _TYPES))
+        yield KitProblem("xrd", (*steps, "type"), type_, "is not a type", nearest(type_, _TYPES))
     choices, default = field.schema.get("enum"), field.schema.get("default")
     if choices and default is not None and default not in choices:
         rule = f"is none of the values of its enum: {', '.join(map(str, choices))}"
@@ -100,13 +100,13 @@ def _secret_problem(field: KitField, steps: Steps) -> KitProblem:
     path = field.path.replace("[]", "")
     hint = (
         f"let the XRD take a reference to a Secret, such as {field.name}SecretRef with name and "
-        f"key; or, if it is no secret, say so in kit.yaml: fields: {{{path}: {{secret: false}}}}"
+        f"key; or, if it is not a secret, say so in kit.yaml: fields: {{{path}: {{secret: false}}}}"
     )
     return KitProblem("xrd", steps, field.path, PLAIN_TEXT_RULE, hint)
 
 
 def picker_problems(kit: Kit, field: KitField, hints: Hints, steps: Steps) -> Iterator[KitProblem]:
-    """A field that holds a name knows of which kind; an order's own name is no entity's."""
+    """A field that holds a name knows of which kind; an order's own name is not an entity's."""
     by_name = hints.picker is not None and hints.picker.value == "name"
     if by_name and not prefix_of(hints):
         yield KitProblem("kit", (*steps, "picker"), field.path,
@@ -116,7 +116,7 @@ def picker_problems(kit: Kit, field: KitField, hints: Hints, steps: Steps) -> It
         yield KitProblem("kit", (*steps, "picker"), field.path, "names the order",
                       "leave the picker out: no entity of that name is there yet")  # fmt: skip
     if hints.refers and field.shape is not FieldShape.TEXT:
-        rule = f"cannot refer to an object: it is no text but {field.shape}"
+        rule = f"cannot refer to an object: it is not a text but {field.shape}"
         yield KitProblem("kit", (*steps, "refers"), field.path, rule)
 
 
@@ -127,7 +127,9 @@ def label_problems(field: KitField, hints: Hints, steps: Steps) -> Iterator[KitP
         choices = [str(choice) for choice in field.item.schema.get("enum") or ()]
     for value in hints.labels:
         if value not in choices:
-            rule = "is no value of the field's enum" if choices else "labels a field without enum"
+            rule = (
+                "is not a value of the field's enum" if choices else "labels a field without enum"
+            )
             yield KitProblem("kit", (*steps, "labels", value), value, rule, nearest(value, choices))
 
 

@@ -1,7 +1,7 @@
 """
 The JSON Schema of kit.yaml: every key with what it means, for readers and for editors.
 
-`KIT_SCHEMA` refuses what is no kit.yaml; what contradicts the XRD is ``core.kit.consistency``'s.
+`KIT_SCHEMA` refuses what is not a kit.yaml; what contradicts the XRD is ``core.kit.consistency``'s.
 Called by ``core.kit.kit_reader`` and by the script that writes ``docs/schemas/kit.schema.json``.
 """
 

@@ -93,7 +93,7 @@ def read_settings(kit: Kit, text: object, roots: Sequence[KitField]) -> dict[str
         roots: The fields that it may set (`yaml_roots`).
 
     Raises:
-        InvalidInputError: It is no YAML, sets anything but these fields, or gives one a value that
+        InvalidInputError: It is not YAML, sets anything but these fields, or gives one a value that
             the XRD refuses. The field is named.
     """
     document = _document(text)
@@ -120,7 +120,7 @@ def merged(spec: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, An
 
 def _document(text: object) -> Mapping[str, Any]:
     if not isinstance(text, str) or len(text) > TEXT_MAX:
-        raise _error(text, f"is no text of at most {TEXT_MAX} characters")
+        raise _error(text, f"is not a text of at most {TEXT_MAX} characters")
     try:
         documents = parse_documents(YAML_PARAMETER, text.encode(), limits=_LIMITS)
     except UnicodeEncodeError as error:
@@ -128,7 +128,7 @@ def _document(text: object) -> Mapping[str, Any]:
     except ManifestError as error:
         where = f"line {error.line}: " if error.line else ""
         raise _error(
-            text, f"is no YAML that can be used: {where}{error.reason}",
+            text, f"is not usable YAML: {where}{error.reason}",
             "one 'name: value' a line, indented with blanks; anchors and tags are not allowed",
         ) from error  # fmt: skip
     if len(documents) > 1:
@@ -137,7 +137,7 @@ def _document(text: object) -> Mapping[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, Mapping):
-        raise _error(text, "is no map of fields", "write 'name: value', one a line")
+        raise _error(text, "is not a map of fields", "write 'name: value', one a line")
     return document
 
 
@@ -151,7 +151,7 @@ def _chosen(
             yield parameter, value
         elif any(other.startswith(f"{parameter}.") for other in allowed):
             if not isinstance(value, Mapping):
-                raise InvalidInputError(parameter, value, "is no group of fields",
+                raise InvalidInputError(parameter, value, "is not a group of fields",
                                         hint=f"indent its fields below '{name}:'")  # fmt: skip
             yield from _chosen(kit, value, allowed, parameter)
         else:
@@ -185,7 +185,7 @@ def _check_values(path: str, value: Any) -> None:
         for name, inner in value.items():
             _check_text(path, name)
             if name == "__proto__":
-                raise InvalidInputError(path, name, "is no name that a portal keeps")
+                raise InvalidInputError(path, name, "is not a name that a portal keeps")
             _check_values(f"{path}.{name}", inner)
     elif isinstance(value, list):
         for number, entry in enumerate(value):

@@ -125,7 +125,7 @@ def labels_of(manifest: Manifest) -> dict[str, str]:
 
 
 def dig(value: object, *path: str, default: Any = None) -> Any:
-    """Follow map keys; return `default` as soon as one is missing or the value is no map."""
+    """Follow map keys; return `default` as soon as one is missing or the value is not a map."""
     for step in path:
         if not isinstance(value, (dict, Mapping)) or step not in value:  # dict: at once
             return default

@@ -28,7 +28,7 @@ def copied(value: Any, path: str = "") -> Any:
     Return a deep copy; integral floats become integers, tuples become lists.
 
     Raises:
-        NotPlainError: The value holds a date, a set, bytes, a key that is no text, NaN, ...
+        NotPlainError: The value holds a date, a set, bytes, a key that is not text, NaN, ...
     """
     try:
         return _plain(value)
@@ -90,7 +90,7 @@ def _number(value: float, path: str) -> int | float:
 
 def _key(key: object, path: str) -> str:
     if not isinstance(key, str):
-        raise NotPlainError(path, f"has the key {key!r}, which is no text")
+        raise NotPlainError(path, f"has the key {key!r}, which is not text")
     return key
 
 

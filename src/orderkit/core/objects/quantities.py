@@ -28,7 +28,7 @@ class Unsure(ValueError):  # noqa: N818 - no error of the rule: Orderkit gives n
 
 
 class NoQuantity(ValueError):  # noqa: N818 - the text is the server's
-    """The text is no quantity."""
+    """The text is not a quantity."""
 
 
 def parse(text: str) -> Decimal:

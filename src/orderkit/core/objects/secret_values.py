@@ -31,7 +31,7 @@ SHORTEST_INSIDE = 8
 _COMPARED_MAX = 1_000
 """Characters of a long value that are compared."""
 _WORDS = {"true", "false", "null", "none"}
-"""Values that are no secrets, and stand in most objects."""
+"""Values that are not secret, and stand in most objects."""
 _PARTS_MAX = 200
 """Of one value: a whole configuration file may be in a Secret."""
 _NAME = re.compile(r"""[\w."'-]+""")
@@ -57,7 +57,7 @@ def secrets_in(value: Any) -> Iterator[Manifest]:
 
 
 def values_of(objects: Iterable[Any]) -> Iterator[str]:
-    """Yield the values of all Secrets in objects, decoded; one that is no text as it stands."""
+    """Yield the values of all Secrets in objects, decoded; one that is not text as it stands."""
     for manifest in objects:
         for secret in secrets_in(manifest):
             for name, values in secret.items():

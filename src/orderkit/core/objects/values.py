@@ -52,7 +52,7 @@ def with_value(value: Any, steps: Sequence[Step], new: Any) -> Any:
     Maps on the way are made where they are missing.
 
     Raises:
-        KeyError: The way leads through something that is no map, or past a list's end.
+        KeyError: The way leads through something that is not a map, or past a list's end.
     """
     if not steps:
         return new

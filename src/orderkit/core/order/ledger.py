@@ -298,7 +298,7 @@ def permits(file: bytes, team: TeamName, kit: Kit) -> bool:
     Say whether a team's file in the ledger lets Argo CD deliver a kit's XRs.
 
     Raises:
-        ManifestError: It is no YAML of manifests.
+        ManifestError: It is not YAML of manifests.
     """
     scope = "namespace" if kit.namespaced else "cluster"
     return any(

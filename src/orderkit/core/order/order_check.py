@@ -38,7 +38,7 @@ def check_order_files(
 
     Raises:
         InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
-        ManifestError: A file below ``manifests/`` is no readable manifest.
+        ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
     _check_breaks(files)
     xr = _only_xr(kit, files)

@@ -32,7 +32,7 @@ def number_of(value: Any, path: str) -> Decimal:
     )
 
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnreadableAmountError(f"{path} is no amount")
+        raise UnreadableAmountError(f"{path} is not an amount")
     try:
         number = parse(repr(value) if isinstance(value, float) else str(value))
     except (NoQuantity, Unsure) as error:

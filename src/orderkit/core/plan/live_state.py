@@ -134,7 +134,7 @@ def _extra(manifest: Manifest, path: str) -> Drift:
     """
     Return the drift of a live resource that is no longer composed.
 
-    What another XR controls is no part of the order and not among its live resources.
+    What another XR controls is not part of the order and not among its live resources.
     """
     text = f"{key_text(manifest)} ({path}) is no longer composed: Crossplane deletes it"
     return Drift(path, text)

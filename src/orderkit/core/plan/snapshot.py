@@ -142,10 +142,13 @@ def from_text(text: str, *, name: str) -> PlanSnapshot:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise InvalidInputError("--snapshot", name, f"is no JSON: {error}") from error
+        raise InvalidInputError("--snapshot", name, f"is not JSON: {error}") from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InvalidInputError(
-            "--snapshot", name, f"is no {KIND}", hint="'orderkit plan … --record FILE' writes one"
+            "--snapshot",
+            name,
+            f"is not a {KIND}",
+            hint="write one with 'orderkit plan … --record FILE'",
         )
     if (data.get("apiVersion"), data.get("format")) != (API_VERSION, VERSION):
         raise InvalidInputError(

@@ -143,7 +143,7 @@ def _without_providers(
         raise InvalidInputError(
             "spec.providers",
             name,
-            "is no folder of gitops/providers",
+            "is not a folder of gitops/providers",
             hint=f"the pack has: {', '.join(sorted(has)) or 'none'}",
         )
     return {

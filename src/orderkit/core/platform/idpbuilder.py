@@ -123,7 +123,7 @@ def addresses(forge_url: str) -> Addresses:
         raise InvalidInputError(
             "spec.forge.url",
             forge_url,
-            "is no address of idpbuilder's Gitea",
+            "is not an address of idpbuilder's Gitea",
             hint="with path routing https://cnoe.localtest.me:8443/gitea, "
             "else https://gitea.cnoe.localtest.me:8443",
         )

@@ -38,7 +38,7 @@ def moves(before: Files, after: Files) -> tuple[VersionMove, ...]:
     Return the pins that differ between two sets of files, sorted.
 
     Raises:
-        ManifestError: A file is no stream of Kubernetes objects.
+        ManifestError: A file is not a stream of Kubernetes objects.
     """
     old, new = _pins(before), _pins(after)
     return tuple(

@@ -259,7 +259,7 @@ def _client(entry: Mapping[str, Any], name: str) -> Client:
         expires = date.fromisoformat(entry["expires"]) if "expires" in entry else None
     except ValueError as error:
         field = f"{name}: clients.{entry['name']}.expires"
-        raise InvalidInputError(field, entry["expires"], "is no date") from error
+        raise InvalidInputError(field, entry["expires"], "is not a date") from error
     return Client(
         name=entry["name"],
         digest=entry["sha256"],

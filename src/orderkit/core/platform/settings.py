@@ -310,7 +310,10 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
         )
         if not equals or not is_own_name:
             raise InvalidInputError(
-                "--value", assignment, "is no NAME=TEXT", hint="for example BASE_DOMAIN=example.org"
+                "--value",
+                assignment,
+                "is not a NAME=TEXT",
+                hint="for example BASE_DOMAIN=example.org",
             )
         if not re.fullmatch(SAFE, value):
             raise InvalidInputError(

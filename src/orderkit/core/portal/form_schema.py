@@ -55,7 +55,7 @@ def check(schema: Schema) -> None:
     )
     if problem is not None:
         path = ".".join(map(str, problem.absolute_path))
-        raise SchemaError(path, problem.instance, f"is no JSON Schema: {problem.message}", "")
+        raise SchemaError(path, problem.instance, f"is not JSON Schema: {problem.message}", "")
 
 
 def _parts(schema: object, path: str) -> Iterator[tuple[str, Schema]]:
@@ -97,7 +97,7 @@ def _check_part(path: str, schema: Schema) -> None:
         raise SchemaError(
             f"{path}.enum".lstrip("."),
             schema["enum"],
-            "is no list of different values",
+            "is not a list of different values",
             "the form refuses an empty enum and one with a value twice",
         )
     if "$ref" in schema and set(schema) - _BESIDE_REF:
@@ -200,19 +200,19 @@ def _pattern_properties(
 
 def _multiple_of(_: Any, factor: float, value: object, __: Any) -> Iterator[Any]:
     if _is_number(value) and Decimal(str(value)) % Decimal(str(factor)):
-        yield _wrong(f"is no multiple of {factor}")
+        yield _wrong(f"is not a multiple of {factor}")
 
 
 def _format_of_form(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
     is_valid = FORMATS.get(name) if isinstance(name, str) else None
     if is_valid and isinstance(value, str) and not is_valid.form(value):
-        yield _wrong(f"is no {name}")
+        yield _wrong(f"is not a valid {name}")
 
 
 def _format_of_backend(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
     is_valid = FORMATS.get(name) if isinstance(name, str) else None
     if is_valid and isinstance(value, str) and not is_valid.backend(value):
-        yield _wrong(f"is no {name}")
+        yield _wrong(f"is not a valid {name}")
 
 
 def _const_of_backend(_: Any, constant: object, value: object, __: Any) -> Iterator[Any]:

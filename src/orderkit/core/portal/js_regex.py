@@ -237,5 +237,5 @@ def _atom(match: re.Match[str], source: str) -> str:
 
 def _refused(source: str, at: int) -> ValueError:
     return ValueError(
-        f"'{source[at : at + 4]}' (character {at + 1}) is no pattern in JavaScript, or another one"
+        f"'{source[at : at + 4]}' (character {at + 1}) is not a JavaScript pattern, or another one"
     )

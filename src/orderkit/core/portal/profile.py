@@ -50,7 +50,7 @@ def read_profile(field: str, value: str) -> Profile:
     except ValueError as error:
         profiles = ", ".join(Profile)
         raise InvalidInputError(
-            field, value, "is no profile", hint=f"profiles: {profiles}"
+            field, value, "is not a profile", hint=f"profiles: {profiles}"
         ) from error
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, raise_problems
+from orderkit.core.errors import InvalidInputError, OrderkitError, raise_problems, with_article
 from orderkit.core.portal.form_defaults import fill
 from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, first_problem
 from orderkit.core.suggestions import did_you_mean
@@ -115,7 +115,7 @@ class Template:
         for name, value in parameters.items():
             if name not in known:
                 hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
-                raise InvalidInputError(name, value, "is no parameter of this form", hint=hint)
+                raise InvalidInputError(name, value, "is not a parameter of this form", hint=hint)
         values = self._filled(parameters)
         for page in self.pages:
             _check_page(page, values)
@@ -233,7 +233,7 @@ def _invalid(problem: Any, page: Schema) -> InvalidInputError:
         "enum": f"is none of {', '.join(map(str, problem.validator_value))}"
         if problem.validator == "enum"
         else "",
-        "type": f"is no {problem.validator_value}",
+        "type": f"is not {with_article(str(problem.validator_value))}",
     }.get(problem.validator, f"is refused: {problem.message}")
     hint = own_message or _hint(page, path)
     return InvalidInputError(path or "parameters", problem.instance, rule, hint=hint)

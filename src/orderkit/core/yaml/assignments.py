@@ -67,7 +67,7 @@ def parse(text: str, *, as_text: bool = False) -> Assignment:
         return Assignment(path, Op.UNSET)
     operator = next((sign for sign in ("+=", "-=", "=") if assignment.startswith(sign)), None)
     if operator is None or not path:
-        raise InvalidInputError("edit", text, "is no edit", hint=_HINT)
+        raise InvalidInputError("edit", text, "is not an edit", hint=_HINT)
     value_text = assignment[len(operator) :]
     value = value_text if as_text else parse_value(value_text, edit_text=text)
     return Assignment(path, _OPERATORS[operator], value)
@@ -83,7 +83,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
     path, end = _path(text)
     if not path or end != len(text):
         raise InvalidInputError(
-            "path", text, "is no path", hint='for example spec.hosts[0] or metadata["a.b/c"]'
+            "path", text, "is not a path", hint='for example spec.hosts[0] or metadata["a.b/c"]'
         )
     return path
 

@@ -25,7 +25,7 @@ def check_bounds(text: str | bytes, *, name: str) -> None:
 
     Raises:
         InvalidInputError: It exceeds a limit, or an alias stands inside its own node.
-        yaml.YAMLError: It is no YAML.
+        yaml.YAMLError: It is not YAML.
     """
     sizes, anchors = [0], dict[str, int]()
     open_anchors: list[str | None] = []

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.errors import OrderkitError, shorten
+from orderkit.core.errors import OrderkitError, shorten, with_article
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.yaml.go_scalars import Scalar, resolve
 
@@ -140,7 +140,7 @@ def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
         ManifestError: It is not a Kubernetes object.
     """
     if not isinstance(document, dict):
-        raise ManifestError(path, "a document is no map", line=line)
+        raise ManifestError(path, "a document is not a map", line=line)
     try:
         kind = Kind.of(document)
     except ValueError as error:
@@ -151,7 +151,7 @@ def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
             yield from objects_in(path, item, line)
         return
     if not isinstance(document.get("metadata", {}), dict):
-        raise ManifestError(path, f"metadata of {kind} is no map", line=line)
+        raise ManifestError(path, f"metadata of {kind} is not a map", line=line)
     yield document
 
 
@@ -165,7 +165,7 @@ def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
         return entries
 
     def refuse(constant: str) -> object:
-        raise ManifestError(path, f"{constant} is no JSON")
+        raise ManifestError(path, f"{constant} is not JSON")
 
     try:
         document = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
@@ -282,7 +282,7 @@ class _Composer:
         except ValueError as error:
             raise self._fail(str(error), line) from error
         if tag and tag != "!" and not _fits(tag, value):
-            raise self._fail(f"{shorten(event.value)!r} is no {tag}", line)
+            raise self._fail(f"{shorten(event.value)!r} is not {with_article(tag)}", line)
         return value
 
     def _aliased(self, event: yaml.AliasEvent, line: int) -> object:
@@ -324,7 +324,7 @@ class _Composer:
         """
         for source in merged if isinstance(merged, list) else [merged]:
             if not isinstance(source, dict) or not isinstance(target.value, dict):
-                raise self._fail("'<<' merges something that is no map", target.line)
+                raise self._fail("'<<' merges something that is not a map", target.line)
             for key, value in source.items():
                 target.value.setdefault(key, value)
 

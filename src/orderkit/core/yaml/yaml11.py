@@ -84,12 +84,12 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
         check_bounds(text, name=name)
         data = yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidInputError(name, "", f"is no readable YAML: {error}") from error
+        raise InvalidInputError(name, "", f"is not valid YAML: {error}") from error
     problem = first_problem(schema, data)
     if problem is not None:
         raise _invalid(name, text, problem)
     if not isinstance(data, dict):
-        raise InvalidInputError(name, data, "is no map")
+        raise InvalidInputError(name, data, "is not a map")
     return data
 
 
@@ -100,7 +100,7 @@ def _invalid(name: str, text: str | bytes, problem: Any) -> InvalidInputError:
         unknown = next(key for key in problem.instance if key not in known_keys)
         hint = did_you_mean(str(unknown), known_keys, f"known: {', '.join(known_keys)}")
         field = field_location(name, text, steps, line_at=(*steps, unknown))
-        return InvalidInputError(field, unknown, "is no known key", hint=hint)
+        return InvalidInputError(field, unknown, "is not a known key", hint=hint)
     field = field_location(name, text, steps)
     hint = str(problem.schema.get("description", ""))
     return InvalidInputError(field, problem.instance, f"is refused: {problem.message}", hint=hint)

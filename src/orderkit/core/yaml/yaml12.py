@@ -73,7 +73,7 @@ def load(data: bytes, *, name: str) -> Any:
         _check(text, name)
         return yaml.load(text, _Loader)  # noqa: S506 - a subclass of the safe loader
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise InvalidInputError(name, "", f"is no readable YAML: {error}") from error
+        raise InvalidInputError(name, "", f"is not valid YAML: {error}") from error
 
 
 def _check(text: str, name: str) -> None:

@@ -23,7 +23,7 @@ class Ancestry:
         """
         Say whether `revision` is `commit` or has it among its ancestors.
 
-        A revision that is no commit of the repository (Argo CD shows a branch's name where it
+        A revision that is not a commit of the repository (Argo CD shows a branch's name where it
         could not read it) contains nothing.
         """
         if revision == commit:

@@ -40,7 +40,7 @@ class ChangePlan:
 
 
 def plan_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> ChangePlan:
-    """Return the plan from one XR to another; a plan that fails is no error."""
+    """Return the plan from one XR to another; a plan that fails is not an error."""
     try:
         return ChangePlan(plan_order(platform, live, old, new))
     except OrderkitError as error:

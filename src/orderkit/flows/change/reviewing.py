@@ -304,8 +304,8 @@ class _Judgement:
                 yield user.id
             elif requester not in recorded:
                 raise RefusedError(
-                    f"'{requester}' asked for it, who is no user of the forge, so nobody can tell"
-                    " whose approval counts: name the login in the annotation"
+                    f"'{requester}' asked for it, who is not a user of the forge, so nobody can"
+                    " tell whose approval counts: name the login in the annotation"
                     f" {LOGIN_ANNOTATION} of the User in the portal's catalog"
                 )
         for commit, account in accounts:

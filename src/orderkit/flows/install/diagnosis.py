@@ -294,7 +294,7 @@ def _policies(platform: Platform) -> DoctorFinding:
 
 
 def _layers(platform: Platform) -> DoctorFinding:
-    """Judge the Applications that are no orders: the platform's layers and the teams."""
+    """Judge the Applications that are not orders: the platform's layers and the teams."""
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     layers = {
         str(metadata(application)["name"]): application

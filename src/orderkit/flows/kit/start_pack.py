@@ -33,7 +33,7 @@ def start_pack(
         reference: The pack of this installation.
 
     Raises:
-        InvalidInputError: The name is no RFC 1123 label.
+        InvalidInputError: The name is not an RFC 1123 label.
     """
     check_label("name", name, longest=NAME_MAX)
     values = {

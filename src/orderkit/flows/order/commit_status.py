@@ -32,7 +32,7 @@ def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
     Check the head of an order's main branch and set its commit status. Idempotent.
 
     Raises:
-        NotFoundError: It is no living order's repository, or the pack lacks its kit.
+        NotFoundError: It is not a living order's repository, or the pack lacks its kit.
         RemoteError: The forge.
     """
     paths = ledger_snapshot(platform).blobs

@@ -138,7 +138,7 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
     Raises:
         NotFoundError: The commit, or an XR of the kit in it, does not exist.
         RefusedError: There are several, or it has another name than the order's XR.
-        ManifestError: A file below ``manifests/`` is no readable manifest.
+        ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
     xr_files = list(_xrs(platform, live, commit))
     location = f"{live.repository} at {short(commit)}"
@@ -227,7 +227,7 @@ def _objects(
 
 
 def _items(document: object, steps: Steps) -> Iterator[tuple[Steps, Manifest]]:
-    """Yield the objects of a document with their path; skip what is no object."""
+    """Yield the objects of a document with their path; skip what is not an object."""
     if not isinstance(document, dict):
         return
     kind, items = document.get("kind"), document.get("items")

@@ -29,6 +29,7 @@ from orderkit.core.errors import (
     IncompleteError,
     InvalidInputError,
     RemoteError,
+    with_article,
 )
 from orderkit.core.names import (
     CommitSha,
@@ -117,7 +118,7 @@ class TaskRequest:
 
     `id` is the portal's own id of its task. `authorization` goes along with what the steps send
     through the portal's proxy, as it would from the portal. `permit` raises unless the caller may
-    order for the team that the values name; None: the template is no kit's, and names no team.
+    order for the team that the values name; None: the template is not a kit's, and names no team.
     """
 
     template: str
@@ -434,7 +435,7 @@ def read_assignments(template: Template, assignments: Mapping[str, str]) -> dict
     for name, text in assignments.items():
         if name not in fields:
             hint = did_you_mean(name, fields, f"fields: {', '.join(fields)}")
-            raise InvalidInputError(name, text, "is no field of this form", hint=hint)
+            raise InvalidInputError(name, text, "is not a field of this form", hint=hint)
         values[name] = _typed(name, text, fields[name].get("type", "string"))
     return values
 
@@ -446,7 +447,10 @@ def _typed(name: str, text: str, type_: str) -> object:
         return json.loads(text)
     except ValueError as error:
         raise InvalidInputError(
-            name, text, f"is no {type_}", hint='write it as JSON, for example 3, true, ["a"]'
+            name,
+            text,
+            f"is not {with_article(type_)}",
+            hint='write JSON, for example 3, true, ["a"]',
         ) from error
 
 

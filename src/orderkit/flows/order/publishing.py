@@ -68,7 +68,7 @@ def _same_order(
     ours = request.files.get(order_file.PATH)
     if revision is None or ours is None:
         raise AlreadyOrderedError(
-            f"{request.repo} exists and is no order of ours",
+            f"{request.repo} exists and is not an order of ours",
             hint=f"look at {repository.web_url}, or order under another name",
         )
     old = order_file.parse(revision.data, name=f"{request.repo}/{order_file.PATH}")

@@ -250,14 +250,14 @@ def _check_kit(
         raise InvalidInputError(
             "order",
             entry.order,
-            f"is no order of kit '{registration.kit}': the id is <kit>-<name>",
+            f"is not an order of kit '{registration.kit}': the id is <kit>-<name>",
             hint=f"name the repository {registration.kit}-<name>, or name the kit of this one",
         )
     published_kit(platform, registration.kit)
 
 
 def _check_application(platform: Platform, entry: OrderEntry) -> None:
-    """Refuse an id that would replace an Application that is no order's."""
+    """Refuse an id that would replace an Application that is not an order's."""
     application = get_object(platform, application_key(entry.order))
     if application is not None and labels_of(application).get(ledger.ORDER_LABEL) != entry.order:
         raise RefusedError(

@@ -193,7 +193,7 @@ def read_file_orders(
     orders = _distinct([order for order, _ in placed])
     for order in selection.orders:
         if order not in {fleet_order.order for fleet_order in orders}:
-            raise InvalidInputError("--order", order, f"is no {kit.kind} in {folder}")
+            raise InvalidInputError("--order", order, f"is not a {kit.kind} in {folder}")
     selected = [
         order for order in orders if not selection.orders or order.order in selection.orders
     ]

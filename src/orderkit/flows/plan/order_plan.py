@@ -128,7 +128,7 @@ class OrderPlanner:
         Return the plan of the step from one XR to another, beginning with the live state.
 
         Args:
-            historical: `old` is not what is delivered: the live state is no starting point.
+            historical: `old` is not what is delivered: the live state is not a starting point.
 
         Raises:
             KeyError: Their kind has no blueprint.

@@ -82,7 +82,7 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
     Errors in the order's files are part of the plan; they raise nothing.
 
     Raises:
-        NotFoundError: It is no living order's repository, or there is no such pull request.
+        NotFoundError: It is not a living order's repository, or there is no such pull request.
         RefusedError: It is not open, or goes into another branch: merging it delivers nothing.
         RemoteError: The forge.
     """
@@ -226,7 +226,7 @@ class _Pull:
 
 
 def _outside(commits: tuple[Commit, ...]) -> Iterator[CommitSha]:
-    """Yield the parents that are no commits of the branch, the last merged one first."""
+    """Yield the parents that are not commits of the branch, the last merged one first."""
     ids = {commit.id for commit in commits}
     return (parent for commit in commits for parent in commit.parents if parent not in ids)
 

@@ -127,7 +127,7 @@ def add_team(
 
     Raises:
         InvalidInputError: A name, kit, limit or namespace that cannot be.
-        NotFoundError: A member is no user of the forge.
+        NotFoundError: A member is not a user of the forge.
         RefusedError: Somebody else has a way into the organisation and was not adopted.
         ConflictError: The ledger was changed by others in every round.
         AccessError: Repositories are private, and there is no credential for Argo CD to read them.

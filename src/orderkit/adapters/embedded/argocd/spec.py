@@ -204,7 +204,7 @@ def _seconds(text: object, *, default: float) -> float:
         return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
     if str(text).isdigit():
         return float(str(text))
-    raise InvalidSpecError(f"{text!r} is no duration such as 5s or 3m")
+    raise InvalidSpecError(f"{text!r} is not a duration such as 5s or 3m")
 
 
 def scope(app: Manifest, path: str) -> tuple[str, ...]:

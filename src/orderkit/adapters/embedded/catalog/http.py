@@ -105,7 +105,7 @@ class _Api:
         body = await _body(request)
         type_, target = body.get("type"), body.get("target")
         if type_ != "url" or not isinstance(target, str):
-            raise InvalidInputError("type", type_, "is not 'url', or target is no text")
+            raise InvalidInputError("type", type_, "is not 'url', or target is not text")
         if request.query_params.get("dryRun") == "true":
             preview = await run_in_threadpool(self._catalog.preview, target)
             location = {"id": preview.location.id or "dry-run", "type": "url", "target": target}
@@ -172,7 +172,7 @@ class _Api:
     async def refresh(self, request: Request) -> Response:
         ref = (await _body(request)).get("entityRef")
         if not isinstance(ref, str):
-            raise InvalidInputError("entityRef", ref, "is no text")
+            raise InvalidInputError("entityRef", ref, "is not text")
         await run_in_threadpool(self._catalog.refresh_entity, ref)
         return Response(status_code=200)
 
@@ -240,7 +240,7 @@ def _whole(request: Request, name: str, default: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdigit()):
-        raise InvalidInputError(name, text, "is no whole number")
+        raise InvalidInputError(name, text, "is not a whole number")
     return int(text)
 
 
@@ -253,9 +253,9 @@ async def _body(request: Request) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError("body", "", "is no JSON") from error
+        raise InvalidInputError("body", "", "is not JSON") from error
     if not isinstance(document, dict):
-        raise InvalidInputError("body", document, "is no map")
+        raise InvalidInputError("body", document, "is not a map")
     return document
 
 

@@ -66,7 +66,7 @@ def source_of(target: str, *, base_url: str) -> CatalogSource:
         raise InvalidInputError(
             "target",
             target,
-            "is no file on this platform's forge",
+            "is not a file on this platform's forge",
             hint=f"the form is {base_url}/<owner>/<repo>/src/branch/<branch>/catalog-info.yaml",
         )
     repo = RepoId(unquote(match["owner"]), unquote(match["repo"]))
@@ -96,7 +96,7 @@ def _read(forge: Forge, target: str, *, origin: str) -> list[Manifest]:
     try:
         manifests = parse_manifests(source.path.name, revision.data)
     except ManifestError as error:
-        raise InvalidInputError("target", target, f"is no entity: {error}") from error
+        raise InvalidInputError("target", target, f"is not an entity: {error}") from error
     if not manifests:
         raise InvalidInputError("target", target, "holds no entity")
     return [_entity(manifest, target, origin) for manifest in manifests]
@@ -119,16 +119,16 @@ def _entity(manifest: Manifest, target: str, origin: str) -> Manifest:
     if kind not in REQUIRED:
         raise InvalidInputError("kind", kind, f"is none of {', '.join(REQUIRED)}")
     if not isinstance(spec, dict):
-        raise InvalidInputError("spec", spec, "is no map")
+        raise InvalidInputError("spec", spec, "is not a map")
     for field in REQUIRED[kind]:
         if field not in spec:
             raise InvalidInputError(f"spec.{field}", None, f"is missing; a {kind} must have it")
     if not isinstance(name, str) or not _NAME.match(name):
-        raise InvalidInputError("metadata.name", name, "is no entity name")
+        raise InvalidInputError("metadata.name", name, "is not an entity name")
     if not isinstance(namespace, str) or not _LABEL.match(namespace):
-        raise InvalidInputError("metadata.namespace", namespace, "is no RFC 1123 label")
+        raise InvalidInputError("metadata.namespace", namespace, "is not an RFC 1123 label")
     if not isinstance(annotations_of(manifest), dict):
-        raise InvalidInputError("metadata.annotations", "", "is no map")
+        raise InvalidInputError("metadata.annotations", "", "is not a map")
     written = _metadata(manifest, namespace, target, origin)
     return {**manifest, "metadata": written, "relations": []}
 

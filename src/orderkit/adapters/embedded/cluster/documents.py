@@ -42,7 +42,7 @@ def decode(text: str | bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def meta(manifest: Manifest) -> dict[str, Any]:

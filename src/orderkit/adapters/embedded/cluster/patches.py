@@ -42,7 +42,7 @@ def json_patch(target: Any, operations: Any) -> Any:
     Apply an RFC 6902 patch: all operations or none.
 
     Raises:
-        BadRequest: The patch is no list.
+        BadRequest: The patch is not a list.
         RequestEntityTooLarge: It has too many operations.
         PatchRefused: An operation is malformed, a path does not exist, a test fails, or the patch
             copies too much.
@@ -111,7 +111,7 @@ def _at(document: Any, steps: list[str]) -> Any:
 
 def _index(items: list[Any], step: str) -> int:
     if not step.isdigit() or (len(step) > 1 and step[0] == "0"):
-        raise ValueError(f"{step} is no list index")
+        raise ValueError(f"{step} is not a list index")
     if int(step) >= len(items):
         raise IndexError(step)
     return int(step)

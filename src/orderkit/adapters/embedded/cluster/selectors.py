@@ -27,7 +27,7 @@ def label_selector(text: str) -> LabelTest | None:
     Read a label selector; None if it selects everything.
 
     Raises:
-        BadRequest: The text is no selector.
+        BadRequest: The text is not a selector.
     """
     parts = [
         requirement.strip()
@@ -85,7 +85,7 @@ def field_selector(text: str, *, events: bool = False) -> FieldTest | None:
     Read a field selector; None if it selects everything.
 
     Raises:
-        BadRequest: The text is no selector, or names a field that cannot be selected by.
+        BadRequest: The text is not a selector, or names a field that cannot be selected by.
     """
     fields = _EVENT_FIELDS if events else _FIELDS
     tests: list[FieldTest] = []

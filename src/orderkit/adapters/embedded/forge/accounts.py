@@ -291,7 +291,7 @@ def check_name(name: str) -> None:
         InvalidInputError: Bad characters, too long, or reserved.
     """
     if not NAME.match(name) or len(name) > NAME_MAX:
-        raise InvalidInputError("username", name, "is no name (letters, digits, single -_.)")
+        raise InvalidInputError("username", name, "is not a name (letters, digits, single -_.)")
     if name.lower() in RESERVED:
         raise InvalidInputError("username", name, "is reserved")
 

@@ -140,5 +140,5 @@ def write_merge(git: pygit2.Repository, merge: MergeCommit, *, squash: bool) -> 
 def _commit(git: pygit2.Repository, commit_id: str) -> pygit2.Commit:
     commit = git_read.commit_by_id(git, commit_id)
     if commit is None:
-        raise LookupError(f"{commit_id} is no commit")
+        raise LookupError(f"{commit_id} is not a commit")
     return commit

@@ -31,7 +31,7 @@ class EditedTree:
         self._repo, self._root = repo, _Folder(tree)
 
     def has_file(self, path: str) -> bool:
-        """Say whether something that is no folder is at a path now."""
+        """Say whether something that is not a folder is at a path now."""
         folder, name = self._parent(path)
         return folder is not None and folder.has_file(name)
 

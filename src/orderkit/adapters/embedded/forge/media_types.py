@@ -32,5 +32,5 @@ def image_type(data: bytes) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """Say whether this is no text, as git judges it."""
+    """Say whether this is not text, as git judges it."""
     return b"\0" in data[:_SEARCHED_BYTES]

@@ -291,6 +291,6 @@ def check_name(name: str) -> None:
         InvalidInputError: Bad characters, too long, or reserved.
     """
     if not NAME.match(name):
-        raise InvalidInputError("name", name, "is no repository name (letters, digits, -_.)")
+        raise InvalidInputError("name", name, "is not a repository name (letters, digits, -_.)")
     if name in (".", "..", "-") or name.lower().endswith(RESERVED_SUFFIXES):
         raise InvalidInputError("name", name, "is reserved")

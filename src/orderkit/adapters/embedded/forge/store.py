@@ -45,7 +45,7 @@ def load(kind: type[_Value], row: sqlite3.Row, **extra: Any) -> _Value:
     Args:
         kind: The class of the value.
         row: The row.
-        extra: Fields that are no columns.
+        extra: Fields that are not columns.
     """
     columns = {
         name: bool(row[name]) if is_flag else row[name]

@@ -97,7 +97,7 @@ def target_of(managed: Manifest) -> Manifest:
     Return what an Object wants; its own name where the manifest has none.
 
     Raises:
-        ManagedError: The manifest is no object.
+        ManagedError: The manifest is not an object.
     """
     target = copy.deepcopy(dig(managed, "spec", "forProvider", "manifest", default={}))
     target.setdefault("metadata", {}).setdefault("name", metadata(managed)["name"])

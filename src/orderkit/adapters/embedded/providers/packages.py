@@ -154,7 +154,7 @@ def _kinds(provider: Manifest) -> tuple[Kind, ...]:
         kind, _, version_and_group = text.partition(".")
         version, _, group = version_and_group.partition(".")
         if not (kind and re.fullmatch(r"v[0-9][a-z0-9]*", version) and "." in group):
-            raise UnknownTwinError(f"{KINDS}: '{text}' is no Kind.version.group")
+            raise UnknownTwinError(f"{KINDS}: '{text}' is not a Kind.version.group")
         kinds.append(Kind(group, version, kind))
     if not kinds:
         raise UnknownTwinError(f"{KINDS} names no kind")
@@ -165,5 +165,5 @@ def _delay_s(provider: Manifest) -> float:
     text = annotations_of(provider).get(DELAY, f"{_DELAY_S:g}s")
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)s", text)
     if match is None:
-        raise UnknownTwinError(f"{DELAY}: '{text}' is no number of seconds, for example 2s")
+        raise UnknownTwinError(f"{DELAY}: '{text}' is not a number of seconds, for example 2s")
     return float(match[1])

@@ -72,7 +72,7 @@ def _faults(data: Any, shape: Shape, path: str) -> Iterator[str]:
         return
     if isinstance(shape, ListOf):
         if not isinstance(data, list):
-            yield f"{path}: is no list"
+            yield f"{path}: is not a list"
             return
         for number, entry in enumerate(data):
             yield from _faults(entry, shape.of, f"{path}[{number}]")
@@ -82,12 +82,12 @@ def _faults(data: Any, shape: Shape, path: str) -> Iterator[str]:
         cause = f'cannot parse "{data:g}" as signed integer: invalid syntax'
         yield f"{_DECODED} JSON number into Go value of type int64: {cause}"
     elif not _FITS[shape](data):
-        yield f"{path}: is no {_NAMES[shape]}"
+        yield f"{path}: is not {_NAMES[shape]}"
 
 
 def _field_faults(data: Any, shape: OptionalFields, path: str) -> Iterator[str]:
     if not isinstance(data, dict):
-        yield f"{path or 'the input'}: is no object"
+        yield f"{path or 'the input'}: is not an object"
         return
     for key, entry in sorted(data.items()):  # the request's protobuf Struct is read in this order
         below = f"{path}.{key}" if path else key
@@ -111,4 +111,10 @@ _FITS: Mapping[Leaf, Callable[[Any], bool]] = {
     "object": lambda data: isinstance(data, dict),
     "any": lambda _: True,
 }
-_NAMES = {"text": "text", "whole": "whole number", "count": "count", "object": "object", "any": ""}
+_NAMES = {
+    "text": "text",
+    "whole": "a whole number",
+    "count": "a count",
+    "object": "an object",
+    "any": "",
+}

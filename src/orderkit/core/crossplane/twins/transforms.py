@@ -218,7 +218,7 @@ def _decoded(text: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise OpaqueError("string FromBase64 of data that is no text") from error
+        raise OpaqueError("string FromBase64 of data that is not text") from error
 
 
 def _extracted(settings: Transform, text: str) -> str:

@@ -182,7 +182,7 @@ def _refuse_secret(secrets: Iterable[str], difference: FieldDifference) -> None:
             raise RefusedError(
                 f"{path} looks like a secret, and everybody who may read the repository could "
                 "read it",
-                hint="put it into a Secret and refer to that; if it is no secret, the kit's "
+                hint="put it into a Secret and refer to that; if it is not a secret, the kit's "
                 f"author writes fields: {{{path}: {{secret: false}}}} in kit.yaml",
             )
 

@@ -37,7 +37,7 @@ def parse_repo_url(value: Value) -> Value:
     match = _ADDRESS.match(source)
     if match is None or match["name"].rpartition(".")[2].isdigit() is not _is_ip(match["name"]):
         raise OperationFault(
-            f"parseRepoUrl: '{source}' is no address of a repository",
+            f"parseRepoUrl: '{source}' is not an address of a repository",
             hint="the form is 'host?owner=team&repo=name', without https://",
         )
     host = match["name"].lower() + (match["port"] or "").removesuffix(":443")
@@ -87,7 +87,7 @@ def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
     elif isinstance(source, dict):
         kind, namespace, name = (source.get(key) for key in ("kind", "namespace", "name"))
     else:
-        raise OperationFault(f"parseEntityRef: {js.to_json(source)} is no entity reference")
+        raise OperationFault(f"parseEntityRef: {js.to_json(source)} is not an entity reference")
     kind = defaults.get("defaultKind") if kind is None else kind
     if namespace is None:
         namespace = defaults.get("defaultNamespace") or "default"
@@ -110,7 +110,7 @@ def _reference(source: str) -> tuple[str | None, str | None, str]:
     name = source[max(colon, slash) + 1 :]
     if "" in {kind, namespace, name}:
         raise OperationFault(
-            f"parseEntityRef: '{source}' is no entity reference",
+            f"parseEntityRef: '{source}' is not an entity reference",
             hint="write kind:namespace/name",
         )
     return kind, namespace, name

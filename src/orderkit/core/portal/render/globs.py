@@ -79,7 +79,7 @@ def _problems(glob: str) -> Iterator[str]:
     if "${{" in glob:
         yield "its braces are marks too; write * for the expression in the name"
     if strange := re.search(r"[()|\\\"^]", _CLASS.sub("", glob)):
-        yield f"'{strange[0]}' is no plain character in it"
+        yield f"'{strange[0]}' is not a plain character in it"
     segments = glob.split("/")
     if glob.startswith(("/", "../")) or {".", ".."} & set(segments[1:]) or glob == "..":
         yield "Backstage matches paths as they stand in the skeleton, without '/' before, '.', '..'"

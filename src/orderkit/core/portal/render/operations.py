@@ -175,14 +175,14 @@ def _call(function: Value, frame: Frame, *arguments: Value) -> Value:
     if isinstance(function, Undefined):
         function.use()
     raise OperationFault(
-        "what is called here is no function",
+        "what is called here is not a function",
         hint=f"functions: {', '.join(builtins.FUNCTIONS)}, and macros of this file",
     )
 
 
 def _call_with(function: Value, frame: Frame, content: Macro, *arguments: Value) -> Value:
     if not isinstance(function, Macro):
-        raise UnsupportedFault.of(unsupported.CALL_TARGET, "what is no macro")
+        raise UnsupportedFault.of(unsupported.CALL_TARGET, "what is not a macro")
     keywords = Keywords()
     if arguments and isinstance(arguments[-1], Keywords):
         keywords.update(arguments[-1])

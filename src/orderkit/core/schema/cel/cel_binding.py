@@ -108,7 +108,7 @@ def _bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise Unbound(f"{text!r} is no base64") from error
+        raise Unbound(f"{text!r} is not base64") from error
 
 
 def timestamp(text: str) -> Any:
@@ -122,7 +122,7 @@ def timestamp(text: str) -> Any:
 
     match = _TIME.match(text)
     if not match:
-        raise Unbound(f"{text!r} is no usual time")
+        raise Unbound(f"{text!r} is not a usual time")
     day, clock, fraction, zone = match.groups()
     iso = f"{day}T{clock or '00:00:00'}{(zone or 'Z').upper().replace('Z', '+00:00')}"
     try:
@@ -150,7 +150,7 @@ def duration(text: str) -> Any:
     if unsigned != "0" and (
         not parts or "".join(m.group() for m in _PART.finditer(unsigned)) != unsigned
     ):
-        raise Unbound(f"{text!r} is no usual duration")
+        raise Unbound(f"{text!r} is not a usual duration")
     total = sum(Decimal(amount) * _NANOSECONDS[unit] for amount, unit in parts)
     if total != int(total) or total > INT64[-1]:
         raise Unbound(f"{text!r} cannot be held exactly")

@@ -41,11 +41,11 @@ def compile_pattern(pattern: str) -> LinearPattern:
 
     Raises:
         PatternError: The pattern is not valid.
-        TypeError: It is no text.
+        TypeError: It is not text.
     """
     if _ONE_BYTE.search(_QUOTED.sub("", pattern)):
         raise PatternError(f"{pattern!r} uses \\C, a single byte, which Go does not support")
     try:
         return compile_linear(pattern)
     except ValueError as error:
-        raise PatternError(f"{pattern!r} is no regular expression: {error}") from error
+        raise PatternError(f"{pattern!r} is not a regular expression: {error}") from error

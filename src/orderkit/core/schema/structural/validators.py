@@ -15,6 +15,7 @@ from typing import Any
 
 from jsonschema import Draft4Validator, ValidationError, validators
 
+from orderkit.core.errors import with_article
 from orderkit.core.schema.structural.pruning import EMBEDDED, META_FIELDS, PRESERVE
 from orderkit.core.schema.structural.re2_patterns import compile_pattern
 from orderkit.core.schema.structural.string_formats import FORMATS
@@ -53,13 +54,13 @@ def _type(validator: Any, expected_type: str, value: Any, schema: Mapping[str, A
     if schema.get(INT_OR_STRING):
         return  # the keyword INT_OR_STRING judges
     if not validator.is_type(value, expected_type):
-        yield ValidationError(f"{type_name(value)} is no {expected_type}")
+        yield ValidationError(f"{type_name(value)} is not {with_article(expected_type)}")
 
 
 def _int_or_string(validator: Any, is_set: bool, value: Any, schema: Mapping[str, Any]) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
     fits = validator.is_type(value, "string") or validator.is_type(value, "integer")
     if is_set and not fits and not (value is None and schema.get("nullable")):
-        yield ValidationError(f"{type_name(value)} is no integer,string")
+        yield ValidationError(f"{type_name(value)} is not an integer,string")
 
 
 def _pattern(validator: Any, pattern: str, value: Any, _schema: object) -> Errors:
@@ -75,7 +76,7 @@ def _format(validator: Any, name: str, value: Any, _schema: object) -> Errors:
         return
     check = FORMATS.get(name.replace("-", ""))
     if check and isinstance(value, str) and not check(value):
-        yield ValidationError(f"is no {name}")
+        yield ValidationError(f"is not a valid {name}")
 
 
 def _embedded(validator: Any, is_set: bool, value: Any, _schema: object) -> Errors:  # noqa: FBT001 - jsonschema calls it by position

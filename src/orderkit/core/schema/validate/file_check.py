@@ -230,7 +230,7 @@ def validate(
     Args:
         old: Files as they were; an object of the same kind and name there is what the change
             starts from.
-        old_of: The same as a function, if the old objects are no files.
+        old_of: The same as a function, if the old objects are not files.
 
     Raises:
         InvalidInputError: A file of `old` cannot be read.

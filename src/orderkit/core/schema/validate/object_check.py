@@ -89,7 +89,7 @@ class Validator:
         """
         kind = Kind.of(new)
         if (kind.group, kind.kind) != (self.group, self.kind):
-            raise ValueError(f"{kind} is no {self.kind}.{self.group}")
+            raise ValueError(f"{kind} is not a {self.kind}.{self.group}")
         version = self._versions.get(kind.version)
         if version is None:
             return self._unknown_version(kind, new)

@@ -18,7 +18,7 @@ from orderkit.core.schema.validate.findings import Reason
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 NOT_EVALUATED = "not-evaluated"
 _DESCRIPTIONS: dict[str, str] = {
-    Reason.UNREADABLE: "The file is no YAML or JSON of Kubernetes objects, or beyond the limits.",
+    Reason.UNREADABLE: "The file is not YAML or JSON of Kubernetes objects, or beyond the limits.",
     Reason.UNKNOWN_KIND: "No XRD defines this kind.",
     Reason.UNKNOWN_VERSION: "The kind is not served in this version.",
     Reason.UNKNOWN_FIELD: "The schema has no such field.",

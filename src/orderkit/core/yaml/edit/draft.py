@@ -105,7 +105,7 @@ def _map_edits(stream: Stream, node: int, edit: Edit) -> list[Edit]:
     for child in children(stream, node):
         key = _key_text(stream, child)
         if key is None or locating.is_merge(stream.events[child.first]):
-            raise stream.refuse(EditRefusal.MERGE_KEY, "a key there is no plain text", child.first)
+            raise stream.refuse(EditRefusal.MERGE_KEY, "a key there is not plain text", child.first)
         children_by_key[key] = child
     edits = [
         Edit((*edit.path, key), Op.SET, value, edit.document)

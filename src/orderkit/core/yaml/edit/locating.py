@@ -196,7 +196,9 @@ def is_merge(event: ParserEvent) -> bool:
 def _find_index(stream: Stream, node: int, step: Step, path_text: str) -> CollectionEntry:
     if not _INDEX.fullmatch(str(step)):
         raise stream.refuse(
-            EditRefusal.WRONG_KIND, f"{path_text}: {step!r} is no index, and there is a list", node
+            EditRefusal.WRONG_KIND,
+            f"{path_text}: {step!r} is not an index, and there is a list",
+            node,
         )
     index = int(step)
     items = children(stream, node)
@@ -242,7 +244,7 @@ def data(stream: Stream, at: int) -> Any:
 def _key(stream: Stream, at: int) -> str:
     event = stream.events[at]
     if event.kind is not EventKind.SCALAR:
-        raise stream.refuse(EditRefusal.WRONG_KIND, "a key there is no scalar", at)
+        raise stream.refuse(EditRefusal.WRONG_KIND, "a key there is not a scalar", at)
     if is_merge(event):
         raise stream.refuse(EditRefusal.MERGE_KEY, "the map inherits through '<<'", at)
     return str(event.value)

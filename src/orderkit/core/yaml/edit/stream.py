@@ -153,10 +153,10 @@ def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
         reason = str(error.problem or error.context)
         line = mark.line + 1 if mark else None
         raise EditRefusedError(
-            EditRefusal.NOT_YAML, f"no readable YAML: {reason}{_READER}", line=line
+            EditRefusal.NOT_YAML, f"is not valid YAML: {reason}{_READER}", line=line
         ) from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
-        raise EditRefusedError(EditRefusal.NOT_YAML, f"no readable YAML: {error}") from error
+        raise EditRefusedError(EditRefusal.NOT_YAML, f"is not valid YAML: {error}") from error
     return stream
 
 

@@ -68,7 +68,7 @@ def _checked(node: object) -> Iterable[object]:
     """Check a value itself and return the values in it."""
     if isinstance(node, dict):
         if not all(isinstance(key, str) for key in node):
-            raise EditRefusedError(EditRefusal.VALUE, "a key of the new value is no text")
+            raise EditRefusedError(EditRefusal.VALUE, "a key of the new value is not text")
         return [*node, *node.values()]
     if isinstance(node, list):
         return node
@@ -79,7 +79,7 @@ def _checked(node: object) -> Iterable[object]:
     elif isinstance(node, int) and not _INT_MIN <= node <= _UINT_MAX:
         raise EditRefusedError(EditRefusal.VALUE, f"{node} has more than 64 bits")
     elif node is not None and not isinstance(node, int | float):
-        raise EditRefusedError(EditRefusal.VALUE, f"{type(node).__name__} is no YAML value")
+        raise EditRefusedError(EditRefusal.VALUE, f"{type(node).__name__} is not a YAML value")
     return ()
 
 

@@ -148,7 +148,7 @@ class BootstrapContext:
         Return the objects in a folder's own files, in the order of their names.
 
         Raises:
-            InvalidInputError: A file is no manifest.
+            InvalidInputError: A file is not a manifest.
         """
         return [
             manifest

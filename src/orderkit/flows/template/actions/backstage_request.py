@@ -74,7 +74,7 @@ def _body(value: Any, headers: dict[str, str]) -> bytes | None:
         raise InvalidInputError(
             "body",
             value,
-            "is no text and no JSON content type is set",
+            "is not text and no JSON content type is set",
             hint="add the header content-type: application/json; the portal would send "
             "'[object Object]'",
         )

@@ -103,7 +103,7 @@ def _full_ref(ref: str, inputs: Inputs) -> str:
         raise InvalidInputError(
             "entityRef",
             ref,
-            "is no entity reference with a kind",
+            "is not an entity reference with a kind",
             hint="write component:default/name, or set defaultKind",
         )
     namespace = parts["namespace"] or inputs.get("defaultNamespace") or "default"

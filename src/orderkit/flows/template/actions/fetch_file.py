@@ -56,7 +56,7 @@ def _rendered(data: bytes, inputs: Inputs, confined: ConfinedRenderer | None) ->
         source = data.decode()
     except UnicodeDecodeError as error:
         raise RefusedError(
-            f"{inputs['url']}: is no UTF-8 text: byte {error.start} cannot be read",
+            f"{inputs['url']}: is not UTF-8 text: byte {error.start} cannot be read",
             hint="Backstage would destroy it; fetch it with fetch:plain:file",
         ) from error
     try:

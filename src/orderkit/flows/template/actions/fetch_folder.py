@@ -116,7 +116,7 @@ def target_path(target: str) -> PurePosixPath:
     Return a path of the workspace.
 
     Raises:
-        RefusedError: It leaves the workspace, or is no valid file path.
+        RefusedError: It leaves the workspace, or is not a valid file path.
     """
     return check_path(target.removeprefix("./").rstrip("/") or ".", origin="targetPath")
 

@@ -112,7 +112,7 @@ class FetchedPath:
         """
         file = self.folder.read(self.path)
         if file is None:
-            raise InvalidInputError("url", self.url, "is no file", hint="check its name")
+            raise InvalidInputError("url", self.url, "is not a file", hint="check its name")
         return file
 
 

@@ -82,7 +82,7 @@ def _readdir(context: ActionContext, inputs: Inputs) -> Outputs:
         folder = _path(folder_name, f"paths[{at}]")
         inside = [p for p in context.workspace if p.is_relative_to(folder) and p != folder]
         if not inside and folder != PurePosixPath():
-            raise InvalidInputError(f"paths[{at}]", folder_name, "is no folder of the workspace")
+            raise InvalidInputError(f"paths[{at}]", folder_name, "is not a folder of the workspace")
         deep = bool(inputs.get("recursive"))
         files += _entries(p for p in inside if deep or p.parent == folder)
         nested = {q for p in inside for q in p.parents if q.is_relative_to(folder) and q != folder}

@@ -38,7 +38,7 @@ def rounds(task: TemplateTask, step: TemplateStep, action: TemplateAction) -> li
     Return the rounds that run; none if the step is skipped.
 
     Raises:
-        RenderError: An expression fails. InvalidInputError: ``each`` is no list or map, or the
+        RenderError: An expression fails. InvalidInputError: ``each`` is not a list or map, or the
             action refuses an input. Nothing has run then.
     """
     if task.failure and not isinstance(step.condition, str):

@@ -89,11 +89,11 @@ def read_object(body: bytes, content_type: str, target: RequestTarget) -> Manife
     Return the body as an object of the target's kind, its namespace filled in.
 
     Raises:
-        BadRequest: It is no object, or of another kind, name or namespace than the URL says.
+        BadRequest: It is not an object, or of another kind, name or namespace than the URL says.
     """
     manifest = read_document(body, content_type)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("metadata", {}), dict):
-        raise BadRequest("the object provided is unrecognized: it is no Kubernetes object")
+        raise BadRequest("the object provided is unrecognized: it is not a Kubernetes object")
     kind = target.served.kind
     stated_kind = (manifest.get("apiVersion", kind.api_version), manifest.get("kind", kind.kind))
     if stated_kind != (kind.api_version, kind.kind):

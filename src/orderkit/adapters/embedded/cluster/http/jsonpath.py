@@ -121,7 +121,7 @@ def _literal(text: str) -> Any:
     try:
         return float(text)
     except ValueError as error:
-        raise JsonPathError(f"{text!r} is no JSONPath literal") from error
+        raise JsonPathError(f"{text!r} is not a JSONPath literal") from error
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:

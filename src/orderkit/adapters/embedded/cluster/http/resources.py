@@ -251,7 +251,7 @@ def _edit(call: ClusterRequest) -> Callable[[Manifest], Manifest]:
     def edit(live: Manifest) -> Manifest:
         new = make(live, change)
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-            raise BadRequest("the patched object is no Kubernetes object")
+            raise BadRequest("the patched object is not a Kubernetes object")
         return bodies.within_depth(new)
 
     return edit

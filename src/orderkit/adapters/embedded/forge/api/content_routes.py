@@ -240,7 +240,7 @@ def _person(user: Account, dates: Fields, key: str) -> Person:
     try:
         moment = datetime.fromisoformat(text) if text else datetime.now(UTC)
     except ValueError as error:
-        raise ApiError(422, f"[Dates]: {key} is no RFC 3339 time") from error
+        raise ApiError(422, f"[Dates]: {key} is not an RFC 3339 time") from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return Person(user.name, user.email, moment)
 

@@ -163,7 +163,7 @@ class RepositoryRoutes:
 
     @route("DELETE", _PERSON, "repository")
     def remove_collaborator(self, call: Call) -> Response:
-        """End a collaboration; 204 also for who is no collaborator."""
+        """End a collaboration; 204 also for who is not a collaborator."""
         repo, user = self.access.administered(call), self.access.user(call, missing=422)
         self.teams.remove_collaborator(repo.id, user.id)
         return empty_answer()

@@ -261,7 +261,7 @@ class _Sink:
                 self._append(self._unzip.decompress(chunk, CHUNK_BYTES))
                 chunk = self._unzip.unconsumed_tail
         except zlib.error as error:
-            raise ApiError(400, "the body is no gzip") from error
+            raise ApiError(400, "the body is not gzip") from error
 
     def _append(self, data: bytes) -> None:
         self._size += len(data)

@@ -193,7 +193,7 @@ def _too_large(git: pygit2.Repository, delta: pygit2.DiffDelta) -> bool:
 
 
 def _size(git: pygit2.Repository, file: pygit2.DiffFile) -> int:
-    """Return the size of a blob from its header; 0 for what is no blob of this repository."""
+    """Return the size of a blob from its header; 0 for what is not a blob of this repository."""
     if _is_submodule(file) or str(file.id) == "0" * 40 or file.id not in git.odb:
         return 0
     return git.odb.read_header(file.id)[1]

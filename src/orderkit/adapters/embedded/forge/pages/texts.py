@@ -61,7 +61,7 @@ def text_page(data: bytes, page: int) -> Text:
 
 
 def readme_text(blob: pygit2.Blob) -> str:
-    """Return a README, or empty if it is no text or too large."""
+    """Return a README, or empty if it is not text or too large."""
     if blob.size > README_MAX_BYTES or is_binary(blob.data):
         return ""
     return decode(blob.data).replace("\r\n", "\n")

@@ -55,7 +55,7 @@ def cut(line: str, limit: int = LINE_MAX_CHARS) -> tuple[str, int]:
 
 
 def decode(data: bytes) -> str:
-    """Return text; what is no UTF-8 becomes replacement characters."""
+    """Return text; what is not UTF-8 becomes replacement characters."""
     return data.decode(errors="replace")
 
 

@@ -249,6 +249,16 @@ def test_a_step_is_done_once_whatever_happens_to_its_first_request(
     assert step.seen(world, number)
 
 
+def test_a_text_that_another_writer_changes_meanwhile_is_written_all_the_same(world: World) -> None:
+    number, already = world.open(), Falsehood(409, b'{"message":"the issue is already changed"}')
+    world.proxy.plan = races = Listed([Decision(Fault.REFUSE_BEFORE, already)] * 3)
+
+    world.client.update_pull(world.repo, number, operation("update"), title="New")
+
+    assert races.decisions == []
+    assert [pull.title for pull in world.direct.pulls(world.repo)] == ["New"]
+
+
 CHECKING = Falsehood(405, b'{"message":"Please try again later"}')
 
 

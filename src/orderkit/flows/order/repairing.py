@@ -21,7 +21,7 @@ from orderkit.core.argocd.application import (
     sync_request,
 )
 from orderkit.core.errors import AccessError, ConflictError, NotFoundError, RefusedError
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
+from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
@@ -43,7 +43,6 @@ from orderkit.flows.argocd.refreshing import (
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
 from orderkit.flows.order.order_damage import (
-    MAIN,
     Damage,
     DamagedOrder,
     DamageKind,

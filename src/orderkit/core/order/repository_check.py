@@ -15,7 +15,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, RefusedError, shorten
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.values import shown
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.order_file import MANIFESTS
@@ -100,9 +100,8 @@ def _name_findings(repository: OrderRepository, own: ValidatedObject) -> Iterato
     kit, manifest = repository.kit, own.document.manifest
     spec = own.report.result.get("spec")
     fields: dict[str, Any] = spec if isinstance(spec, dict) else {}
-    expected, why = repository.order, "the order's id"
-    if kit.xr_name != "order":
-        expected, why = str(dig(fields, *kit.xr_name.split("."))), f"spec.{kit.xr_name}"
+    expected = kit.xr_name_of(repository.order, fields)
+    why = "the order's id" if kit.xr_name == "order" else f"spec.{kit.xr_name}"
     name, namespace = (metadata(manifest).get(key) for key in ("name", "namespace"))
     if isinstance(name, str) and name != expected:
         yield Finding(

@@ -52,6 +52,7 @@ from orderkit.flows.order.order_damage import (
     unlisted_entry,
 )
 from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.registering import was_taken_back
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -161,9 +162,10 @@ def _entry(platform: Platform, order: str) -> OrderEntry:
     if not ledger.tombstones(paths, order):
         for path in sorted(path for path in paths if path.parts[0] == "apps"):
             entry = OrderEntry(TeamName(path.parts[1]), OrderId(order))
-            if path == ledger.apps_keep_path(entry.team) and platform.forge.commits(
-                platform.ledger, path=entry.application_path, limit=1
-            ):
+            if path != ledger.apps_keep_path(entry.team):
+                continue
+            newest = platform.forge.commits(platform.ledger, path=entry.application_path, limit=1)
+            if newest and not was_taken_back(newest[0], entry):
                 return entry
     return order_report.find(order, paths)
 

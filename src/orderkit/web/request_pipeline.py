@@ -13,7 +13,6 @@ Called by ``service``.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import time
 from typing import Any
@@ -36,11 +35,9 @@ from orderkit.web.exchange import (
     read_body,
 )
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.token_buckets import RateLimit
+from orderkit.web.rate_limits import RateLimit, network_of
 
 SLOW_AT_ONCE, QUICK_AT_ONCE = 8, 32
-_IPV6_SITE_BITS = 64
-"""One customer usually has so many bits of an address to themselves."""
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +149,7 @@ class RequestPipeline:
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Caller | Refusal | None:
         """Return the caller (None: no authentication), or the refusal by the rate limit."""
-        exchange, address = self._exchange(operation, request), _network(request)
+        exchange, address = self._exchange(operation, request), network_of(request)
         shows = exchange.shows_proof(request)
         if operation.right is None and not (operation.optional and shows):
             return self._limited(address, audit_entry)
@@ -191,20 +188,6 @@ class RequestPipeline:
         elif isinstance(error, RefusedError):
             self._service.metrics.refuse("forbidden")
         return Refusal.of(error)
-
-
-def _network(request: Request) -> str:
-    """Return what limits a request without a proof: its address, or its network in IPv6."""
-    host = request.client.host if request.client else ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return f"address {host}"
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped  # a socket of both families shows all of IPv4 so
-    if isinstance(address, ipaddress.IPv4Address):
-        return f"address {address}"
-    return f"network {ipaddress.ip_network((address, _IPV6_SITE_BITS), strict=False)}"
 
 
 def _probe() -> ServiceRequest:

@@ -112,7 +112,9 @@ class PageExchange:
         return Response(answer.body or b"", answer.status, headers, "text/html; charset=utf-8")
 
     def refuse(self, request: Request, refusal: Refusal) -> Response:
-        is_elsewhere = request.method in ("GET", "HEAD") and not request.url.path.startswith(SIGN_IN)
+        is_elsewhere = request.method in ("GET", "HEAD") and not request.url.path.startswith(
+            SIGN_IN
+        )
         if refusal.status == _UNAUTHENTICATED and is_elsewhere:
             at = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             onward = f"?onward={quote(at, safe='')}" if at != "/" else ""

@@ -109,6 +109,14 @@ PLAN = {
     },
 }
 """The body of a plan request equals that of a change."""
+REVERT = closed(
+    ["commit"],
+    commit={**CHANGE["properties"]["base"], "description": "Whose fields get their old values."},
+    **{
+        name: CHANGE["properties"][name]
+        for name in ("how", "reason", "dryRun", "acceptLoss", "requester")
+    },
+)
 MERGE = closed([], requester=REFERENCE)
 END = closed(
     ["confirm"],

@@ -11,6 +11,7 @@ from typing import Any
 
 from orderkit.core.platform.service_access import Right
 from orderkit.web.console.api_calls import ApiCalls
+from orderkit.web.console.change_pages import ChangePages
 from orderkit.web.console.order_pages import FILTERS, OrderPages
 from orderkit.web.console.page_exchange import SIGN_IN, PageExchange
 from orderkit.web.console.sessions import Sessions
@@ -46,7 +47,8 @@ class Console:
 
     def pages(self) -> tuple[ServiceOperation, ...]:
         """Return every page, as an operation of the service."""
-        return (*self._signing_in(), *self._looking())
+        looks = OrderPages(self._api)
+        return (*self._signing_in(), *_looking(looks), *_changing(ChangePages(self._api, looks)))
 
     def _signing_in(self) -> tuple[ServiceOperation, ...]:
         ways_in = self._ways_in
@@ -61,14 +63,26 @@ class Console:
             _form("signOut", "/sign-out", ways_in.leave, None),
         )  # fmt: skip
 
-    def _looking(self) -> tuple[ServiceOperation, ...]:
-        looks = OrderPages(self._api)
-        return (
-            _page("ordersPage", "/", looks.orders, "read", *FILTERS, "done"),
-            _page("orderPage", _ORDER, looks.order, "read", "done"),
-            _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),
-            _page("historyPage", f"{_ORDER}/history", looks.history, "read"),
-        )
+
+def _looking(looks: OrderPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("ordersPage", "/", looks.orders, "read", *FILTERS, "done"),
+        _page("orderPage", _ORDER, looks.order, "read", "done"),
+        _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),
+        _page("historyPage", f"{_ORDER}/history", looks.history, "read"),
+    )
+
+
+def _changing(changes: ChangePages) -> tuple[ServiceOperation, ...]:
+    commit, pull = f"{_ORDER}/history/{{commit}}", f"{_ORDER}/pulls/{{number}}"
+    return (
+        _page("changePage", f"{_ORDER}/change", changes.form, "read", "change"),
+        _form("changeSubmit", f"{_ORDER}/change", changes.submit, "read"),
+        _page("pullPage", pull, changes.pull, "read", "done"),
+        _form("pullMerge", f"{pull}/merge", changes.merge, "change"),
+        _page("commitPage", commit, changes.commit, "read"),
+        _form("commitRevert", f"{commit}/revert", changes.revert, "change"),
+    )
 
 
 def _page(

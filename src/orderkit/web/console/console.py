@@ -12,10 +12,13 @@ from typing import Any
 from orderkit.core.platform.service_access import Right
 from orderkit.web.console.api_calls import ApiCalls
 from orderkit.web.console.change_pages import ChangePages
+from orderkit.web.console.end_pages import EndPages
+from orderkit.web.console.kit_pages import KitPages
 from orderkit.web.console.order_pages import FILTERS, OrderPages
 from orderkit.web.console.page_exchange import SIGN_IN, PageExchange
 from orderkit.web.console.sessions import Sessions
 from orderkit.web.console.sign_in_pages import CALLBACK, SignInPages
+from orderkit.web.console.team_pages import TeamPages
 from orderkit.web.operations import (
     ConsoleOptions,
     Handler,
@@ -48,7 +51,14 @@ class Console:
     def pages(self) -> tuple[ServiceOperation, ...]:
         """Return every page, as an operation of the service."""
         looks = OrderPages(self._api)
-        return (*self._signing_in(), *_looking(looks), *_changing(ChangePages(self._api, looks)))
+        return (
+            *self._signing_in(),
+            *_looking(looks),
+            *_changing(ChangePages(self._api, looks)),
+            *_ending(EndPages(self._api, looks)),
+            *_ordering(KitPages(self._api)),
+            *_leading(TeamPages(self._api)),
+        )
 
     def _signing_in(self) -> tuple[ServiceOperation, ...]:
         ways_in = self._ways_in
@@ -82,6 +92,29 @@ def _changing(changes: ChangePages) -> tuple[ServiceOperation, ...]:
         _form("pullMerge", f"{pull}/merge", changes.merge, "change"),
         _page("commitPage", commit, changes.commit, "read"),
         _form("commitRevert", f"{commit}/revert", changes.revert, "change"),
+    )
+
+
+def _ending(ends: EndPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("endPage", f"{_ORDER}/end", ends.show, "read"),
+        _form("endSubmit", f"{_ORDER}/end", ends.submit, "end"),
+    )
+
+
+def _ordering(kits: KitPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("kitsPage", "/kits", kits.kits, "read"),
+        _page("kitPage", "/kits/{kit}", kits.form, "read"),
+        _form("kitSubmit", "/kits/{kit}", kits.submit, "order"),
+    )
+
+
+def _leading(teams: TeamPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("teamsPage", "/teams", teams.teams, "read"),
+        _page("teamPage", "/teams/{team}", teams.team, "read"),
+        _page("platformPage", "/platform", teams.platform, "read"),
     )
 
 

@@ -31,7 +31,7 @@ class OrderPages:
 
     def orders(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the orders of the caller's teams, filtered as the address says."""
-        rows = [_row(row) for row in self._api.ask(service, call, "listOrders")["orders"]]
+        rows = rows_of(self._api.ask(service, call, "listOrders"))
         filters = {name: call.query.get(name, "").strip() for name in FILTERS}
         shown = [row for row in rows if _matches(row, filters)]
         return page(
@@ -78,6 +78,11 @@ class OrderPages:
 
     def _trace(self, service: Service, call: ServiceRequest) -> Any:
         return self._api.ask(service, call, "traceOrder", path={"order": call.path["order"]})
+
+
+def rows_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a list of orders."""
+    return [_row(row) for row in answer["orders"]]
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:

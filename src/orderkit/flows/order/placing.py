@@ -403,7 +403,7 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
 
     def ask(report: OrderReport) -> None:
         """The ledger's team has not taken the order up: its refresh may have been lost."""
-        if report.state.phase == "Registered":
+        if report.state.phase == "Written":
             asking.look(ledger.team_application(entry.team))
 
     return until(

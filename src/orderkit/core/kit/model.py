@@ -328,6 +328,10 @@ class Kit:
             text + (_text(spec, path) if path else "") for text, path in self.namespace_parts
         )
 
+    def xr_name_of(self, order: str, spec: Mapping[str, Any]) -> str:
+        """Return the name of an order's XR: the order's id, or the field in ``xrName``."""
+        return order if self.xr_name == "order" else _text(spec, self.xr_name)
+
     @property
     def schema(self) -> dict[str, Any]:
         """The author's ``openAPIV3Schema`` at the referenceable version."""

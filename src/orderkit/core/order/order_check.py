@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import Kit
 from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.hints import value_at
@@ -66,13 +66,12 @@ def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
 
 def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
     """Refuse an XR whose name or namespace is not the one that kit.yaml prescribes."""
-    expected, origin = str(order), "the order's id"
-    if kit.xr_name != "order":
-        expected, origin = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
-    name = metadata(xr).get("name")
+    spec = xr.get("spec") or {}
+    expected, name = kit.xr_name_of(order, spec), metadata(xr).get("name")
     if name != expected:
+        origin = "the order's id" if kit.xr_name == "order" else kit.xr_name
         raise InvalidInputError("metadata.name", name, f"is not {origin} '{expected}'")
-    home = kit.namespace_of(xr.get("spec") or {})
+    home = kit.namespace_of(spec)
     namespace = metadata(xr).get("namespace")
     if home and namespace != home:
         raise InvalidInputError(

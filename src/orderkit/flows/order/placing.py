@@ -32,6 +32,7 @@ from orderkit.core.errors import (
     with_article,
 )
 from orderkit.core.names import (
+    MAIN,
     CommitSha,
     OrderId,
     RepoId,
@@ -68,7 +69,6 @@ from orderkit.ports.forge import FileChange, Forge
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
 
-BRANCH = "main"
 SECRET_SHOWN = "*" * 10
 """What the form posts in the place of a secret (measured)."""
 _HISTORY = 200
@@ -338,7 +338,7 @@ def _run(
         is_order = check is not None or order_file.PATH in request.files
         commit = (publish if is_order else _publish_files)(platform.forge, request)
         url = f"{platform.forge.base_url}/{request.repo}"
-        return scaffolder.Published(f"{url}.git", f"{url}/src/branch/{BRANCH}/", commit)
+        return scaffolder.Published(f"{url}.git", f"{url}/src/branch/{MAIN}/", commit)
 
     return scaffolder.run(
         task.source.template,

@@ -9,7 +9,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order import team_limits
 from orderkit.core.plan import Fault, Plan
 from orderkit.core.plan.judging import OutcomeRule
-from orderkit.flows.order.live_order import LiveOrder, delivered_xr
+from orderkit.flows.order.live_order import ANOTHER_XR, LiveOrder, delivered_xr
 
 
 def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
@@ -30,8 +30,7 @@ def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
     if homes[0] != homes[1]:
         raise RefusedError(
             f"{live.entry.order}: metadata.namespace is '{homes[1]}', not '{homes[0]}'",
-            hint="restore the namespace: in another one it is another XR,"
-            " and the old one is deleted",
+            hint=f"restore the namespace: {ANOTHER_XR.format('in another one')}",
         )
 
 

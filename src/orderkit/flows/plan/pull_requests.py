@@ -26,7 +26,7 @@ from orderkit.core.errors import (
     RefusedError,
     RemoteError,
 )
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger
 from orderkit.core.order.change import differences, judge_rules
@@ -47,7 +47,6 @@ from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
 
-MAIN = "main"
 _ACCEPTED = re.compile(rf"^[ \t]*{ACCEPT_LOSS}[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
 _FILES_TOLD = 10
 _ROUNDS = 4

@@ -13,7 +13,6 @@ Called by ``service``.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import time
 from typing import Any
@@ -38,13 +37,11 @@ from orderkit.web.exchange import (
     refusal,
 )
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
+from orderkit.web.rate_limits import RateLimit, network_of
 from orderkit.web.request_schemas import KEY, LABEL
-from orderkit.web.token_buckets import RateLimit
 
 SLOW_AT_ONCE, QUICK_AT_ONCE = 8, 32
 _JSON = "application/json"
-_IPV6_SITE_BITS = 64
-"""One customer usually has so many bits of an address to themselves."""
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +134,7 @@ class RequestPipeline:
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Caller | Response | None:
         """Return the caller (None: no authentication), or the refusal by the rate limit."""
-        access, address = self._service.options.access, _network(request)
+        access, address = self._service.options.access, network_of(request)
         shows = any(name in request.headers for name in (access.header, "authorization"))
         if operation.right is None and not (operation.optional and shows):
             return self._limited(address, audit_entry)
@@ -177,20 +174,6 @@ class RequestPipeline:
             self._service.metrics.refuse("forbidden")
         audit_entry["reason"] = str(error)
         return refusal(error)
-
-
-def _network(request: Request) -> str:
-    """Return what limits a request without a proof: its address, or its network in IPv6."""
-    host = request.client.host if request.client else ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return f"address {host}"
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped  # a socket of both families shows all of IPv4 so
-    if isinstance(address, ipaddress.IPv4Address):
-        return f"address {address}"
-    return f"network {ipaddress.ip_network((address, _IPV6_SITE_BITS), strict=False)}"
 
 
 def _probe() -> ServiceRequest:

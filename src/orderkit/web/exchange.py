@@ -121,10 +121,14 @@ def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
 
 def refusal(error: errors.OrderkitError) -> JSONResponse:
     """Return the answer for an error of ours."""
-    status = error.http_status
-    details: dict[str, Any] = {}
-    if isinstance(error, errors.InvalidInputError):
-        details = {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
+    status, message = error.http_status, str(error)
+    details = _details(error)
+    if isinstance(error, errors.SeveralProblemsError):
+        message = error.form_message
+        details["problems"] = [
+            {"message": str(one), "hint": one.form_hint or one.hint, **_details(one)}
+            for one in error.problems
+        ]
     if isinstance(error, FieldConflictError):
         details = {
             "conflicts": [conflict.to_json() for conflict in error.conflicts],
@@ -132,7 +136,13 @@ def refusal(error: errors.OrderkitError) -> JSONResponse:
         }
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
     hint = error.form_hint or error.hint
-    return error_answer(status, str(error), hint, details=details, headers=headers)
+    return error_answer(status, message, hint, details=details, headers=headers)
+
+
+def _details(error: errors.OrderkitError) -> dict[str, Any]:
+    if not isinstance(error, errors.InvalidInputError):
+        return {}
+    return {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
 
 
 def _value_text(value: object) -> str:

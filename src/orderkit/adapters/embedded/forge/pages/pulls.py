@@ -200,7 +200,7 @@ class PullPages:
         """Return the description, reviews and comments, their Markdown as HTML."""
         comments = self.issues.comments(shown.issue.id)[:COMMENTS_MAX]
         reviews = self.reviews.of_pull(shown.pull.id)[-COMMENTS_MAX:]
-        texts = (shown.issue.body, *(entry.body for entry in (*reviews, *comments)))
+        texts = (shown.issue.body, *(r.body for r in reviews), *(c.body for c in comments))
         html = markdown.in_html(texts, home.branch_page(home.row.default_branch))
         return {
             "body": next(html),

@@ -33,13 +33,14 @@ from orderkit.adapters.embedded.forge.api.pull_routes import PullRoutes
 from orderkit.adapters.embedded.forge.api.review_routes import ReviewRoutes
 from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.issues import Issue, Issues
-from orderkit.adapters.embedded.forge.pages import changes, locations, markdown, site
+from orderkit.adapters.embedded.forge.pages import changes, locations, site
 from orderkit.adapters.embedded.forge.pages.commit_records import record, shown_statuses
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
 from orderkit.adapters.embedded.forge.pull_request_git import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.reviews import Review, Reviews
 from orderkit.adapters.embedded.forge.statuses import Statuses
+from orderkit.core.markdown_html import in_html
 
 COMMITS_MAX, COMMENTS_MAX = 250, 200
 STATES = ("open", "closed", "all")
@@ -201,7 +202,7 @@ class PullPages:
         comments = self.issues.comments(shown.issue.id)[:COMMENTS_MAX]
         reviews = self.reviews.of_pull(shown.pull.id)[-COMMENTS_MAX:]
         texts = (shown.issue.body, *(r.body for r in reviews), *(c.body for c in comments))
-        html = markdown.in_html(texts, home.branch_page(home.row.default_branch))
+        html = in_html(texts, home.branch_page(home.row.default_branch))
         return {
             "body": next(html),
             "reviews": [

@@ -23,10 +23,11 @@ from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.content_routes import raw_answer
 from orderkit.adapters.embedded.forge.api.routes import route
-from orderkit.adapters.embedded.forge.pages import locations, markdown, site, texts
+from orderkit.adapters.embedded.forge.pages import locations, site, texts
 from orderkit.adapters.embedded.forge.pages.commit_records import CommitRecord, record
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
-from orderkit.adapters.embedded.forge.pages.visible import visible
+from orderkit.core.markdown_html import in_html
+from orderkit.core.visible_html import visible
 
 ENTRIES_MAX = 1_000
 COMMITS_SEARCHED_MAX = 1_000
@@ -121,7 +122,7 @@ def _readme(location: Location, entries: Sequence[git_read.Entry]) -> tuple[str,
             if not text:
                 return None
             (html,) = (
-                markdown.in_html([text], location.at("src"))
+                in_html([text], location.at("src"))
                 if name.endswith(".md")
                 else [Markup('<pre class="prose">{}</pre>').format(visible(text))]
             )

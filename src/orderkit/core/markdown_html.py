@@ -1,11 +1,11 @@
 """
-Show Markdown of strangers: READMEs, and the texts of pull requests.
+Show Markdown of strangers as HTML.
 
 The parser takes no HTML. What it makes passes nh3, which keeps a list of elements, and of
 addresses those of this forge, http, https and mailto. Pictures become links. Collapsed sections
 are kept in the one form that plans have. A text that would take seconds to parse is shown as text.
 
-Pure. Called by the pages of folders and pull requests.
+Pure. Called by the embedded forge's pages of folders and pull requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from orderkit.adapters.embedded.forge.pages.visible import mark_hidden, visible
+from orderkit.core.visible_html import mark_hidden, visible
 
 TEXT_MAX_CHARS, PAGE_MAX_CHARS = 65_536, 150_000
 """How much of a text is shown; how much of all texts of a page is parsed."""

@@ -1,11 +1,11 @@
 """
-Show text of strangers as it is: what hides or reorders is made visible, the rest is escaped.
+Show text of strangers as HTML: what hides or reorders is made visible, the rest is escaped.
 
 Control characters, bidirectional overrides, invisible spaces and tag characters can make a
 file or a name look like another one. They appear as their code points. Joiners stay where
 scripts and emoji need them: between characters that are no ASCII.
 
-Pure. Called by the templates, as filters.
+Pure. Called by the templates of pages, as filters.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def test_a_circuit_breaker_that_is_open_is_reported(
     key, cluster = ObjectKey(XGARAGE, order.order), platform.platform.cluster
     for number in range(BURST):
         cluster.patch(key, {"metadata": {"labels": {"loop": str(number)}}}, owner="loop")
-        xr = cluster.get(key) or {}
+        xr = cluster.get(key) or {} if number % 25 == 0 else {}
         if (condition(xr, "Responsive") or {}).get("status") == "False":
             break
 

@@ -9,6 +9,7 @@ Nothing of it deletes the order; ``status`` says what happened, by whom and what
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from commands import Command
@@ -39,8 +40,10 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     dig,
 )
-from orderkit.core.order.ledger import is_safe
+from orderkit.core.order.ledger import is_safe, order_application
+from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import nudge, refresh
+from orderkit.flows.platform import write_ledger
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import InvalidObjectError
@@ -157,6 +160,34 @@ def test_a_deleted_ledger_file_deletes_nothing_and_the_order_is_still_delivered(
     assert orderkit("repair", victim.entry.order).code == 0
     assert orderkit("destroy", victim.entry.order).code == 0
     assert victim.get(XGARAGE, victim.entry.order) is None
+
+
+def test_an_order_that_was_refused_as_one_too_many_is_not_put_back(
+    victim: Victim, orderkit: Command
+) -> None:
+    """The ledger's last word about it is the commit that took it out again."""
+    platform, order = victim.platform, OrderId(f"{victim.entry.order}-2")
+    entry = replace(victim.entry, order=order)
+    application = order_application(
+        entry, kit="garage", forge_url=platform.forge.base_url, commit=None, stage="entering"
+    )
+    path, texts = entry.application_path, (yaml11.dump(application), None)
+    for action, text in zip(("register", "refuse"), texts, strict=True):
+        operation = Operation(f"{action}-{order}", "user:default/test", f"{order}: {action}")
+        write_ledger(platform, {path: text}, operation)
+    until(
+        platform.clock,
+        lambda: victim.get(APPLICATION, order, ARGOCD_NAMESPACE),
+        lambda application: application is None,
+        timeout_s=victim.within_s,
+        goal="no Application of it",
+    )
+
+    repaired = orderkit("repair", order)
+
+    assert repaired.code == 1
+    assert f"no order '{order}' in the ledger" in repaired.err
+    assert platform.forge.read(platform.ledger, path, "main") is None
 
 
 def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(

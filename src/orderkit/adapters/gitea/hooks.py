@@ -22,8 +22,8 @@ from orderkit.adapters.gitea.calls import (
     number_in,
     object_in,
 )
+from orderkit.adapters.gitea.retries import UNCLEAR, settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import UNCLEAR, settle
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.core.secrets import register

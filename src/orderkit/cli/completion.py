@@ -106,9 +106,7 @@ def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]
     def ask() -> None:
         with contextlib.suppress(Exception):  # see the module's docstring
             matching.extend(
-                name
-                for name in names()
-                if name.startswith(incomplete) and _PLAIN.fullmatch(name)
+                name for name in names() if name.startswith(incomplete) and _PLAIN.fullmatch(name)
             )
 
     asking = threading.Thread(target=ask, daemon=True)

@@ -38,7 +38,9 @@ from orderkit.ports.pulls import (
 )
 from orderkit.ports.revisions import (
     CHANGE_TRAILER,
+    LINK,
     OPERATION_TRAILER,
+    PLAIN,
     PROOF_TRAILER,
     REASON_TRAILER,
     REQUEST_TRAILER,
@@ -48,13 +50,16 @@ from orderkit.ports.revisions import (
     FileChange,
     FileRevision,
     Operation,
+    SpecialFile,
     Written,
     trailers,
 )
 
 __all__ = [
     "CHANGE_TRAILER",
+    "LINK",
     "OPERATION_TRAILER",
+    "PLAIN",
     "PROOF_TRAILER",
     "REASON_TRAILER",
     "REQUESTER_ACCOUNT_TRAILER",
@@ -79,6 +84,7 @@ __all__ = [
     "ReaderAccount",
     "Repository",
     "Review",
+    "SpecialFile",
     "StatusState",
     "TeamRight",
     "Webhook",
@@ -189,9 +195,11 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """
         ...
 
-    def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
+    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
         """
-        Return git's mode of every file of a commit: 0o100644, 0o100755, or 0o120000 for a link.
+        Return what a commit has besides plain files: executables, links, submodules.
+
+        `tree` has no submodules. Needs no request for a commit whose `tree` was just read.
 
         Raises:
             NotFoundError: No such commit.

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
-from bays import EVE, XR, Bay, ask, merge, new_bay, set_
+from bays import EVE, XR, Bay, allow_squash, ask, merge, new_bay, set_
 from changingpack import changing_pack
 from commands import Command, in_process
 from pusher import MALLORY, Pusher
@@ -25,6 +25,7 @@ from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, 
 from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.order import order_file
 from orderkit.flows.change.reverting import RevertRequest, revert
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.install import diagnosis
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, steps_of
 from orderkit.flows.install.pack_rendering import values_of
@@ -266,6 +267,29 @@ def merge_by_hand(mallory: Pusher, other: str, *, hers_first: bool) -> None:
     options = [word for parent in ordered for word in ("-p", parent)]
     merge = mallory.git("commit-tree", f"{other}^{{tree}}", *options, "-m", "Merge")
     mallory.push(f"{merge}:main")
+
+
+def test_the_forge_squashes_no_pull_request_of_an_order(
+    site: Running, bay: Bay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That writes a new commit, and nothing proves who asked for it; merging keeps the proof."""
+    pull = ask(bay, set_("colour", "red"), requester=member(bay)).pull
+    assert pull is not None
+    request = Operation("op-merge", "user:default/boss", "merge")
+    with pytest.raises(RefusedError, match="squash"):
+        merge_unreviewed(bay.platform, bay.repo, pull, request, style=MergeStyle.SQUASH)
+    merge(bay, pull.number)
+    assert [entry.who for entry in history(bay.platform, bay.order)][:2].count(EVE.ref) == 1
+
+    orderkit: Command = in_process(site.embedded.state.folder / "platform.yaml", capsys)
+    allow_squash(bay)
+    warned = orderkit("doctor").out
+    assert f"first {bay.repo}: that loses the proof of who asked" in warned
+    assert f"'orderkit team add {bay.repo.owner}' forbids it" in warned
+    assert orderkit("team", "add", bay.repo.owner).code == 0
+    repository = bay.platform.forge.repo(bay.repo)
+    assert repository is not None
+    assert not repository.may_squash
 
 
 def test_a_signature_of_another_order_proves_nothing_here(

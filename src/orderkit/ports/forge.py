@@ -108,6 +108,8 @@ class Repository:
     can_write: bool = False
     can_admin: bool = False
     """Whether our credentials have admin rights; `can_write`: whether they may push."""
+    may_squash: bool = False
+    """Whether pull requests may be squashed, which loses signatures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,17 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """
         ...
 
+    def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
+        """
+        Return the full names of refs that git, a forge or Argo CD may take for a branch.
+
+        Such as the tag ``main``, or the branches ``refs/heads/main`` and ``main``, a space, ``x``.
+
+        Raises:
+            NotFoundError: No such repository.
+        """
+        ...
+
     def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
         """
         Return what a commit has besides plain files: executables, links, submodules.
@@ -235,6 +248,18 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         self, repo: RepoId, *, ref: str = "main", path: PurePosixPath | None = None, limit: int = 50
     ) -> Sequence[Commit]:
         """Return the newest commits first; empty if the repository or branch is empty."""
+        ...
+
+    def forbid_squash(self, repo: RepoId) -> bool:
+        """
+        Make sure that pull requests are not merged as one new commit. Idempotent.
+
+        Returns whether they could be. Other ways to merge keep the commits with their signatures.
+
+        Raises:
+            AccessError: Our credentials are no admin's of the repository.
+            NotFoundError: No such repository.
+        """
         ...
 
     def archive(self, repo: RepoId, *, undo: bool = False) -> None:

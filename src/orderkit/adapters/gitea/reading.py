@@ -228,6 +228,22 @@ class GiteaReading(Calls):
             return ""
         return str(entry.get("effective_branch_protection_name") or branch)
 
+    def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
+        """Return refs that may be taken for a branch; see the port."""
+        short_names = (branch, f"heads/{branch}", f"refs/heads/{branch}")
+        misleading = {f"refs/tags/{name}" for name in short_names}
+        misleading |= {f"refs/heads/{name}" for name in short_names[1:]}
+        misleading.add(f"refs/heads/{branch}")  # followed by a space, which Argo CD cuts off
+        folders = (("tags",), ("heads", "heads"), ("heads", "refs"), ("heads", branch))
+        answers = (self._http.get(self._path(repo, "git", "refs", *path)) for path in folders)
+        refs = {
+            str(ref.get("ref"))
+            for answer in answers
+            if answer.status != MISSING
+            for ref in list_in(checked(answer, f"read the refs of {repo}").json() or [])
+        } - {f"refs/heads/{branch}"}
+        return tuple(sorted(ref for ref in refs if ref.split()[0] in misleading))
+
     def commits(
         self,
         repo: RepoId,

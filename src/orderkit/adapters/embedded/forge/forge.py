@@ -145,7 +145,7 @@ class EmbeddedForge:
             contents,
             GitRoutes(access, shapes),
             BranchRoutes(access, rules, updates, shapes),
-            ReviewRoutes(access, pulls, self.reviews, shapes),
+            ReviewRoutes(access, pulls, self.reviews, shapes, events),
             pull_routes,
             IssueRoutes(access, self.issues, pull_routes, events, shapes),
             WebhookRoutes(access, self.webhooks),

@@ -99,6 +99,7 @@ class Shapes:
             "html_url": html_url,
             "clone_url": f"{html_url}.git",
             "default_branch": repo.default_branch,
+            "allow_squash_merge": repo.allow_squash_merge,
             "created_at": repo.created,
             "updated_at": repo.updated,
             "permissions": {

@@ -16,7 +16,7 @@ from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, Plan, ope
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, transport, write_retries
+from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.adapters.gitea.answers import LostAnswerError
 from orderkit.core.errors import InProgressError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
@@ -210,8 +210,8 @@ def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def world(forge: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(write_retries, "PAUSE_FIRST_S", 0.002)
-    monkeypatch.setattr(transport, "GET_PAUSE_S", 0.001)
+    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.002)
+    monkeypatch.setattr(retries, "GET_PAUSE_S", 0.001)
     repo = RepoId(f"team-{next(_numbers)}", "order")
     with (
         GiteaForge(forge.url, user=USER, password=PASSWORD) as client,
@@ -247,6 +247,16 @@ def test_a_step_is_done_once_whatever_happens_to_its_first_request(
         assert step.seen(world, number)
     step.act(world, number)
     assert step.seen(world, number)
+
+
+def test_a_text_that_another_writer_changes_meanwhile_is_written_all_the_same(world: World) -> None:
+    number, already = world.open(), Falsehood(409, b'{"message":"the issue is already changed"}')
+    world.proxy.plan = races = Listed([Decision(Fault.REFUSE_BEFORE, already)] * 3)
+
+    world.client.update_pull(world.repo, number, operation("update"), title="New")
+
+    assert races.decisions == []
+    assert [pull.title for pull in world.direct.pulls(world.repo)] == ["New"]
 
 
 CHECKING = Falsehood(405, b'{"message":"Please try again later"}')

@@ -98,7 +98,7 @@ def test_a_deploy_key_that_may_write_is_seen(platform: Up, forge_admin: ForgeUse
     """The embedded forge has no deploy keys. Another key of the title is another one."""
     ledger = platform.platform.ledger
     path = f"/repos/{ledger}/keys"
-    holders = []
+    holders: list[str] = []
     for public in (KEY, another_key()):
         key = forge_admin.api("POST", path, {"title": "mine", "key": public, "read_only": False})
         (grant,) = foreign_access(platform.platform, ledger, adopted=holders)

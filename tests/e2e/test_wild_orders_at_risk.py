@@ -140,8 +140,11 @@ def test_pushing_another_name_deletes_nothing_and_the_revert_does_not_wait(
     order, uid = victim.entry.order, victim.xr_uid()
     victim.push(FILE, lambda text: text.replace(order, f"{order}-x"))
     victim.until(
-        lambda report: report.state.phase == "Failing" and "(retry" in report.state.reason,
-        "refused",
+        lambda report: (
+            f'is "{order}-x", but the XR of {order} is "{order}"' in report.state.reason
+            and dig(victim.application(), "status", "operationState", "retryCount", default=0) > 0
+        ),
+        "refused and tried again",
     )
     back = victim.push(FILE, lambda text: text.replace(f"{order}-x", order))
     repaired = orderkit("repair", order)

@@ -40,8 +40,10 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     dig,
 )
-from orderkit.core.order.ledger import is_safe
+from orderkit.core.order.ledger import is_safe, order_application
+from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import nudge, refresh
+from orderkit.flows.platform import write_ledger
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import InvalidObjectError
 from orderkit.ports.forge import FileChange, Operation
@@ -129,6 +131,34 @@ def test_an_order_whose_repository_is_gone_or_closed_can_be_ended(
     assert victim.get(XGARAGE, victim.entry.order) is None
     assert victim.get(NAMESPACE, victim.entry.order) is None
     assert victim.application() == {}
+
+
+def test_an_order_that_was_refused_as_one_too_many_is_not_put_back(
+    victim: Victim, orderkit: Command
+) -> None:
+    """The ledger's last word about it is the commit that took it out again."""
+    platform, order = victim.platform, OrderId(f"{victim.entry.order}-2")
+    entry = replace(victim.entry, order=order)
+    application = order_application(
+        entry, kit="garage", forge_url=platform.forge.base_url, commit=None, stage="entering"
+    )
+    path, texts = entry.application_path, (yaml11.dump(application), None)
+    for action, text in zip(("register", "refuse"), texts, strict=True):
+        operation = Operation(f"{action}-{order}", "user:default/test", f"{order}: {action}")
+        write_ledger(platform, {path: text}, operation)
+    until(
+        platform.clock,
+        lambda: victim.get(APPLICATION, order, ARGOCD_NAMESPACE),
+        lambda application: application is None,
+        timeout_s=victim.within_s,
+        goal="no Application of it",
+    )
+
+    repaired = orderkit("repair", order)
+
+    assert repaired.code == 1
+    assert f"no order '{order}' in the ledger" in repaired.err
+    assert platform.forge.read(platform.ledger, path, "main") is None
 
 
 def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(

@@ -23,6 +23,8 @@ BlobSha = NewType("BlobSha", str)
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 LABEL_MAX = 63
+MAIN = "main"
+"""The branch that is delivered, of every repository."""
 NAME_MAX = 40
 """Longest name of a pack or kit: orders, teams and labels add to it."""
 

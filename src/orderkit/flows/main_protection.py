@@ -20,13 +20,12 @@ from contextlib import suppress
 
 from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.kit.model import How, Kit
-from orderkit.core.names import RepoId
+from orderkit.core.names import MAIN, RepoId
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 from orderkit.ports.forge import Forge
 
-MAIN = "main"
 CONTEXT = "orderkit/review"
 """The status of a pull request's head: success if its kit lets it be merged."""
 TEAM = "team"

@@ -12,8 +12,7 @@ import re
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, shorten
-from orderkit.core.names import RepoId
-from orderkit.flows.plan.pull_requests import MAIN
+from orderkit.core.names import MAIN, RepoId
 
 _EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
 _ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed"})

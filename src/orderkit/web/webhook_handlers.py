@@ -28,11 +28,11 @@ from orderkit.core.errors import (
     OrderkitError,
     RefusedError,
 )
-from orderkit.core.names import RepoId
+from orderkit.core.names import MAIN, RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
 from orderkit.flows.change.reviewing import keep_judged
 from orderkit.flows.order.commit_status import keep_checked
-from orderkit.flows.plan.pull_requests import MAIN, keep_planned, say_failed
+from orderkit.flows.plan.pull_requests import keep_planned, say_failed
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.webhook_delivery import Asked, read_delivery

@@ -193,9 +193,9 @@ def test_a_wrong_signature_is_refused(site: Running, hand: Hand, signed: str) ->
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "no JSON"),
-        (b"[]", "no object"),
-        (b"[" * 100_000, "no JSON"),
+        (b"", "is not JSON"),
+        (b"[]", "is not an object"),
+        (b"[" * 100_000, "is not JSON"),
         (payload("no slash", 1), "full_name"),
         (payload("a/../b", 1), "full_name"),
         (payload("a/b", "1"), "number"),

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from orderkit.adapters.gitea.branches import Branches
 from orderkit.adapters.gitea.calls import (
+    CONFLICT,
     Found,
     checked,
     done,
@@ -24,8 +25,8 @@ from orderkit.adapters.gitea.calls import (
     user_in,
 )
 from orderkit.adapters.gitea.comments_and_statuses import Notes
+from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import ConflictError, NotFoundError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import Operation, PullDraft, PullRequest, PullState
@@ -152,7 +153,7 @@ class GiteaPulls(Branches, Notes):
             )
             return now if up_to_date else None
 
-        def patch() -> PullRequest:
+        def patch() -> PullRequest | None:
             return self._patch(repo, number, operation, title=title, body=body)
 
         return settle(look, patch, f"update pull request {repo}#{number}")
@@ -165,15 +166,18 @@ class GiteaPulls(Branches, Notes):
         *,
         title: str | None,
         body: str | None,
-    ) -> PullRequest:
+    ) -> PullRequest | None:
+        """Send the change; None if the forge lost a race against another writer of the text."""
         text = body if body is not None else self._pull_or_raise(repo, number).body
         change: dict[str, Any] = {"body": _with_line(text, operation)}
         if title is not None:
             change["title"] = title
         doing = f"update pull request {repo}#{number}"
         path = self._path(repo, "pulls", str(number))
-        answer = checked(self._http.send("PATCH", path, body=change), doing)
-        return self._pull_of(object_in(answer, doing), repo)
+        answer = self._http.send("PATCH", path, body=change)
+        if answer.status == CONFLICT and "already changed" in answer.text:
+            return None  # Gitea compares the text's version itself, also if the request names none
+        return self._pull_of(object_in(checked(answer, doing), doing), repo)
 
     def close_pull(self, repo: RepoId, number: int) -> bool:
         """

@@ -25,7 +25,7 @@ from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa:
 from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
@@ -60,7 +60,6 @@ kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 """Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
-MAIN = "main"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4
 _END = "end.yaml"

@@ -2,7 +2,7 @@
 Check an order's files against its kit before anything is written.
 
 The XR in ``manifests/`` must have the kit's kind and the right name, and ``core.schema.validate``
-must accept it; the first finding is raised. Rules that cannot be evaluated here are left to the API
+must accept it; all findings are raised. Rules that cannot be evaluated here are left to the API
 server. Called by the flows that order and that run templates.
 """
 
@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, raise_problems
 from orderkit.core.kit.pack import Kit
 from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.hints import value_at
@@ -38,16 +38,23 @@ def check_order_files(
 
     Raises:
         InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
+        SeveralProblemsError: The XRD refuses several values.
         ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
     _check_breaks(files)
     xr = _only_xr(kit, files)
     _check_name(kit, order, xr)
-    for finding in (validator or Validator(kit.xrd)).check(xr).findings:
-        value = value_at(xr, finding.path)
-        raise InvalidInputError(
-            _field(kit, finding.path), value, f"is refused: {finding.message}", hint=finding.hint
-        )
+    raise_problems(
+        [
+            InvalidInputError(
+                _field(kit, finding.path),
+                value_at(xr, finding.path),
+                f"is refused: {finding.message}",
+                hint=finding.hint,
+            )
+            for finding in (validator or Validator(kit.xrd)).check(xr).findings
+        ]
+    )
     return xr
 
 
@@ -66,13 +73,12 @@ def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
 
 def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
     """Refuse an XR whose name or namespace is not the one that kit.yaml prescribes."""
-    expected, origin = str(order), "the order's id"
-    if kit.xr_name != "order":
-        expected, origin = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
-    name = metadata(xr).get("name")
+    spec = xr.get("spec") or {}
+    expected, name = kit.xr_name_of(order, spec), metadata(xr).get("name")
     if name != expected:
+        origin = "the order's id" if kit.xr_name == "order" else kit.xr_name
         raise InvalidInputError("metadata.name", name, f"is not {origin} '{expected}'")
-    home = kit.namespace_of(xr.get("spec") or {})
+    home = kit.namespace_of(spec)
     namespace = metadata(xr).get("namespace")
     if home and namespace != home:
         raise InvalidInputError(

@@ -8,6 +8,9 @@ fault has the same explanation everywhere. Pure; files are untrusted and bounded
 
 from __future__ import annotations
 
+import difflib
+import heapq
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
@@ -15,7 +18,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, RefusedError, shorten
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.values import shown
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.order_file import MANIFESTS
@@ -36,6 +39,7 @@ _KEEP = ".gitkeep"
 _TEXTS = ("README", "LICENSE")
 _SHOWN_MAX = 80
 _FILES_MAX = 50
+_CANDIDATES_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,8 @@ def _name_findings(repository: OrderRepository, own: ValidatedObject) -> Iterato
     kit, manifest = repository.kit, own.document.manifest
     spec = own.report.result.get("spec")
     fields: dict[str, Any] = spec if isinstance(spec, dict) else {}
-    expected, why = repository.order, "the order's id"
-    if kit.xr_name != "order":
-        expected, why = str(dig(fields, *kit.xr_name.split("."))), f"spec.{kit.xr_name}"
+    expected = kit.xr_name_of(repository.order, fields)
+    why = "the order's id" if kit.xr_name == "order" else f"spec.{kit.xr_name}"
     name, namespace = (metadata(manifest).get(key) for key in ("name", "namespace"))
     if isinstance(name, str) and name != expected:
         yield Finding(
@@ -171,7 +174,7 @@ def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Loca
     """Explain that a repository delivers no XR: moved, emptied or deleted."""
     kind = repository.kit.kind.kind
     rule = f"one {kind} in {MANIFESTS}/"
-    moved = next((path for path in repository.paths if _holds_xr(repository, path)), None)
+    moved = next((path for path in _candidates(repository) if _holds_xr(repository, path)), None)
     empty = next(iter(outcome.empty), None)
     hint = (
         f"restore the file (see: git log -- {MANIFESTS}), or end the order: "
@@ -180,7 +183,7 @@ def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Loca
     message = f"no file of {MANIFESTS}/ holds the order's {kind}"
     if moved:
         message = f"holds the order's {kind}, but Argo CD reads only files directly in {MANIFESTS}/"
-        hint = f"move it back: git mv {moved} {MANIFESTS}/"
+        hint = f"move it back: {move_command(moved)}"
     elif empty:
         message = f"holds no object, so the order's {kind} is missing"
     elif PurePosixPath(".gitmodules") in repository.paths:
@@ -189,9 +192,28 @@ def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Loca
     return Located(file, None, None, "", Finding("", Reason.NO_XR, message, rule, "", hint))
 
 
+def move_command(path: PurePosixPath) -> str:
+    """Return the command that moves a file to where it is delivered; its name may be hostile."""
+    return f"git mv {shlex.quote(f'./{path}' if str(path)[0] == '-' else str(path))} {MANIFESTS}/"
+
+
+def _candidates(repository: OrderRepository) -> list[PurePosixPath]:
+    """Return where a moved XR may be, the likeliest names first, and not more than are read."""
+    matcher = difflib.SequenceMatcher(b=f"{repository.kit.kind.kind.lower()}.yaml")
+
+    def distance(path: PurePosixPath) -> tuple[bool, float, int]:
+        matcher.set_seq1(path.name.lower())
+        return MANIFESTS.name not in path.parts, -matcher.quick_ratio(), len(path.parts)
+
+    paths = (
+        path
+        for path in repository.paths
+        if path.suffix in SUFFIXES and not _is_delivered(path) and not path.parts[0].startswith(".")
+    )
+    return heapq.nsmallest(_CANDIDATES_MAX, paths, key=distance)
+
+
 def _holds_xr(repository: OrderRepository, path: PurePosixPath) -> bool:
-    if path.suffix not in SUFFIXES or _is_delivered(path) or path.parts[0].startswith("."):
-        return False
     try:
         manifests = parse_manifests(str(path), repository.read(path) or b"")
     except ManifestError:
@@ -209,6 +231,6 @@ def _misplaced(repository: OrderRepository) -> Iterator[Located]:
             continue
         hint = "rename it to end in .yaml, or remove it"
         if path.parent != MANIFESTS:
-            hint = f"move it: git mv {path} {MANIFESTS}/"
+            hint = f"move it: {move_command(path)}"
         finding = Finding("", Reason.NOT_READ, "is not delivered", rule, path.name, hint)
         yield Located(repository.root / path, None, None, "", finding)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import ConflictError, IncompleteError, RemoteError
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha
+from orderkit.core.names import MAIN, CommitSha
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -31,7 +31,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import nudge, refresh
-from orderkit.flows.main_protection import MAIN, needs_protection, orders_in_need
+from orderkit.flows.main_protection import needs_protection, orders_in_need
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.ports.forge import FileChange, FileRevision, Operation
 

@@ -26,7 +26,7 @@ from orderkit.core.errors import (
     RefusedError,
 )
 from orderkit.core.kit.model import How
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.order.change import (
     ABSENT,
     EditTarget,
@@ -58,7 +58,6 @@ from orderkit.ports.forge import (
 
 PREFIX = "orderkit/"
 """Prefix of our branches; other branches are never touched."""
-MAIN = "main"
 _SLUG_MAX = 40
 _NO_SLUG = re.compile(r"[^A-Za-z0-9]+")
 

@@ -23,20 +23,20 @@ from typing import Any
 
 from orderkit.core.errors import (
     InProgressError,
-    InvalidInputError,
     NotFoundError,
     RefusedError,
+    UsageError,
     shorten,
 )
 from orderkit.core.kit.model import How, KitChange
-from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.names import MAIN, BlobSha, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
-from orderkit.flows.main_protection import CONTEXT, MAIN, TEAM, needs_protection
+from orderkit.flows.main_protection import CONTEXT, TEAM, needs_protection
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.platform import Platform
@@ -273,8 +273,8 @@ class _Judgement:
             ours = self._ours(commits, events, my_id)
             people = {*others, *self._requester_ids(commits, ours, my_id), my_id}
             return ReviewVerdict(self._approvers(reviews, people))
-        except (RefusedError, InvalidInputError) as error:
-            return ReviewVerdict((), str(error))
+        except (RefusedError, UsageError) as error:
+            return ReviewVerdict((), "; ".join(map(str, error.problems)))
 
     def _on_forge(self, events: Sequence[PullEvent]) -> Iterator[ForgeUser]:
         """Yield who opened it and who pushed to it."""

@@ -30,6 +30,7 @@ from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.order.repository_check import move_command
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
 from orderkit.flows.order.registering import Registration, check_free, register
@@ -250,7 +251,7 @@ def _only_one(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Sub
         raise RefusedError(
             f"{repository}: {elsewhere[0].path} is not below {MANIFESTS}/,"
             " and only that folder is delivered",
-            hint=f"move it there: git mv {elsewhere[0].path} {MANIFESTS}/",
+            hint=f"move it there: {move_command(elsewhere[0].path)}",
         )
     raise NotFoundError(
         f"{repository}: no file below {MANIFESTS}/ holds an XR of one of this platform's kits"

@@ -17,7 +17,7 @@ from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.objects.values import ABSENT, Steps, value_at
+from orderkit.core.objects.values import ABSENT, Steps
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
@@ -30,6 +30,8 @@ from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.forge import Commit
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+ANOTHER_XR = "{} it is another XR, and nothing updates the order's own any more"
+"""Why a renamed XR is refused. Until the end of its order, a push deletes none (decision 19)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +168,20 @@ def check_name(live: LiveOrder, xr_file: XrFile) -> None:
     Raises:
         RefusedError: It was renamed: for the cluster that is another XR.
     """
-    name = metadata(xr_file.xr).get("name")
-    rule = live.kit.xr_name
-    expected = (
-        live.entry.order if rule == "order" else value_at(xr_file.spec, tuple(rule.split(".")))
-    )
+    name, spec = metadata(xr_file.xr).get("name"), xr_file.xr.get("spec") or {}
+    expected = live.kit.xr_name_of(live.entry.order, spec)
     if name != expected:
         raise RefusedError(
             f"{live.entry.order}: {xr_file.path} names its XR '{name}',"
             f" the order's is '{expected}'",
-            hint="restore the name by hand: with another name it is another XR,"
-            " and the old one is deleted",
+            hint=f"restore the name by hand: {ANOTHER_XR.format('with another name')}",
         )
-    home = live.kit.namespace_of(xr_file.xr.get("spec") or {})
+    home = live.kit.namespace_of(spec)
     namespace = metadata(delivered_xr(live, xr_file.xr)).get("namespace")
     if home and namespace != home:
         raise RefusedError(
             f"{live.entry.order}: {xr_file.path} has its XR in '{namespace}', not in '{home}'",
-            hint="restore the namespace: in another one it is another XR,"
-            " and the old one is deleted",
+            hint=f"restore the namespace by hand: {ANOTHER_XR.format('in another one')}",
         )
 
 

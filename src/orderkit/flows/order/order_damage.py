@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.argocd.application import hindrance, pinned
 from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError, OrderkitError
-from orderkit.core.names import LABEL, CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.names import LABEL, MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -42,7 +42,6 @@ _NEWEST = 50
 _CLOCKS_DIFFER = timedelta(seconds=3)
 """How much the clocks of API server and Argo CD may differ."""
 _AT_ONCE = 8
-MAIN = "main"
 
 
 class DamageKind(StrEnum):

@@ -40,7 +40,7 @@ from orderkit.flows.platform import (
     write_ledger,
 )
 from orderkit.flows.team import limit_check
-from orderkit.ports.forge import Operation, Written
+from orderkit.ports.forge import Commit, Operation, Written
 
 _REGISTER, _REFUSE = "register-", "refuse-"
 """Prefixes of the operations that enter an order into the ledger, and take it back."""
@@ -147,11 +147,16 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
     """
     requester = ""
     for commit in platform.forge.commits(platform.ledger, path=entry.application_path):
-        if commit.operation.startswith(("end-", f"{_REFUSE}{entry.order}-on-")):
+        if commit.operation.startswith("end-") or was_taken_back(commit, entry):
             break  # of an earlier order of this name
         if commit.operation.startswith(f"{_REGISTER}{entry.order}-on-"):
             requester = commit.requester
     return requester
+
+
+def was_taken_back(commit: Commit, entry: OrderEntry) -> bool:
+    """Say whether a commit of the ledger took out an order for which there was no place."""
+    return commit.operation.startswith(f"{_REFUSE}{entry.order}-on-")
 
 
 def _enter(

@@ -21,7 +21,7 @@ from orderkit.core.argocd.application import (
     sync_request,
 )
 from orderkit.core.errors import AccessError, ConflictError, NotFoundError, RefusedError
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
+from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
@@ -43,7 +43,6 @@ from orderkit.flows.argocd.refreshing import (
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
 from orderkit.flows.order.order_damage import (
-    MAIN,
     Damage,
     DamagedOrder,
     DamageKind,
@@ -53,6 +52,7 @@ from orderkit.flows.order.order_damage import (
     unlisted_entry,
 )
 from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.registering import was_taken_back
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -162,9 +162,10 @@ def _entry(platform: Platform, order: str) -> OrderEntry:
     if not ledger.tombstones(paths, order):
         for path in sorted(path for path in paths if path.parts[0] == "apps"):
             entry = OrderEntry(TeamName(path.parts[1]), OrderId(order))
-            if path == ledger.apps_keep_path(entry.team) and platform.forge.commits(
-                platform.ledger, path=entry.application_path, limit=1
-            ):
+            if path != ledger.apps_keep_path(entry.team):
+                continue
+            newest = platform.forge.commits(platform.ledger, path=entry.application_path, limit=1)
+            if newest and not was_taken_back(newest[0], entry):
                 return entry
     return order_report.find(order, paths)
 

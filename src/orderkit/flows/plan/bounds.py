@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.errors import RefusedError
+from orderkit.core.errors import RefusedError, SeveralProblemsError
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order import team_limits
 from orderkit.core.plan import Fault, Plan
 from orderkit.core.plan.judging import OutcomeRule
-from orderkit.flows.order.live_order import LiveOrder, delivered_xr
+from orderkit.flows.order.live_order import ANOTHER_XR, LiveOrder, delivered_xr
 
 
 def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
@@ -30,8 +30,7 @@ def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
     if homes[0] != homes[1]:
         raise RefusedError(
             f"{live.entry.order}: metadata.namespace is '{homes[1]}', not '{homes[0]}'",
-            hint="restore the namespace: in another one it is another XR,"
-            " and the old one is deleted",
+            hint=f"restore the namespace: {ANOTHER_XR.format('in another one')}",
         )
 
 
@@ -41,7 +40,10 @@ def within_limits(live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
         team_limits.check_kit(live.team, live.kit.name)
         spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
         team_limits.check_values(live.team, live.kit, spec, before=before)
-    except RefusedError as error:
-        fault = Fault("", str(error), "spec", error.hint, code=OutcomeRule.LIMIT)
-        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, fault)))
+    except (RefusedError, SeveralProblemsError) as error:
+        faults = [
+            Fault("", str(problem), "spec", problem.hint, code=OutcomeRule.LIMIT)
+            for problem in error.problems
+        ]
+        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, *faults)))
     return plan

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import (
-    InvalidInputError,
     NotFoundError,
     OrderkitError,
     RefusedError,
     RemoteError,
+    UsageError,
 )
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger
 from orderkit.core.order.change import differences, judge_rules
@@ -47,7 +47,6 @@ from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
 
-MAIN = "main"
 _ACCEPTED = re.compile(rf"^[ \t]*{ACCEPT_LOSS}[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
 _FILES_TOLD = 10
 _ROUNDS = 4
@@ -247,8 +246,8 @@ def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
     old_spec, new_spec = (xr.get("spec") or {} for xr in (old, new))
     try:
         judge_rules(live.kit, differences(old_spec, new_spec))
-    except (RefusedError, InvalidInputError) as error:
-        yield _sentence(error)
+    except (RefusedError, UsageError) as error:
+        yield from map(_sentence, error.problems)
 
 
 def _sentence(error: OrderkitError) -> str:

@@ -11,10 +11,9 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from orderkit.core.errors import NotFoundError
-from orderkit.core.names import RepoId
+from orderkit.core.names import MAIN, RepoId
 from orderkit.core.order import ledger
 from orderkit.flows.plan.announcing import CONTEXT
-from orderkit.flows.plan.pull_requests import MAIN
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import PullRequest
 

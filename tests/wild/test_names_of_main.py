@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ class Placed:
         forge, repo = self.running.platform.forge, self.entry.repository
         ((path, (data, sha)),) = roguery.manifests(forge, self.entry).items()
         change = FileChange(path, data.replace(old.encode(), new.encode()), sha)
-        return forge.write(repo, [change], Operation(f"hand-{new}", roguery.REQUESTER, "x")).commit
+        return forge.write(repo, [change], Operation(f"hand-{sha}", roguery.REQUESTER, "x")).commit
 
     def revision_now(self) -> str:
         """Have Argo CD compare, and return the commit that it compared."""
@@ -89,6 +90,39 @@ def push_names(placed: Placed, folder: Path) -> str:
     for ref in REFS:
         pusher.push(f"{evil}:{ref}")
     return evil
+
+
+def test_status_names_what_can_be_taken_for_main_and_the_remedy_removes_it(
+    placed: Placed, orderkit: Command, tmp_path: Path
+) -> None:
+    push_names(placed, tmp_path)
+    hostile = "refs/heads/main\N{NO-BREAK SPACE}$(id)"
+    pusher = Pusher(tmp_path / "clone")
+    pusher.push(f"HEAD:{hostile}")
+
+    shown = orderkit("status", placed.entry.order, "--json").json
+    for ref in (*REFS, hostile):
+        assert repr(ref) in shown["reason"]
+    command, url, *deletions = shlex.split(shown["advice"].removeprefix("git "))
+    assert (command, url) == ("push", f"{placed.admin.url}/{placed.entry.repository}.git")
+    pusher.git("push", "-q", "origin", *deletions)
+
+    assert "taken for its branch" not in orderkit("status", placed.entry.order).out
+
+
+def test_status_names_a_finalizer_that_git_gives_the_xr(placed: Placed, orderkit: Command) -> None:
+    """Its end would wait for whoever pushed it."""
+    placed.write("metadata:\n", "metadata:\n  finalizers: [example.org/mine]\n")
+    order = placed.entry.order
+    asked = ("--kit", "garage", "--team", placed.entry.team)
+    assert orderkit("register", order, *asked).code == 0
+    await_commit(placed.running.platform, order, placed.head, timeout_s=WAIT_S)
+
+    shown = orderkit("status", order, "--json").json
+
+    assert shown["phase"] == "Ready"
+    assert "Git gives its XR the finalizer example.org/mine" in shown["reason"]
+    assert shown["advice"].startswith("take metadata.finalizers out of the XR's file")
 
 
 def test_the_stand_in_takes_any_ref_of_that_short_name(placed: Placed, tmp_path: Path) -> None:

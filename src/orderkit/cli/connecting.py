@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,14 @@ from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.service_access import SESSION_MINUTES
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.platform.webhook_key import hook_key
 from orderkit.core.secrets import register
 from orderkit.flows.platform import Platform
+from orderkit.flows.team.webhooks import service_webhook
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
+from orderkit.ports.forge import Webhook
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.sign_in import SignIn
@@ -257,8 +261,16 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,
+        webhook=_webhook(settings),
         adopted=frozenset(settings.forge.adopted),
     )
+
+
+def _webhook(settings: PlatformSettings) -> Webhook | None:
+    """Return how the forge reports to the service, or None without the service's secret."""
+    with suppress(NotFoundError):
+        return service_webhook(settings.service_address, hook_key(token(settings.service)))
+    return None
 
 
 def _team_token(forge: Endpoint, team: str) -> str:

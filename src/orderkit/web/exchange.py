@@ -136,9 +136,13 @@ class Refusal:
     @classmethod
     def of(cls, error: errors.OrderkitError) -> Refusal:
         """Return what an error of ours says."""
-        details: dict[str, Any] = {}
-        if isinstance(error, errors.InvalidInputError):
-            details = {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
+        message, details = str(error), _details(error)
+        if isinstance(error, errors.SeveralProblemsError):
+            message = error.form_message
+            details["problems"] = [
+                {"message": str(one), "hint": one.form_hint or one.hint, **_details(one)}
+                for one in error.problems
+            ]
         if isinstance(error, FieldConflictError):
             details = {
                 "conflicts": [conflict.to_json() for conflict in error.conflicts],
@@ -146,7 +150,7 @@ class Refusal:
             }
         status = error.http_status
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
-        return cls(status, str(error), error.form_hint or error.hint, details, headers)
+        return cls(status, message, error.form_hint or error.hint, details, headers)
 
 
 class Exchange(Protocol):
@@ -236,6 +240,12 @@ def read_path(request: Request) -> dict[str, str]:
     for name, value in path.items():
         check(value, LABEL, f"path.{name}")
     return path
+
+
+def _details(error: errors.OrderkitError) -> dict[str, Any]:
+    if not isinstance(error, errors.InvalidInputError):
+        return {}
+    return {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
 
 
 def _value_text(value: object) -> str:

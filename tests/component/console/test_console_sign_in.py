@@ -11,7 +11,8 @@ from consolebrowser import Browser
 from itsdangerous import URLSafeTimedSerializer
 from tests.component.console.conftest import LEAD, Site
 
-from orderkit.ports.requesters import Requester
+from orderkit.core.errors import RefusedError
+from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.web.console import sessions
 from orderkit.web.console.sessions import Sessions, link_token
 
@@ -76,14 +77,14 @@ def test_a_link_from_before_a_restart_signs_nobody_in() -> None:
     token = link_token("s", LEAD)
     time.sleep(0.01)
 
-    with pytest.raises(sessions.UnprovedError, match="restarted"):
+    with pytest.raises(UnprovedError, match="restarted"):
         Sessions("s", session_s=60).redeem(token)
 
 
 def test_a_session_ends_when_it_is_over_or_signed_out(site: Site) -> None:
     over = Sessions("s", session_s=-1)
     cookie = over.cookie(LEAD)
-    with pytest.raises(sessions.UnprovedError):
+    with pytest.raises(UnprovedError):
         over.session(cookie)
 
     browser, copy = site.browser(LEAD), site.browser()
@@ -98,7 +99,7 @@ def test_a_session_ends_when_it_is_over_or_signed_out(site: Site) -> None:
 def test_a_person_of_very_many_groups_is_told_what_to_do() -> None:
     groups = frozenset(f"group:default/{number * 7919 % 10**9:09}-x" for number in range(2000))
 
-    with pytest.raises(sessions.RefusedError, match="2000 groups"):
+    with pytest.raises(RefusedError, match="2000 groups"):
         Sessions("s", session_s=60).cookie(Requester("user:default/eve", "x", groups))
 
 

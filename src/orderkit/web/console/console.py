@@ -76,9 +76,11 @@ class Console:
 
 def _looking(looks: OrderPages) -> tuple[ServiceOperation, ...]:
     return (
-        _page("ordersPage", "/", looks.orders, "read", *FILTERS, "done"),
+        _page("ordersPage", "/", looks.orders, "read", *FILTERS, "page", "done"),
         _page("orderPage", _ORDER, looks.order, "read", "done"),
         _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),
+        _page("partPage", f"{_ORDER}/part", looks.part, "read", "at"),
+        _form("outputReveal", f"{_ORDER}/output", looks.reveal, "change"),
         _page("historyPage", f"{_ORDER}/history", looks.history, "read"),
     )
 

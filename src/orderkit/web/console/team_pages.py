@@ -24,7 +24,7 @@ from orderkit.web.console.api_calls import ApiCalls, page
 from orderkit.web.console.order_pages import rows_of
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
-_URGENT = ("Failing", "Attention", "Paused", "Waiting", "Delivering", "Assembling", "Written")
+_URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
 _REASON_MAX = 90
 _REASONS = 12
 
@@ -55,7 +55,9 @@ class TeamPages:
         if name not in known:
             raise unknown_team(name, known)
         team = team_of(service.platform, name, ledger_files)
-        rows = rows_of(self._api.ask(service, call, "listOrders", query={"team": name}))
+        rows = rows_of(
+            self._api.ask(service, call, "listOrders", query={"team": name, "sort": "phase"})
+        )
         return page(
             call,
             "team.html",

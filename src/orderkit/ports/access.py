@@ -52,7 +52,7 @@ class AccessGrant:
 
     target: str
     holder: str
-    """A login, or for example ``deploy-key:TITLE``, ``runner:NAME``, ``webhook:URL``."""
+    """A login, or ``deploy-key:TITLE:FINGERPRINT``, ``runner:NAME:ID``, ``webhook:URL`` etc."""
     right: AccessRight
 
 
@@ -122,6 +122,16 @@ class ForgeAccess(Protocol):
 
         Raises:
             AccessError: Our credentials may not remove accounts.
+        """
+        ...
+
+    def has_webhook(self, target: str | RepoId, webhook: Webhook) -> bool:
+        """
+        Say whether there is an active webhook for that URL and those events; secrets do not count.
+
+        Raises:
+            NotFoundError: No such organisation or repository.
+            AccessError: Our account does not own it.
         """
         ...
 

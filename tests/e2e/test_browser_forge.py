@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def test_a_pull_request_is_approved_and_merged_without_javascript(
     site: Running, tmp_path: Path
 ) -> None:
-    hand = Hand(site.settings, new_bay(site.platform))
+    hand = Hand(site.settings, new_bay(site.platform, "race"))
     pull = hand.edits("stage1", "stage2", body=BODY)
     until(
         site.platform.clock,

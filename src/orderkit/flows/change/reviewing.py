@@ -11,7 +11,7 @@ only ever add people. Nobody leaves this list without a push, which adds the pus
 pusher the forge does not show is not merged. People are compared by the forge's ids: a login can
 be changed, and somebody else can take it. So a signed proposal names the requester's id.
 
-Called by ``orderkit merge`` and by the service.
+Called by ``orderkit merge`` and by the service, which also hears of reviews.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
-from orderkit.flows.main_protection import CONTEXT, TEAM
+from orderkit.flows.main_protection import CONTEXT, TEAM, needs_protection
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.plan.announcing import set_plan_status
@@ -163,7 +163,7 @@ def merge_unreviewed(
     pull: PullRequest,
     operation: Operation,
     *,
-    style: MergeStyle = MergeStyle.SQUASH,
+    style: MergeStyle = MergeStyle.MERGE,
     deadline_s: float = 30.0,
 ) -> CommitSha:
     """
@@ -199,6 +199,28 @@ def set_review_status(
     text = shorten(verdict.summary, limit=_DESCRIPTION_MAX).strip()
     state = CommitStatus(CONTEXT, "failure" if verdict.refusal else "success", text, pull.web_url)
     platform.forge.set_status(repo, pull.head_commit, state)
+
+
+def keep_judged(platform: Platform, repo: RepoId, number: int) -> str:
+    """
+    Say in a status what an open pull request of an order lacks to be merged. Idempotent.
+
+    Returns what the status says; "" where the kit wants no review.
+
+    Raises:
+        NotFoundError: No such order or pull request.
+        RefusedError: It is not open, or goes into another branch.
+        InProgressError: The forge does not show yet who pushed a commit.
+    """
+    live = find_living(platform, repo.name)
+    if not needs_protection(live.kit):
+        return ""
+    pull = _open_pull(platform, live, number)
+    if pull.merge_commit is not None:
+        return ""
+    verdict = judge_review(platform, live, pull)
+    set_review_status(platform, live.repository, pull, verdict)
+    return verdict.summary
 
 
 def forge_user(platform: Platform, repo: RepoId, requester: str) -> ForgeUser | None:

@@ -137,7 +137,7 @@ class EmbeddedForge:
         pull_routes = PullRoutes(
             access, self.issues, pulls, self.merge_journal, merging, events, shapes, self.reviews
         )
-        review_routes = ReviewRoutes(access, pulls, self.reviews, shapes)
+        review_routes = ReviewRoutes(access, pulls, self.reviews, shapes, events)
         smart_http = SmartHttp(access, repositories, updates, rules, self._git)
         endpoints = (
             UserRoutes(access, accounts, shapes),

@@ -97,6 +97,7 @@ class Shapes:
             "html_url": html_url,
             "clone_url": f"{html_url}.git",
             "default_branch": repo.default_branch,
+            "allow_squash_merge": repo.allow_squash_merge,
             "permissions": {
                 "admin": right >= Right.ADMIN,
                 "push": right >= Right.WRITE,

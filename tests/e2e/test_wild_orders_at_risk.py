@@ -213,7 +213,7 @@ def paused(victim: Victim) -> Iterator[Victim]:
         victim.platform.cluster.patch(key, patch, owner="somebody")
 
     annotate("true")
-    victim.until(lambda report: report.state.phase == "Paused", "Paused")
+    victim.until(lambda report: report.state.paused, "paused")
     yield victim
     annotate(None)
 

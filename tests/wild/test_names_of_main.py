@@ -143,11 +143,18 @@ def test_the_stand_in_takes_any_ref_of_that_short_name(placed: Placed, tmp_path:
     assert sources.resolve(url, MAIN) == placed.head
 
 
-def test_no_other_name_of_main_is_delivered(placed: Placed, tmp_path: Path) -> None:
+def test_no_other_name_of_main_is_delivered_and_the_order_can_end(
+    placed: Placed, orderkit: Command, tmp_path: Path
+) -> None:
     push_names(placed, tmp_path)
 
     assert pinned_commit(placed.running.platform, placed.entry) == placed.head
     assert placed.revision_now() == placed.head
+
+    ended = orderkit("destroy", placed.entry.order)
+
+    assert ended.code == 0, ended.err
+    assert placed.running.platform.cluster.get(application_key(placed.entry.order)) is None
 
 
 def test_what_somebody_wrote_past_orderkit_is_shown_and_delivered_on_demand(
@@ -209,14 +216,3 @@ def test_what_an_earlier_release_wrote_is_reported_and_mended(
     assert pinned_commit(platform, placed.entry) == placed.head
     await_commit(platform, placed.entry.order, placed.head, timeout_s=WAIT_S)
     assert placed.entry.team not in unpinned_teams(platform)
-
-
-def test_an_order_ends_with_them_in_place(
-    placed: Placed, orderkit: Command, tmp_path: Path
-) -> None:
-    push_names(placed, tmp_path)
-
-    ended = orderkit("destroy", placed.entry.order)
-
-    assert ended.code == 0, ended.err
-    assert placed.running.platform.cluster.get(application_key(placed.entry.order)) is None

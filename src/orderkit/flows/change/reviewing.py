@@ -39,6 +39,8 @@ from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.main_protection import CONTEXT, TEAM, needs_protection
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
+from orderkit.flows.plan.announcing import set_plan_status
+from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     REQUESTER_ACCOUNT_TRAILER,
@@ -105,7 +107,8 @@ def merge_reviewed(
 
     Raises:
         NotFoundError: No such order or pull request.
-        RefusedError: It lacks an approval by somebody else, or the kit's rules forbid it.
+        RefusedError: It lacks an approval by somebody else, the kit's rules forbid it, or the order
+            would be refused after it.
         ConflictError: Somebody pushed to it meanwhile, or it was closed.
         InProgressError: The forge does not show yet who pushed a commit.
         IncompleteError: It is merged and not delivered yet; the same again delivers it.
@@ -124,6 +127,7 @@ def merge_reviewed(
             f"{live.repository}#{number} is not merged: {verdict.refusal}",
             hint="somebody else of the team has to approve its newest commit on the forge",
         )
+    _refuse_by_plan(platform, live.repository, pull)
     notes = tuple(("Orderkit-Approved-By", login) for login in verdict.approvers)
     why = Operation(
         f"merge-{number}-{pull.head_commit[:12]}", requester, pull.title, proof, notes=notes
@@ -133,6 +137,24 @@ def merge_reviewed(
     )
     deliver(platform, live.entry, commit, requester, proof)
     return MergedPull(live.entry.order, number, commit, verdict.approvers)
+
+
+def _refuse_by_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> None:
+    """
+    Plan the merge again, since whoever may push may set statuses too, and refuse by that.
+
+    An order that would be refused as it is may be changed in any way: a repair may take steps. A
+    plan that cannot be made stops nothing.
+    """
+    judged = plan_pull(platform, repo, pull.number).judged
+    set_plan_status(platform, repo, pull.head_commit, judged, pull.web_url)
+    was_refused = judged.plan is not None and judged.plan.before.faults
+    if judged.refused or (judged.state == "failure" and not was_refused):
+        raise RefusedError(
+            f"{repo}#{pull.number} is not merged, by its plan: {judged.summary}",
+            hint="push a commit that corrects it; the whole plan is shown by"
+            f" 'orderkit plan --pull-request {repo}#{pull.number}'",
+        )
 
 
 def merge_unreviewed(

@@ -14,6 +14,7 @@ from typing import Literal
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.kit.checked_kits import refusals
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -219,6 +220,14 @@ def _undelivered(platform: Platform) -> DoctorFinding:
 def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
+    for name in pack.kit_names:
+        for refusal in refusals(name, pack.files):
+            return DoctorFinding(
+                "pack",
+                "warn",
+                f"kit '{name}' would be refused when the pack is published again: {refusal}",
+                refusal.hint,
+            )
     return DoctorFinding("pack", "ok", f"{platform.pack_repo} offers {kits}")
 
 

@@ -225,7 +225,7 @@ def _on_forge(
         )
     head = platform.forge.head(repo)
     if head is None:
-        yield _without_main(repo, application)
+        yield _without_main(platform, repo, application)
         return
     if rule := platform.forge.blocking_rule(repo, MAIN):
         yield Damage(
@@ -259,15 +259,13 @@ def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
     )
 
 
-def _without_main(repo: RepoId, application: Manifest | None) -> Damage:
-    history = _delivered(application)
+def _without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
+    """Name the newest delivered commit that the repository has; it may have been made again."""
     what = f"{repo} has no branch main any more"
-    if history:
-        return Damage(
-            DamageKind.NO_MAIN,
-            f"{what}; {short(history[-1])} was delivered last",
-            place=history[-1],
-        )
+    for revision in reversed(_delivered(application)):
+        if _has(platform, repo, CommitSha(revision)):
+            text = f"{what}; {short(revision)} was delivered last"
+            return Damage(DamageKind.NO_MAIN, text, place=revision)
     return Damage(DamageKind.NO_MAIN, what, "push main again")
 
 
@@ -367,6 +365,14 @@ def _is_lost(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSh
         return bool(platform.forge.compare(repo, head, commit))
     except NotFoundError:
         return False  # of a repository that was deleted, or collected: nothing to go back to
+
+
+def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:
+    try:
+        platform.forge.compare(repo, commit, commit)
+    except NotFoundError:
+        return False
+    return True
 
 
 def restoring_branch(revision: str) -> str:

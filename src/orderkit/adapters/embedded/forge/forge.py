@@ -157,16 +157,7 @@ class EmbeddedForge:
             OverviewPages(access, accounts, repositories),
             TreePages(access),
             HistoryPages(access, self.statuses),
-            PullPages(
-                access,
-                accounts,
-                self.issues,
-                pulls,
-                self.statuses,
-                self.reviews,
-                pull_routes,
-                review_routes,
-            ),
+            PullPages(access, accounts, self.statuses, pull_routes, review_routes),
         )
         app = Starlette(routes=list(self._routes(endpoints, smart_http, pages)))
         app.router.redirect_slashes = False

@@ -65,9 +65,13 @@ def order_command(
         timeout_s=timeout_s,
     )
     progress = Progress(enabled=False if as_json else None)
-    order_views.show_ordered(
-        placing.order(connect_to(platform_file), order_request, on_step=progress), as_json
+    ordered = placing.order(
+        connect_to(platform_file),
+        order_request,
+        on_step=progress,
+        on_wait=progress.on_wait,
     )
+    order_views.show_ordered(ordered, as_json)
 
 
 @click.command("register")
@@ -306,7 +310,12 @@ def destroy_command(
         take=_names_to_take(take),
     )
     progress = Progress(enabled=False if as_json else None)
-    ended = destroying.destroy(connect_to(platform_file), end_request, on_step=progress)
+    ended = destroying.destroy(
+        connect_to(platform_file),
+        end_request,
+        on_step=progress,
+        on_wait=progress.on_wait,
+    )
     order_views.show_ended(ended, as_json)
 
 

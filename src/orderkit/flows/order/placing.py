@@ -417,7 +417,7 @@ def _wait(
 
     def ask(report: OrderReport) -> None:
         """The ledger's team has not taken the order up: its refresh may have been lost."""
-        if report.state.phase == "Registered":
+        if report.state.phase == "Written":
             asking.look(ledger.team_application(entry.team))
         tell(report.state, report.xr)
 

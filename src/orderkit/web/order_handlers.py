@@ -7,11 +7,13 @@ not exist. Called by ``request_pipeline``, listed in ``operation_table``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_selection import OrderQuery, select
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
@@ -76,17 +78,31 @@ def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 
 def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Show the orders of the caller's teams, by team and id."""
+    """Show the orders of the caller's teams that a query selects, page by page."""
     teams = call.who.teams("read")
-    query = call.query
-    orders = [
-        report.to_json()
+    query = order_query(call.query)
+    reports = {
+        report.entry.order: report
         for report in order_report.list_orders(service.platform)
-        if (teams is None or report.entry.team in teams)
-        and query.get("team", report.entry.team) == report.entry.team
-        and query.get("kit", report.kit) == report.kit
-    ]
-    return ServiceResponse(200, {"orders": orders})
+        if teams is None or report.entry.team in teams
+    }
+    rows, cursor = select((report.row for report in reports.values()), query)
+    orders = [reports[OrderId(row.order)].to_json() for row in rows]
+    return ServiceResponse(200, {"orders": orders, "cursor": cursor or None})
+
+
+def order_query(query: Mapping[str, str]) -> OrderQuery:
+    """Return what the parameters of an address select."""
+    return OrderQuery(
+        team=query.get("team", ""),
+        kit=query.get("kit", ""),
+        owner=query.get("owner", ""),
+        phase=tuple(filter(None, query.get("phase", "").split(","))),
+        text=query.get("text", ""),
+        sort=query.get("sort", "team"),
+        limit=int(query["limit"]) if "limit" in query else None,
+        cursor=query.get("cursor", ""),
+    )
 
 
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:

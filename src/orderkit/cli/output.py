@@ -8,11 +8,12 @@ a step, and only for people: on a terminal, unless ``--json``. Colours are for t
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import click
@@ -124,7 +125,9 @@ def terminal_columns(stream: TextIO) -> int | None:
         return None
 
 
-def emit_table(head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS) -> None:
+def emit_table(
+    head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS, *, has_head: bool = True
+) -> None:
     """
     Print rows in columns as wide as their widest cell; trailing blanks are cut.
 
@@ -133,39 +136,82 @@ def emit_table(head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS) -> N
 
     Args:
         colors: By the number of a column, the colour of a cell's text.
+        has_head: Print the names of the columns too.
     """
+    for line in table_lines(head, rows, colors, has_head=has_head):
+        say_colored(line)
+
+
+def table_lines(
+    head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS, *, has_head: bool = True
+) -> list[str]:
+    """Return the lines that `emit_table` prints, the head first, with colours."""
     rows = [tuple(visible(" ".join(cell.split("\n"))) for cell in row) for row in rows]
     widths = [max(columns_of(row[column]) for row in (head, *rows)) for column in range(len(head))]
     columns = terminal_columns(sys.stdout)
     if columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
         room = columns - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
         if room < _WRAPPED_MIN:
-            _emit_paragraphs(head, rows, columns, colors)
-            return
+            return list(_paragraphs(head, rows, columns, colors))
         widths[-1] = room
-    for number, row in enumerate((head, *rows)):
-        *cells, last = row
-        lines = _wrapped(last, widths[-1]) if columns else [last]
-        for line, text in enumerate(lines):
+    lines = []
+    for number, (*cells, last) in enumerate((head, *rows)):
+        for line, text in enumerate(_wrapped(last, widths[-1] if columns else 0)):
             texts = [*(cells if line == 0 else [""] * len(cells)), text]
             padded = [
                 _colored(cell, (colors if number else _NO_COLORS).get(column))
                 + " " * (widths[column] - columns_of(cell)) * (column < len(cells))
                 for column, cell in enumerate(texts)
             ]
-            say_colored(_GAP.join(padded).rstrip())
+            lines.append(_GAP.join(padded).rstrip())
+    return lines if has_head else lines[1:]
 
 
-def _emit_paragraphs(head: Row, rows: Sequence[Row], columns: int, colors: Colors) -> None:
+def _paragraphs(head: Row, rows: Sequence[Row], columns: int, colors: Colors) -> Iterator[str]:
     indent = max(map(len, head))
     for number, row in enumerate(rows):
-        say(nl=number > 0)
+        if number:
+            yield ""
         for column, (name, cell) in enumerate(zip(head, row, strict=True)):
-            lines = _wrapped(cell, max(columns - indent - 2, 1))
-            for line, text in enumerate(lines):
+            for line, text in enumerate(_wrapped(cell, max(columns - indent - 2, 1))):
                 label = name if line == 0 else ""
-                shown = _colored(text, colors.get(column))
-                say_colored(f"{label:<{indent}}  {shown}".rstrip())
+                yield f"{label:<{indent}}  {_colored(text, colors.get(column))}".rstrip()
+
+
+@contextlib.contextmanager
+def screen() -> Iterator[None]:
+    """Use the terminal's other screen meanwhile: what was there before comes back."""
+    click.echo("\033[?1049h", nl=False, color=True)
+    try:
+        yield
+    finally:
+        click.echo("\033[?1049l", nl=False, color=True)
+        sys.stdout.flush()
+
+
+def draw_screen(lines: Sequence[str]) -> None:
+    """Draw visible lines from the top of the screen; the last one says how many have no room."""
+    height = max(os.get_terminal_size(sys.stdout.fileno()).lines, 2)
+    shown = list(lines)
+    if len(shown) >= height:
+        shown = [*shown[: height - 2], f"… and {len(lines) - height + 2} more lines"]
+    context = click.get_current_context(silent=True)
+    if colored() is False or (context and context.color is False):
+        shown = [click.unstyle(line) for line in shown]
+    _line.clear()
+    text = "".join(f"{line}\033[K\n" for line in shown)
+    click.echo(f"\033[H{text}\033[J", nl=False, color=True)
+    sys.stdout.flush()
+
+
+def draws_in_place(stream: TextIO | None) -> bool:
+    """Say whether a stream goes to a terminal that understands where to draw."""
+    return is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def is_lost(stream: TextIO | None) -> bool:
+    """Say whether nobody reads a stream any more (see ``cli.main``)."""
+    return stream is None or getattr(getattr(stream, "file", None), "failure", None) is not None
 
 
 def emit_fields(pairs: Sequence[tuple[str, str]], *, indent: int = 12) -> None:
@@ -233,7 +279,7 @@ class Progress:
             return
         is_waiting = summary.startswith(WAITING)
         elapsed = f"{time.monotonic() - self._begin_s:6.2f} s"
-        if is_waiting and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb":
+        if is_waiting and draws_in_place(sys.stderr):
             _line.draw(f"{elapsed}  {f'{step:<14} ' * (step != _WAITING_STEP)}{summary}")
         elif not is_waiting or self._last != (step, summary):
             _line.clear()

@@ -10,6 +10,7 @@ from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
     json_option,
+    no_color_option,
     platform_option,
     requester_option,
     timeout_option,
@@ -149,18 +150,68 @@ def adopt_command(
 
 
 @click.command("list")
+@click.option(
+    "--team",
+    default="",
+    metavar="TEAM",
+    shell_complete=completion.teams,
+    help="Only orders of this team.",
+)
+@click.option(
+    "--kit",
+    default="",
+    metavar="KIT",
+    shell_complete=completion.kits,
+    help="Only orders of this kit.",
+)
+@click.option("--failing", is_flag=True, help="Only orders that fail.")
+@click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    metavar="PHASE",
+    shell_complete=completion.phases,
+    help="Only orders in this phase. Repeatable.",
+)
+@click.option(
+    "--text",
+    default="",
+    metavar="TEXT",
+    help="Only orders with this text in id, team, kit, owner, reason or an output.",
+)
+@click.option("--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C.")
+@no_color_option
 @platform_option
 @json_option
-def list_command(platform_file: str | None, as_json: bool) -> None:
+def list_command(
+    team: str,
+    kit: str,
+    failing: bool,
+    phases: tuple[str, ...],
+    text: str,
+    watch: bool,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
     """
-    List every order of the ledger with its team, phase and reason.
+    List the orders of the ledger with team, phase, age, owner and reason.
 
-    Example: orderkit list --json
+    With --watch, a terminal shows the list as it is now; elsewhere, rows that changed follow. With
+    --json and --watch, each line is an object.
+
+    Example: orderkit list --team ae86 --failing --watch
     """
-    from orderkit.cli.views import order_views
-    from orderkit.flows.order import order_report
+    from orderkit.cli.views import list_views
+    from orderkit.core.order.order_selection import OrderQuery
+    from orderkit.flows.order import order_watch
 
-    order_views.show_list(order_report.list_orders(connect_to(platform_file)), as_json)
+    chosen = list_views.phases_of(phases, failing=failing)
+    query = OrderQuery(team=team, kit=kit, phase=chosen, text=text)
+    platform = connect_to(platform_file)
+    if watch:
+        list_views.watch(platform, query, as_json=as_json)
+        return
+    list_views.show_list(order_watch.selected_orders(platform, query, {}), as_json)
 
 
 @click.command("status")

@@ -62,28 +62,6 @@ def _reason_text(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
-def show_list(reports: list[OrderReport], as_json: bool) -> None:
-    """Show all orders."""
-    if as_json:
-        emit_json("orderkit.orders/v1", {"orders": [report.to_json() for report in reports]})
-        return
-    if not reports:
-        say("no orders yet", err=True)
-        return
-    rows: list[Row] = [
-        (
-            report.entry.order,
-            report.entry.team,
-            report.kit or "-",
-            report.state.phase,
-            short(report.state.revision or "-"),
-            report.state.reason,
-        )
-        for report in reports
-    ]
-    emit_table(("ORDER", "TEAM", "KIT", "PHASE", "REVISION", "REASON"), rows)
-
-
 def show_status(report: OrderReport, as_json: bool) -> None:
     """Show one order."""
     if as_json:

@@ -113,7 +113,10 @@ def _looking() -> tuple[ServiceOperation, ...]:
             "/v1/orders",
             "List the orders of the caller's teams: all, or page by page.",
             order_handlers.list_orders,
-            {200: ("The orders, by team and id unless sorted otherwise.", named("Orders"))},
+            {
+                200: ("The orders, by team and id unless sorted otherwise.", named("Orders")),
+                404: ("No page begins at that cursor.", named("Error")),
+            },
             "read",
             query=ORDER_QUERY,
         ),

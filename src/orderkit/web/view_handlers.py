@@ -25,7 +25,7 @@ from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import entry_for, located_for
 
 _TEAM_ROWS = 50
 """Orders that a team's page names, those that fail first."""
@@ -33,12 +33,18 @@ _TEAM_ROWS = 50
 
 def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order with everything people want to see of it."""
-    entry = entry_for(service, call, "read")
+    entry, ledger_files = located_for(service, call, "read")
     proof = call.who.proof
     viewer = viewing.Viewer(
         member(call, None, entry.team), may_change=proof is None or "change" in proof.rights
     )
-    shown = viewing.view(service.platform, entry.order, viewer, prices=_prices(service))
+    shown = viewing.view(
+        service.platform,
+        entry.order,
+        viewer,
+        prices=_prices(service),
+        ledger_files=ledger_files,
+    )
     return ServiceResponse(200, shown.to_json())
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.order.order_selection import (
     PHASES_BY_URGENCY,
     SORTS,
@@ -96,14 +96,14 @@ def test_orders_that_come_and_go_between_pages_move_no_other(
 
 @pytest.mark.parametrize("cursor", ["x", "!", "W10", "WyJ0ZWFtIiwxLCIiXQ", "a" * 2000])
 def test_a_cursor_of_something_else_is_refused(cursor: str) -> None:
-    with pytest.raises(InvalidInputError, match="is not a cursor of a list sorted like this"):
+    with pytest.raises(NotFoundError, match="no page of a list sorted by 'team' begins at cursor"):
         select(ROWS, OrderQuery(cursor=cursor))
 
 
 def test_a_cursor_of_another_sorting_is_refused() -> None:
     _, cursor = select(ROWS, OrderQuery(sort="kit", limit=1))
 
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(NotFoundError):
         select(ROWS, OrderQuery(sort="phase", limit=1, cursor=cursor))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import fold_reference
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
@@ -65,7 +65,8 @@ def select(rows: Iterable[OrderRow], query: OrderQuery) -> tuple[list[OrderRow],
     Return the rows of a page, and the cursor of the next page; empty if this is the last.
 
     Raises:
-        InvalidInputError: Nothing is sorted like this, or the cursor is not one of this sorting.
+        InvalidInputError: Orders cannot be sorted like this.
+        NotFoundError: The cursor is not one of this sorting.
     """
     sort_key, is_reversed = _sorting(query.sort)
     after = _position(query) if query.cursor else None
@@ -138,10 +139,8 @@ def _position(query: OrderQuery) -> tuple[str, str]:
         place = None
     is_place = isinstance(place, list) and [type(part) for part in place] == [str, str, str]
     if not is_place or place[0] != query.sort:
-        raise InvalidInputError(
-            "cursor",
-            query.cursor,
-            "is not a cursor of a list sorted like this",
+        raise NotFoundError(
+            f"no page of a list sorted by '{query.sort}' begins at cursor '{query.cursor[:40]}'",
             hint="ask for the first page again, without a cursor",
         )
     return place[1], place[2]

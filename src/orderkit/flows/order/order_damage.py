@@ -9,11 +9,12 @@ happened, who did it as far as Git knows, and which command helps. Called by ``o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import PurePosixPath
 
 from orderkit.core.argocd.application import hindrance, pinned
@@ -34,7 +35,12 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    get_object,
+    ledger_snapshot,
+)
 from orderkit.ports.forge import Commit
 
 _NEWEST = 50
@@ -96,23 +102,44 @@ class DamagedOrder:
     damages: tuple[Damage, ...]
 
 
-def status(platform: Platform, order: str) -> OrderReport:
+IsListed = Callable[[PurePosixPath], bool]
+"""Says whether the ledger has a file."""
+
+
+def status(
+    platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None
+) -> OrderReport:
     """
     Report one order like `order_report.status`, and what was done to it past Orderkit.
+
+    Args:
+        ledger_files: The ledger's files, if they were read already.
 
     Raises:
         NotFoundError: Neither ledger nor Argo CD has such an order.
     """
+    is_listed = ledger_files.blobs.__contains__ if ledger_files else _reads_of(platform)
     try:
-        report = order_report.status(platform, order)
+        report = order_report.status(platform, order, ledger_files)
     except NotFoundError:
         entry = unlisted_entry(platform, order)
         if entry is None:
             raise
         report = order_report.report_of(platform, entry, ending=False)
+    else:
+        path = report.entry.application_path  # read just now
+        is_listed = partial(_is_either, path, is_listed)
     if report.state.phase == "Ending":
         return report
-    return with_damages(report, look(platform, report.entry, report).damages)
+    return with_damages(report, look(platform, report.entry, report, is_listed).damages)
+
+
+def _reads_of(platform: Platform) -> IsListed:
+    return lambda path: platform.forge.read(platform.ledger, path, MAIN) is not None
+
+
+def _is_either(known: PurePosixPath, is_listed: IsListed, path: PurePosixPath) -> bool:
+    return path == known or is_listed(path)
 
 
 def with_damages(report: OrderReport, damages: tuple[Damage, ...]) -> OrderReport:
@@ -149,29 +176,37 @@ def _entry_of(application: Manifest) -> OrderEntry | None:
     return OrderEntry(TeamName(team), OrderId(order))
 
 
-def look(platform: Platform, entry: OrderEntry, report: OrderReport) -> DamagedOrder:
-    """Look at everything that belongs to an order; about six requests to the forge."""
-    application = get_object(platform, application_key(entry.order))
-    xr = get_object(platform, report.xr) if report.xr else None
+def look(
+    platform: Platform,
+    entry: OrderEntry,
+    report: OrderReport,
+    is_listed: IsListed | None = None,
+) -> DamagedOrder:
+    """
+    Look at everything that belongs to an order; at most six requests to the forge if all is well.
+
+    Args:
+        is_listed: Says whether the ledger has a file; None: two more requests say it.
+    """
+    application, xr = report.sources.application, report.sources.xr
     damages = [
-        *_in_ledger(platform, entry),
-        *_on_forge(platform, entry, report.kit, application),
+        *_in_ledger(platform, entry, is_listed or _reads_of(platform)),
+        *_on_forge(platform, entry, report),
         *_in_cluster(application, xr, report.state.head),
     ]
     return DamagedOrder(entry, report.kit, application, tuple(damages))
 
 
-def _in_ledger(platform: Platform, entry: OrderEntry) -> Iterator[Damage]:
+def _in_ledger(platform: Platform, entry: OrderEntry, is_listed: IsListed) -> Iterator[Damage]:
     team_path = ledger.team_path(entry.team)
-    if platform.forge.read(platform.ledger, team_path, MAIN) is None:
+    if not is_listed(team_path):
         yield Damage(
             DamageKind.TEAM,
             f"team {entry.team} is not in the ledger any more:"
             f" {_who_removed(platform, platform.ledger, team_path)}",
         )
     path = entry.application_path
-    revision = platform.forge.read(platform.ledger, path, MAIN)
-    if revision is None:
+    if not is_listed(path):
         yield Damage(
             DamageKind.LEDGER,
             f"{platform.ledger} has no {path} any more:"
@@ -197,10 +232,8 @@ def by_whom(platform: Platform, repo: RepoId, commit: Commit) -> str:
     return f"in {short(commit.id)} by {author}{when}"
 
 
-def _on_forge(
-    platform: Platform, entry: OrderEntry, kit: str, application: Manifest | None
-) -> Iterator[Damage]:
-    repo = entry.repository
+def _on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iterator[Damage]:
+    repo, application = entry.repository, report.sources.application
     try:
         repository = platform.forge.repo(repo)
     except MovedError as error:
@@ -217,7 +250,7 @@ def _on_forge(
         yield Damage(
             DamageKind.ARCHIVED, f"the repository {repo} is archived: nobody can change it"
         )
-    head = platform.forge.head(repo)
+    head = report.state.head or platform.forge.head(repo)
     if head is None:
         yield _without_main(repo, application)
         return
@@ -228,7 +261,7 @@ def _on_forge(
             " which does not let Orderkit's account push",
             "remove that rule on the forge, or add the account to those who may push",
         )
-    yield from _record(platform, entry, kit, head)
+    yield from _record(platform, entry, report.kit, head)
     yield from _rewritten(platform, entry, application, head)
 
 
@@ -400,7 +433,12 @@ def _recreated(application: Manifest, xr: Manifest | None) -> Iterator[Damage]:
 
 
 def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:
-    """Yield each order with its damages told, and those that only Argo CD still knows."""
+    """
+    Yield each order with its damages told, and those that only Argo CD still knows.
+
+    An order that is Ready costs two or three requests to the forge; only if these show a sign of
+    damage, or if it is not Ready, is everything looked at.
+    """
     listed = {report.entry.order for report in reports}
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     unlisted = [
@@ -408,15 +446,42 @@ def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterat
         for application in applications
         if (entry := _entry_of(application)) and entry.order not in listed
     ]
+    is_listed = ledger_snapshot(platform).blobs.__contains__
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        yield from threads.map(lambda report: _told(platform, report), (*reports, *unlisted))
+        yield from threads.map(partial(_told, platform, is_listed), (*reports, *unlisted))
 
 
-def _told(platform: Platform, report: OrderReport) -> OrderReport:
+def _told(platform: Platform, is_listed: IsListed, report: OrderReport) -> OrderReport:
     if report.state.phase == "Ending":
         return report
     try:
-        return with_damages(report, look(platform, report.entry, report).damages)
+        if report.state.ready and not _has_signs(platform, is_listed, report):
+            return report
+        return with_damages(report, look(platform, report.entry, report, is_listed).damages)
     except OrderkitError as error:
         state = replace(report.state, phase="Failing", reason=str(error), advice=error.hint)
         return replace(report, state=state)
+
+
+def _has_signs(platform: Platform, is_listed: IsListed, report: OrderReport) -> bool:
+    """Say whether something about a Ready order is unusual enough to look at all of it."""
+    paths = (report.entry.application_path, ledger.team_path(report.entry.team))
+    if not all(map(is_listed, paths)):
+        return True
+    if any(_in_cluster(report.sources.application, report.sources.xr, None)):
+        return True
+    try:
+        return any(_forge_signs(platform, report))
+    except (MovedError, NotFoundError):
+        return True
+
+
+def _forge_signs(platform: Platform, report: OrderReport) -> Iterator[bool]:
+    """Yield what the forge says at little cost: one request each."""
+    repo = report.entry.repository
+    repository = platform.forge.repo(repo)
+    yield repository is None or repository.archived
+    yield len(platform.forge.commits(repo, path=order_file.PATH, limit=2)) != 1
+    if before := set(_delivered(report.sources.application)[:-1]):
+        recent = {commit.id for commit in platform.forge.commits(repo, limit=_NEWEST)}
+        yield not before <= recent

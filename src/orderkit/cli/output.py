@@ -40,10 +40,8 @@ _WRAPPED_MIN = 24
 _PHASE_COLORS = {
     "Ready": "green",
     "Attention": "yellow",
-    "Paused": "yellow",
     "Failing": "red",
     "Written": "cyan",
-    "Registered": "cyan",
     "Delivering": "cyan",
     "Assembling": "cyan",
     "Ending": "magenta",
@@ -214,14 +212,19 @@ def is_lost(stream: TextIO | None) -> bool:
     return stream is None or getattr(getattr(stream, "file", None), "failure", None) is not None
 
 
-def emit_fields(pairs: Sequence[tuple[str, str]], *, indent: int = 12) -> None:
-    """Print named values below each other; in a terminal, long ones wrap in their column."""
+def emit_fields(pairs: Sequence[tuple[str, str]]) -> None:
+    """
+    Print named values below each other; in a terminal, long ones wrap in their column.
+
+    A value without a name continues the one before.
+    """
     columns = terminal_columns(sys.stdout)
+    indent = min(max([10, *(columns_of(name) for name, _ in pairs)]), (columns or _COLUMNS) // 2)
     for name, value in pairs:
-        room = max(columns - indent - 2, 1) if columns else 0
-        lines = [part for line in value.split("\n") for part in _wrapped(line, room)]
+        room = max(columns - indent - 4, 1) if columns else 0
+        lines = [part for line in visible(value).split("\n") for part in _wrapped(line, room)]
         for number, line in enumerate(lines):
-            say(f"  {name if number == 0 else '':<{indent}}{line}".rstrip())
+            say(f"  {name if number == 0 else '':<{indent}}  {line}".rstrip())
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -251,8 +254,12 @@ def phase_color(phase: str) -> str:
 
 
 def _colored(text: str, color: Callable[[str], str] | None) -> str:
-    name = color(text) if color else ""
-    return click.style(text, fg=name) if name else text
+    return in_color(text, color(text)) if color else text
+
+
+def in_color(text: str, color: str) -> str:
+    """Return a visible text in a colour, if there is one; print it with `say_colored`."""
+    return click.style(text, fg=color) if color else text
 
 
 def say_colored(text: str) -> None:

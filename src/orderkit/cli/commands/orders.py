@@ -9,6 +9,7 @@ import click
 from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
+    default_requester,
     json_option,
     no_color_option,
     platform_option,
@@ -217,6 +218,7 @@ def list_command(
 @click.command("status")
 @click.argument("order", shell_complete=completion.orders)
 @click.option("--check", is_flag=True, help="Exit 10 unless the order is Ready.")
+@no_color_option
 @platform_option
 @json_option
 def status_command(
@@ -226,15 +228,21 @@ def status_command(
     as_json: bool,
 ) -> int:
     """
-    Show the state of ORDER, compared with the head of its repository.
+    Show ORDER, compared with the head of its repository: phase, outputs, parts, cost, owner, pulls.
 
     Example: orderkit status garage-ae86
     """
-    from orderkit.cli.views import order_views
-    from orderkit.flows.order import order_damage
+    from orderkit.cli.views import status_view
+    from orderkit.flows.order import order_damage, viewing
+    from orderkit.flows.plan.pricing import flat_prices
+    from orderkit.ports.requesters import Requester
 
-    report = order_damage.status(connect_to(platform_file), order)
-    order_views.show_status(report, as_json)
+    platform = connect_to(platform_file)
+    report = order_damage.status(platform, order)
+    viewer = viewing.Viewer(Requester(default_requester()))
+    prices = flat_prices(platform)
+    shown = viewing.view(platform, order, viewer, report=report, prices=prices)
+    status_view.show_status(report, shown, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 
 

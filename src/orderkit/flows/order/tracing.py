@@ -116,7 +116,7 @@ class WaitReport:
         if self._on_wait is None or state.ready:
             return
         now_s = self._platform.clock.monotonic_s()
-        if key is None or state.phase in ("Registered", "Delivering"):
+        if key is None or state.phase in ("Written", "Delivering"):
             self._parts = ""
         elif now_s - self._read_s >= _PARTS_EVERY_S:
             self._parts, self._read_s = self._read(key), now_s

@@ -9,6 +9,7 @@ happened, who did it as far as Git knows, and which command helps. Called by ``o
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -63,9 +64,14 @@ class DamageKind(StrEnum):
     REWRITTEN = "rewritten"
     STUCK = "stuck"
     RECREATED = "recreated"
+    MISLEADING = "misleading"
+    FINALIZER = "finalizer"
 
 
-_REMARKS = (DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK)
+_REMARKS = (
+    *(DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK),
+    *(DamageKind.MISLEADING, DamageKind.FINALIZER),
+)
 """The order's state says how it is; these only add to it."""
 _CAUSES = (DamageKind.TEAM, DamageKind.MOVED, DamageKind.DELETED, DamageKind.NO_MAIN)
 """What explains whatever Argo CD says besides."""
@@ -252,7 +258,7 @@ def _on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Ite
         )
     head = report.state.head or platform.forge.head(repo)
     if head is None:
-        yield _without_main(repo, application)
+        yield _without_main(platform, repo, application)
         return
     if rule := platform.forge.blocking_rule(repo, MAIN):
         yield Damage(
@@ -278,15 +284,13 @@ def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
     )
 
 
-def _without_main(repo: RepoId, application: Manifest | None) -> Damage:
-    history = _delivered(application)
+def _without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
+    """Name the newest delivered commit that the repository has; it may have been made again."""
     what = f"{repo} has no branch main any more"
-    if history:
-        return Damage(
-            DamageKind.NO_MAIN,
-            f"{what}; {short(history[-1])} was delivered last",
-            place=history[-1],
-        )
+    for revision in reversed(_delivered(application)):
+        if _has(platform, repo, CommitSha(revision)):
+            text = f"{what}; {short(revision)} was delivered last"
+            return Damage(DamageKind.NO_MAIN, text, place=revision)
     return Damage(DamageKind.NO_MAIN, what, "push main again")
 
 
@@ -388,6 +392,14 @@ def _is_lost(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSh
         return False  # of a repository that was deleted, or collected: nothing to go back to
 
 
+def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:
+    try:
+        platform.forge.compare(repo, commit, commit)
+    except NotFoundError:
+        return False
+    return True
+
+
 def restoring_branch(revision: str) -> str:
     """Return the branch whose pull request brings a lost commit back."""
     return f"orderkit/restore-{short(revision)}"
@@ -404,6 +416,24 @@ def _in_cluster(
         if obstacle and (obstacle.failing or obstacle.waits_for):
             yield Damage(DamageKind.STUCK, "")
     yield from _recreated(application, xr)
+    if finalizers := _delivered_finalizers(xr or {}):
+        yield Damage(
+            DamageKind.FINALIZER,
+            f"Git gives its XR the finalizer {', '.join(finalizers)}: 'orderkit destroy' would wait"
+            " until somebody removes it",
+            "take metadata.finalizers out of the XR's file, unless something removes it at the end",
+        )
+
+
+def _delivered_finalizers(xr: Manifest) -> list[str]:
+    """Return the finalizers that Argo CD wrote: those of controllers are not in Git."""
+    return sorted(
+        key.removeprefix("v:").strip('"')
+        for fields in metadata(xr).get("managedFields") or ()
+        if str(fields.get("manager", "")).startswith("argocd")
+        for key in dig(fields, "fieldsV1", "f:metadata", "f:finalizers", default={})
+        if key != "."
+    )
 
 
 def _gave_up(application: Manifest) -> bool:

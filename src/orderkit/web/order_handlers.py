@@ -23,7 +23,7 @@ from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.plan.new_order import plan_new_order
-from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
@@ -131,8 +131,9 @@ def order_query(query: Mapping[str, str]) -> OrderQuery:
 
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
-    entry = entry_for(service, call, "read")
-    return ServiceResponse(200, order_damage.status(service.platform, entry.order).to_json())
+    entry, ledger_files = located_for(service, call, "read")
+    report = order_damage.status(service.platform, entry.order, ledger_files)
+    return ServiceResponse(200, report.to_json())
 
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -163,14 +164,21 @@ def entry_for(service: Service, call: ServiceRequest, right: Right) -> OrderEntr
         NotFoundError: There is none, and the caller may see all.
         RefusedError: There is none, or it is of another team.
     """
+    return located_for(service, call, right)[0]
+
+
+def located_for(
+    service: Service, call: ServiceRequest, right: Right
+) -> tuple[OrderEntry, RepositorySnapshot]:
+    """Return the same, and the ledger's files."""
     order, teams = call.path["order"], call.who.teams(right)
-    paths = ledger_snapshot(service.platform).blobs
+    ledger_files = ledger_snapshot(service.platform)
     if teams is None:
-        living_entry = order_report.find(order, paths)
+        living_entry = order_report.find(order, ledger_files.blobs)
     else:
-        entry = ledger.living_order(paths, order)
+        entry = ledger.living_order(ledger_files.blobs, order)
         if entry is None or entry.team not in teams:
             raise call.who.foreign(f"order '{order}'", teams)
         living_entry = entry
     call.audit_fields["team"] = living_entry.team
-    return living_entry
+    return living_entry, ledger_files

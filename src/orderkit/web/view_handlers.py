@@ -6,10 +6,8 @@ Called by ``request_pipeline``, listed in ``operation_table``.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.kit.field_titles import label_of
 from orderkit.core.kit.model import Kit
@@ -17,15 +15,13 @@ from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_selection import OrderQuery, counts, select
-from orderkit.core.order.order_summary import Prices
-from orderkit.core.plan.cost import flat_cost
 from orderkit.flows.order import order_report, viewing
-from orderkit.flows.plan.pricing import published_prices
+from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import entry_for, located_for
 
 _TEAM_ROWS = 50
 """Orders that a team's page names, those that fail first."""
@@ -33,21 +29,19 @@ _TEAM_ROWS = 50
 
 def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order with everything people want to see of it."""
-    entry = entry_for(service, call, "read")
+    entry, ledger_files = located_for(service, call, "read")
     proof = call.who.proof
     viewer = viewing.Viewer(
         member(call, None, entry.team), may_change=proof is None or "change" in proof.rights
     )
-    shown = viewing.view(service.platform, entry.order, viewer, prices=_prices(service))
+    shown = viewing.view(
+        service.platform,
+        entry.order,
+        viewer,
+        prices=flat_prices(service.platform),
+        ledger_files=ledger_files,
+    )
     return ServiceResponse(200, shown.to_json())
-
-
-def _prices(service: Service) -> Prices | None:
-    try:
-        table = published_prices(service.platform)
-    except InvalidInputError:
-        return None  # 'orderkit platform check' says what is wrong with it
-    return partial(flat_cost, table=table) if table else None
 
 
 def post_outputs(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -54,6 +54,7 @@ from orderkit.flows.order.publishing import operation, publish
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering import archived, check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
+from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import (
     Platform,
     ledger_snapshot,
@@ -171,12 +172,19 @@ class _Placement:
 
 
 def order(
-    platform: Platform, request: OrderRequest, *, on_step: Callable[[str, str], None]
+    platform: Platform,
+    request: OrderRequest,
+    *,
+    on_step: Callable[[str, str], None],
+    on_wait: Callable[[str], object] | None = None,
 ) -> Ordered:
     """
     Place an order, or find the same one placed, and wait until it is Ready.
 
     Idempotent, resumable.
+
+    Args:
+        on_wait: Told again and again what is waited for.
 
     Raises:
         NotFoundError: No such kit or team.
@@ -203,7 +211,7 @@ def order(
     head = platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError("template.yaml", request.kit, f"published no {entry.repository}")
-    report = _wait(platform, entry, request)
+    report = _wait(platform, entry, request, WaitReport(platform, on_wait))
     return Ordered(
         entry.order, entry.team, entry.repository, head, placement.created, report,
         placement.result.outputs,
@@ -436,7 +444,9 @@ def _holds(forge: Forge, request: scaffolder.PublishRequest, commit: CommitSha) 
     }
 
 
-def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> OrderReport:
+def _wait(
+    platform: Platform, entry: OrderEntry, request: OrderRequest, tell: WaitReport
+) -> OrderReport:
     def look() -> OrderReport:
         return order_report.status(platform, entry.order)
 
@@ -448,6 +458,7 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
         """The ledger's team has not taken the order up: its refresh may have been lost."""
         if report.state.phase == "Written":
             asking.look(ledger.team_application(entry.team))
+        tell(report.state, report.xr)
 
     return until(
         platform.clock,

@@ -109,7 +109,11 @@ class PageExchange:
     def write(self, operation: ServiceOperation, answer: ServiceResponse) -> Response:
         del operation
         headers = {**HEADERS, **answer.headers}
-        return Response(answer.body or b"", answer.status, headers, "text/html; charset=utf-8")
+        cookies = headers.pop("Set-Cookie", "")
+        response = Response(answer.body or b"", answer.status, headers, "text/html; charset=utf-8")
+        for line in cookies.splitlines():
+            response.headers.append("Set-Cookie", line)
+        return response
 
     def refuse(self, request: Request, refusal: Refusal) -> Response:
         is_elsewhere = request.method in ("GET", "HEAD") and not request.url.path.startswith(

@@ -22,7 +22,8 @@ from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.console.sessions import link_token
 
-WAYS = pytest.mark.parametrize("javascript", [True, False], ids=["scripts", "no scripts"])
+WAYS = pytest.mark.parametrize("way", ["scripts", "plain"])
+"""With JavaScript, and with JavaScript switched off."""
 LEAD = Requester("user:default/keiichi", "a one-time link", frozenset({"group:default/ae86"}))
 ENGINEER = Requester("user:default/ryosuke", "a one-time link", everywhere=True)
 
@@ -77,43 +78,55 @@ def by_hand(site: Running, order: str, path: str, value: object) -> None:
 
 @WAYS
 def test_a_life_from_the_order_to_the_proof_of_its_end(
-    javascript: bool, site: Running, browser: RealBrowser
+    way: str, site: Running, browser: RealBrowser
 ) -> None:
-    way = "scripts" if javascript else "plain"
     team = f"team-{way}"
     order = f"garage-{team}"
     add_team(site.platform, team, requester="user:default/test")
-    person = replace(LEAD, groups=frozenset({f"group:default/{team}"}))
-    browser.open(javascript=javascript)
-    enter(site, browser, person)
+    browser.open(javascript=way == "scripts")
+    enter(site, browser, replace(LEAD, groups=frozenset({f"group:default/{team}"})))
     browser.shows("No orders yet")
 
+    place(browser, way, team)
+    change_past_a_conflict(site, browser, way, order)
+    change_that_is_refused(browser, way)
+    propose_and_merge(site, browser, way, team)
+    look_back(browser, way)
+    end(browser, way, order)
+
+
+def planned(browser: RealBrowser, words: str) -> None:
+    """See the plan beside the form: it comes by itself, or a button shows it."""
+    if not browser.javascript:
+        browser.press("Show plan")
+    browser.shows(words)
+
+
+def place(browser: RealBrowser, way: str, team: str) -> None:
     browser.press("Choose a kit")
     judge(browser, f"{way}-kits")
     browser.press("Order Stage Kit")
     browser.fill("Team name", team)
     browser.fill("Kit", "stage2")
-    if not javascript:
-        browser.press("Show plan")
-    browser.shows(f"What {order} would be")
+    planned(browser, f"What garage-{team} would be")
     judge(browser, f"{way}-new-order")
     browser.press("Order it")
     browser.shows("It is ordered")
     browser.step("mark")
     browser.shows("Everything in Git is delivered and works")
-    assert browser.step("marked") is javascript, "it became Ready without being reloaded"
+    if browser.javascript:
+        assert browser.step("marked"), "it became Ready without being reloaded"
     judge(browser, f"{way}-order")
-
     browser.press("Parts")
     browser.shows("ConfigMap")
     judge(browser, f"{way}-parts")
 
+
+def change_past_a_conflict(site: Running, browser: RealBrowser, way: str, order: str) -> None:
     browser.press("Change")
     browser.press("Change details")
     browser.fill("Note", "mine")
-    if not javascript:
-        browser.press("Show plan")
-    browser.shows("In the order")
+    planned(browser, "In the order")
     judge(browser, f"{way}-change")
     by_hand(site, order, "note", "theirs")
     browser.press("Change it")
@@ -124,27 +137,29 @@ def test_a_life_from_the_order_to_the_proof_of_its_end(
     browser.press("Change it")
     browser.shows("It is committed")
 
-    browser.press("Change")
-    browser.press("Change budget")
-    browser.fill("Budget", "9")
-    browser.press("Change it")
-    browser.shows("It is committed")
-    browser.press("Change")
-    browser.press("Change budget")
-    browser.fill("Budget", "3")
-    browser.press("Change it")
-    browser.shows("may only grow")
+
+def change_that_is_refused(browser: RealBrowser, way: str) -> None:
+    for amount, answer in (("9", "It is committed"), ("3", "may only grow")):
+        browser.press("Change")
+        browser.press("Change budget")
+        browser.fill("Budget", amount)
+        browser.press("Change it")
+        browser.shows(answer)
     judge(browser, f"{way}-refused")
 
+
+def propose_and_merge(site: Running, browser: RealBrowser, way: str, team: str) -> None:
     browser.press("Change paint")
     browser.fill("Colour", "red")
     browser.press("Propose it")
     browser.shows("What merging #1 would do")
     judge(browser, f"{way}-pull")
-    approve(site, team, order)
+    approve(site, team, f"garage-{team}")
     browser.press("Merge")
     browser.shows("It is merged")
 
+
+def look_back(browser: RealBrowser, way: str) -> None:
     browser.press("History")
     browser.shows("What happened, from Git")
     judge(browser, f"{way}-history")
@@ -152,6 +167,8 @@ def test_a_life_from_the_order_to_the_proof_of_its_end(
     browser.shows("What that did")
     judge(browser, f"{way}-commit")
 
+
+def end(browser: RealBrowser, way: str, order: str) -> None:
     browser.press("End")
     browser.shows("What stays")
     judge(browser, f"{way}-end")
@@ -165,7 +182,7 @@ def approve(site: Running, team: str, order: str) -> None:
     """Approve pull request 1 as somebody else on the forge."""
     state = site.embedded.state.folder
     reviewer = new_user(embedded_admin(site.settings.forge.url, state), "reviewer")
-    members = TeamChange(members=(f"user:default/{reviewer.login}",))
+    members = TeamChange(members=(reviewer.login,))
     add_team(site.platform, team, requester="user:default/test", change=members)
     approval = {"event": "APPROVED", "body": ""}
     reviewer.api("POST", f"/repos/{team}/{order}/pulls/1/reviews", approval)
@@ -173,10 +190,9 @@ def approve(site: Running, team: str, order: str) -> None:
 
 @WAYS
 def test_a_team_lead_and_an_engineer_see_what_is_wrong_in_two_clicks(
-    javascript: bool, site: Running, browser: RealBrowser
+    way: str, site: Running, browser: RealBrowser
 ) -> None:
-    way = "scripts" if javascript else "plain"
-    browser.open(javascript=javascript)
+    browser.open(javascript=way == "scripts")
     enter(site, browser, ENGINEER, "/kits/garage")
     team = f"wrong-{way}"
     add_team(site.platform, team, requester="user:default/test")
@@ -203,12 +219,11 @@ def test_a_team_lead_and_an_engineer_see_what_is_wrong_in_two_clicks(
     judge(browser, f"{way}-team")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1280, True)])
+@pytest.mark.parametrize("look", ["phone-light", "phone-dark", "wide-dark"])
 def test_pages_are_right_on_a_phone_and_in_the_dark(
-    width: int, dark: bool, site: Running, browser: RealBrowser
+    look: str, site: Running, browser: RealBrowser
 ) -> None:
-    look = f"{'phone' if width < 500 else 'wide'}-{'dark' if dark else 'light'}"
-    browser.open(width=width, dark=dark)
+    browser.open(width=390 if "phone" in look else 1280, dark="dark" in look)
     browser.goto("/")
     judge(browser, f"{look}-sign-in")
     enter(site, browser, ENGINEER)

@@ -6,10 +6,8 @@ Called by ``request_pipeline``, listed in ``operation_table``.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.kit.field_titles import label_of
 from orderkit.core.kit.model import Kit
@@ -17,10 +15,8 @@ from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_selection import OrderQuery, counts, select
-from orderkit.core.order.order_summary import Prices
-from orderkit.core.plan.cost import flat_cost
 from orderkit.flows.order import order_report, viewing
-from orderkit.flows.plan.pricing import published_prices
+from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
@@ -42,18 +38,10 @@ def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
         service.platform,
         entry.order,
         viewer,
-        prices=_prices(service),
+        prices=flat_prices(service.platform),
         ledger_files=ledger_files,
     )
     return ServiceResponse(200, shown.to_json())
-
-
-def _prices(service: Service) -> Prices | None:
-    try:
-        table = published_prices(service.platform)
-    except InvalidInputError:
-        return None  # 'orderkit platform check' says what is wrong with it
-    return partial(flat_cost, table=table) if table else None
 
 
 def post_outputs(service: Service, call: ServiceRequest) -> ServiceResponse:

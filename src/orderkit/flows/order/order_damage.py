@@ -9,7 +9,6 @@ happened, who did it as far as Git knows, and which command helps. Called by ``o
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace

@@ -14,12 +14,15 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery, select
+from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.yaml_settings_reading import answered_settings
+from orderkit.flows.plan.new_order import plan_new_order
 from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
@@ -56,6 +59,27 @@ def _task(task: TaskDone, requester: Requester) -> dict[str, Any]:
         "steps": {step: {"output": dict(output)} for step, output in task.steps.items()},
         "output": dict(task.outputs),
     }
+
+
+def post_new_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Return what an order would compose and cost, with the same checks. Nothing is written."""
+    request = TaskRequest(
+        template=call.path["kit"],
+        values=call.body["values"],
+        requester=call.who.requester(call.body.get("requester")),
+        permit=lambda team: call.who.check("order", team),
+    )
+    order, plan = plan_new_order(service.platform, request)
+    call.audit_fields.update(order=order.entry.order, team=order.entry.team)
+    return ServiceResponse(
+        200,
+        {
+            "order": order.entry.order,
+            "team": order.entry.team,
+            **to_json(plan),
+            "markdown": to_markdown(plan),
+        },
+    )
 
 
 def post_settings(service: Service, call: ServiceRequest) -> ServiceResponse:

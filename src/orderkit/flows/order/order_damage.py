@@ -9,8 +9,8 @@ happened, who did it as far as Git knows, and which command helps. Called by ``o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,11 +18,9 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from orderkit.core.argocd.application import hindrance, pinned
-from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError, OrderkitError
+from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError
 from orderkit.core.names import LABEL, MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
-    APPLICATION,
-    ARGOCD_NAMESPACE,
     Manifest,
     dig,
     labels_of,
@@ -39,14 +37,13 @@ from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
     get_object,
-    ledger_snapshot,
 )
 from orderkit.ports.forge import Commit
 
-_NEWEST = 50
+NEWEST = 50
+"""Commits of a history that are looked at."""
 _CLOCKS_DIFFER = timedelta(seconds=3)
 """How much the clocks of API server and Argo CD may differ."""
-_AT_ONCE = 8
 
 
 class DamageKind(StrEnum):
@@ -167,10 +164,10 @@ def unlisted_entry(platform: Platform, order: str) -> OrderEntry | None:
     if not LABEL.match(order):
         return None
     application = get_object(platform, application_key(OrderId(order)))
-    return _entry_of(application) if application else None
+    return entry_of(application) if application else None
 
 
-def _entry_of(application: Manifest) -> OrderEntry | None:
+def entry_of(application: Manifest) -> OrderEntry | None:
     """Return the order of an Application; None if it is not an order's, or about to go."""
     meta, labels = metadata(application), labels_of(application)
     team, order = labels.get(ledger.TEAM_LABEL), labels.get(ledger.ORDER_LABEL)
@@ -188,16 +185,16 @@ def look(
     is_listed: IsListed | None = None,
 ) -> DamagedOrder:
     """
-    Look at everything that belongs to an order; at most six requests to the forge if all is well.
+    Look at everything that belongs to an order; about seven requests to the forge if all is well.
 
     Args:
-        is_listed: Says whether the ledger has a file; None: two more requests say it.
+        is_listed: Says whether the ledger has a file; None: two more say it.
     """
     application, xr = report.sources.application, report.sources.xr
     damages = [
         *_in_ledger(platform, entry, is_listed or _reads_of(platform)),
         *_on_forge(platform, entry, report),
-        *_in_cluster(application, xr, report.state.head),
+        *in_cluster(application, xr, report.state.head),
     ]
     return DamagedOrder(entry, report.kit, application, tuple(damages))
 
@@ -266,6 +263,14 @@ def _on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Ite
             " which does not let Orderkit's account push",
             "remove that rule on the forge, or add the account to those who may push",
         )
+    if names := platform.forge.names_like(repo, MAIN):
+        deletions = " ".join(shlex.quote(f":{name}") for name in names)
+        yield Damage(
+            DamageKind.MISLEADING,
+            f"{repo} has {' and '.join(map(repr, names))}, which can be taken for its branch main:"
+            " changes may fail, or another commit may be delivered",
+            f"git push {repository.clone_url} {deletions}",
+        )
     yield from _record(platform, entry, report.kit, head)
     yield from _rewritten(platform, entry, application, head)
 
@@ -286,14 +291,14 @@ def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
 def _without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
     """Name the newest delivered commit that the repository has; it may have been made again."""
     what = f"{repo} has no branch main any more"
-    for revision in reversed(_delivered(application)):
+    for revision in reversed(delivered_commits(application)):
         if _has(platform, repo, CommitSha(revision)):
             text = f"{what}; {short(revision)} was delivered last"
             return Damage(DamageKind.NO_MAIN, text, place=revision)
     return Damage(DamageKind.NO_MAIN, what, "push main again")
 
 
-def _delivered(application: Manifest | None) -> list[str]:
+def delivered_commits(application: Manifest | None) -> list[str]:
     """Return the commits that Argo CD delivered, oldest first; it keeps ten."""
     entries = dig(application or {}, "status", "history", default=()) or ()
     return [str(entry["revision"]) for entry in entries if entry.get("revision")]
@@ -346,7 +351,7 @@ def good_record(platform: Platform, entry: OrderEntry) -> tuple[bytes, order_fil
     if head is None:
         return None
     judge = CommitJudge(platform, repo, head)
-    commits = platform.forge.commits(repo, path=path, limit=_NEWEST)
+    commits = platform.forge.commits(repo, path=path, limit=NEWEST)
     proved = [commit for commit in commits if judge.is_proved(commit)]
     for commit in (*proved, *reversed(commits)):
         revision = platform.forge.read(repo, path, commit.id)
@@ -366,8 +371,8 @@ def _rewritten(
 ) -> Iterator[Damage]:
     """Report a delivered commit that main no longer contains, unless somebody decided about it."""
     repo = entry.repository
-    recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=_NEWEST)}
-    for revision in reversed(_delivered(application)):
+    recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=NEWEST)}
+    for revision in reversed(delivered_commits(application)):
         if revision in recent or not _is_lost(platform, repo, CommitSha(revision), head):
             continue
         branch = restoring_branch(revision)
@@ -404,9 +409,10 @@ def restoring_branch(revision: str) -> str:
     return f"orderkit/restore-{short(revision)}"
 
 
-def _in_cluster(
+def in_cluster(
     application: Manifest | None, xr: Manifest | None, head: CommitSha | None
 ) -> Iterator[Damage]:
+    """Yield what Application and XR show by themselves."""
     if application is None:
         return
     commit = ledger.delivered_commit(application) or head
@@ -459,58 +465,3 @@ def _recreated(application: Manifest, xr: Manifest | None) -> Iterator[Damage]:
             " is not restored, and Git does not know who deleted it",
             "see whether something is missing; 'orderkit events' shows the last hour",
         )
-
-
-def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:
-    """
-    Yield each order with its damages told, and those that only Argo CD still knows.
-
-    An order that is Ready costs two or three requests to the forge; only if these show a sign of
-    damage, or if it is not Ready, is everything looked at.
-    """
-    listed = {report.entry.order for report in reports}
-    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    unlisted = [
-        order_report.report_of(platform, entry, ending=False)
-        for application in applications
-        if (entry := _entry_of(application)) and entry.order not in listed
-    ]
-    is_listed = ledger_snapshot(platform).blobs.__contains__
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        yield from threads.map(partial(_told, platform, is_listed), (*reports, *unlisted))
-
-
-def _told(platform: Platform, is_listed: IsListed, report: OrderReport) -> OrderReport:
-    if report.state.phase == "Ending":
-        return report
-    try:
-        if report.state.ready and not _has_signs(platform, is_listed, report):
-            return report
-        return with_damages(report, look(platform, report.entry, report, is_listed).damages)
-    except OrderkitError as error:
-        state = replace(report.state, phase="Failing", reason=str(error), advice=error.hint)
-        return replace(report, state=state)
-
-
-def _has_signs(platform: Platform, is_listed: IsListed, report: OrderReport) -> bool:
-    """Say whether something about a Ready order is unusual enough to look at all of it."""
-    paths = (report.entry.application_path, ledger.team_path(report.entry.team))
-    if not all(map(is_listed, paths)):
-        return True
-    if any(_in_cluster(report.sources.application, report.sources.xr, None)):
-        return True
-    try:
-        return any(_forge_signs(platform, report))
-    except (MovedError, NotFoundError):
-        return True
-
-
-def _forge_signs(platform: Platform, report: OrderReport) -> Iterator[bool]:
-    """Yield what the forge says at little cost: one request each."""
-    repo = report.entry.repository
-    repository = platform.forge.repo(repo)
-    yield repository is None or repository.archived
-    yield len(platform.forge.commits(repo, path=order_file.PATH, limit=2)) != 1
-    if before := set(_delivered(report.sources.application)[:-1]):
-        recent = {commit.id for commit in platform.forge.commits(repo, limit=_NEWEST)}
-        yield not before <= recent

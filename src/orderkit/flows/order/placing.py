@@ -32,6 +32,7 @@ from orderkit.core.errors import (
     every,
     raise_problems,
 )
+from orderkit.core.kit.model import Kit
 from orderkit.core.names import (
     MAIN,
     CommitSha,
@@ -41,6 +42,7 @@ from orderkit.core.names import (
     blob_sha,
     check_requester,
 )
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
@@ -282,6 +284,43 @@ def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
         placement.result.steps,
         placement.result.outputs,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OrderDraft:
+    """An order as it would be written, checked, and not written."""
+
+    entry: OrderEntry
+    kit: Kit
+    xr: Manifest
+
+
+def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
+    """
+    Return the order that form values would make. Nothing is written.
+
+    Raises:
+        InvalidInputError: The template is no kit's, or what `run_task` says.
+        OrderkitError: What else `run_task` raises before it writes.
+    """
+    source = published_template(platform, request.template)
+    _check_fixed(source.template, request.values)
+    entry, kit = _entry_of(source, request.values), source.kit
+    if entry is None or kit is None:
+        raise InvalidInputError("template", request.template, "is not a kit's")
+    request.permit(entry.team)
+    snapshot = ledger_snapshot(platform)
+    check_free(entry, snapshot.blobs)
+    team = check_may_order(platform, entry, kit.name, snapshot)
+    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
+    options = TaskOptions(dry_run=True)
+    task = _Task(source, request.values, request.requester, portal, request.id, options)
+    workspace = _run(platform, task, None).workspace
+    files = {path: file.data for path, file in workspace.items()}
+    xr = check_order_files(kit, entry.order, files)
+    check_values(team, kit, xr)
+    check_references(platform, kit, xr["spec"])
+    return OrderDraft(entry, kit, xr)
 
 
 def _portal(platform: Platform, requester: Requester) -> Portal:

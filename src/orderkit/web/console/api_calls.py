@@ -77,6 +77,17 @@ class ApiCalls:
         return operation.handler(service, request).body
 
 
+DONE = {
+    "ordered": "It is ordered. This page follows it until it is Ready.",
+    "committed": "It is committed. This page follows it until it is delivered and Ready.",
+    "unchanged": "It has these values already: nothing was written.",
+    "proposed": "It is proposed: merging it delivers it.",
+    "merged": "It is merged. This page follows it until it is delivered and Ready.",
+    "ended": "It has ended.",
+}
+"""What a page says after an action, by the word in its address: nobody else can put words there."""
+
+
 def page(
     call: ServiceRequest, template: str, title: str, *, status: int = 200, **values: Any
 ) -> ServiceResponse:
@@ -88,7 +99,9 @@ def page(
             template,
             title=title,
             session=caller.session if isinstance(caller, SessionCaller) else None,
+            is_platform=caller is not None and caller.teams("read") is None,
             here=call.headers.get("at", ""),
+            done=DONE.get(call.query.get("done", ""), ""),
             key=secrets.token_urlsafe(12),
             **values,
         ),

@@ -50,6 +50,8 @@ class ApiCalls:
             OrderkitError: What the operation raises.
         """
         operation = self._operations[operation_id]
+        if operation.method != "GET":
+            call.audit_fields["does"] = operation.id
         if operation.person:
             call.who.check_person()
         if operation.right is not None:
@@ -64,8 +66,6 @@ class ApiCalls:
         key = call.key if operation.keyed else ""
         if key:
             check(key, KEY, "key")
-        if operation.method != "GET":
-            call.audit_fields["does"] = operation.id
         request = ServiceRequest(
             call.who,
             body or {},

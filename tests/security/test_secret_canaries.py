@@ -237,6 +237,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "runTask": "writes; reports an order's address",
     "registerOrder": "writes the ledger from Git",
     "listOrders": ("GET", "/v1/orders", None),
+    "streamOrders": "sends the rows that listOrders answers with",
     "getOrder": ("GET", "/v1/orders/ORDER", None),
     "traceOrder": ("GET", "/v1/orders/ORDER/trace", None),
     "orderEvents": ("GET", "/v1/orders/ORDER/events", None),

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from orderkit.core.platform.service_access import Right
 from orderkit.web.callers import Caller, CallerAccess
+from orderkit.web.order_streams import BOUNDS, OrderStreams, StreamBounds
 
 if TYPE_CHECKING:
+    from orderkit.flows.live.order_model import OrderModel
     from orderkit.flows.platform import Platform
     from orderkit.web.auditing import AuditLog
     from orderkit.web.metrics import Metrics
@@ -37,6 +39,7 @@ class ServiceOptions:
     portal_url: str = ""
     """Address at which a browser reaches the portal's forms."""
     open_forms: bool = False
+    streams: StreamBounds = BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Service:
     platform: Platform
     options: ServiceOptions
     metrics: Metrics
+    model: OrderModel
+    streams: OrderStreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class ServiceRequest:
     authorization: str = field(default="", repr=False)
     key: str = ""
     """The Idempotency-Key."""
+    last_event: str = ""
+    """The Last-Event-ID."""
     raw: bytes = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Body and headers as they came, names in small letters: of a webhook only."""
@@ -83,7 +90,12 @@ class ServiceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ServiceResponse:
-    """The answer. `body` is JSON unless the operation has another media type."""
+    """
+    The answer.
+
+    `body` is JSON, as a value or as bytes, unless the operation has another media type; or it is a
+    response of its own.
+    """
 
     status: int
     body: Any
@@ -118,6 +130,8 @@ class ServiceOperation:
     """If a portal signs for its users, its secret alone is not enough."""
     keyed: bool = False
     """It honours an Idempotency-Key."""
+    resumes: bool = False
+    """It is a stream that honours a Last-Event-ID."""
     hook: bool = False
     """A delivery of the forge: its handler checks the signature of what came, as it came."""
     media: str = "application/json"

@@ -21,6 +21,7 @@ from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.row_selection import COMPLETE_S, selection
 
 
 def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -41,6 +42,7 @@ def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
     )
     task = run_task(service.platform, task_request)
     call.audit_fields.update(order=task.order, created=task.created)
+    service.model.reread()
     return ServiceResponse(201 if task.created else 200, _task(task, requester))
 
 
@@ -72,21 +74,17 @@ def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
         OrderId(body["order"]), body["kit"], TeamName(body["team"]), requester.ref, requester.proof
     )
     registered = register(service.platform, registration)
+    service.model.reread()
     return ServiceResponse(201 if registered.changed else 200, registered.to_json())
 
 
 def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Show the orders of the caller's teams, by team and id."""
-    teams = call.who.teams("read")
-    query = call.query
-    orders = [
-        report.to_json()
-        for report in order_report.list_orders(service.platform)
-        if (teams is None or report.entry.team in teams)
-        and query.get("team", report.entry.team) == report.entry.team
-        and query.get("kit", report.kit) == report.kit
-    ]
-    return ServiceResponse(200, {"orders": orders})
+    """Show the orders of the caller's teams, by team and id, as the live model has them."""
+    is_shown, model = selection(call), service.model
+    model.wait_complete(COMPLETE_S)
+    position = model.log.position()  # before the rows: a stream that begins here misses nothing
+    orders = b",".join(row.data for row in model.rows() if is_shown(row.row))
+    return ServiceResponse(200, b'{"orders":[%s],"position":"%s"}' % (orders, position.encode()))
 
 
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -38,7 +38,7 @@ from orderkit.web.exchange import (
     refusal,
 )
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.request_schemas import KEY, LABEL
+from orderkit.web.request_schemas import KEY, LABEL, POSITION
 from orderkit.web.token_buckets import RateLimit
 
 SLOW_AT_ONCE, QUICK_AT_ONCE = 8, 32
@@ -210,12 +210,18 @@ def _call(
     key = request.headers.get("idempotency-key", "") if operation.keyed else ""
     if key:
         check(key, KEY, "Idempotency-Key")
-    return ServiceRequest(caller, body, path, query, request.headers.get("authorization", ""), key)
+    last_event = request.headers.get("last-event-id", "") if operation.resumes else ""
+    check(last_event, POSITION, "Last-Event-ID")
+    authorization = request.headers.get("authorization", "")
+    return ServiceRequest(caller, body, path, query, authorization, key, last_event)
 
 
 def _response(operation: ServiceOperation, answer: ServiceResponse) -> Response:
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
-    if operation.media == _JSON or isinstance(answer.body, dict):
+    if isinstance(answer.body, Response):
+        return answer.body
+    is_json = operation.media == _JSON and not isinstance(answer.body, bytes)
+    if is_json or isinstance(answer.body, dict):
         return JSONResponse(answer.body, answer.status, dict(answer.headers))
     return Response(answer.body, answer.status, dict(answer.headers), operation.media)

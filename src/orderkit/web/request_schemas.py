@@ -27,6 +27,12 @@ REFERENCE: dict[str, Any] = {
 COMMIT: dict[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{40}$"}
 KEY: dict[str, Any] = {"type": "string", "pattern": r"^[A-Za-z0-9._:-]{1,100}$"}
 
+POSITION: dict[str, Any] = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "A place among the changes: the position of GET /v1/orders, or an event's id.",
+}
+
 
 def closed(required: list[str], **properties: Any) -> dict[str, Any]:
     """Return the schema of an object with these properties and no others."""
@@ -134,6 +140,22 @@ DELIVERY: dict[str, Any] = {
 LIMIT = {"type": "string", "pattern": "^[1-9][0-9]{0,2}$"}
 _OBJECT = closed(["apiVersion", "kind", "name"], apiVersion=TEXT, kind=TEXT, name=TEXT)
 _OBJECT["properties"]["namespace"] = TEXT
+_FAILING = {**_OBJECT, "properties": {**_OBJECT["properties"], "reason": TEXT}}
+_ORDER: dict[str, Any] = {
+    "order": TEXT,
+    "team": TEXT,
+    "kit": TEXT,
+    "phase": {"enum": list(get_args(Phase))},
+    "ready": FLAG,
+    "reason": TEXT,
+    "advice": TEXT,
+    "head": nullable(TEXT),
+    "revision": nullable(TEXT),
+    "delivered": nullable(TEXT),
+    "findings": listed(named("Finding")),
+    "repository": TEXT,
+    "xr": nullable(named("Object")),
+}
 
 COMPONENTS: dict[str, dict[str, Any]] = {
     "Error": closed(
@@ -153,20 +175,21 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         field=TEXT, seen={}, now={}, wanted={}, commit=nullable(TEXT), author=TEXT, requester=TEXT
     ),
     "Object": _OBJECT,
-    "Order": every(
-        order=TEXT,
-        team=TEXT,
-        kit=TEXT,
-        phase={"enum": list(get_args(Phase))},
-        ready=FLAG,
-        reason=TEXT,
-        advice=TEXT,
-        head=nullable(TEXT),
-        revision=nullable(TEXT),
-        delivered=nullable(TEXT),
-        findings=listed(named("Finding")),
-        repository=TEXT,
-        xr=nullable(named("Object")),
+    "Order": every(**_ORDER),
+    "Row": every(
+        **_ORDER,
+        remedy=TEXT,
+        since=nullable(TEXT),
+        created=nullable(TEXT),
+        owner=nullable(TEXT),
+        parts=every(
+            ready={"type": "integer"}, total={"type": "integer"}, failing=nullable(_FAILING)
+        ),
+        outputs=listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), link=FLAG, secret=FLAG)),
+        facts=listed(every(name=TEXT, title=TEXT, value=nullable(TEXT))),
+        attention=listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
+        cost=nullable(TEXT),
+        expires=nullable(TEXT),
     ),
     "Finding": every(
         file=TEXT,
@@ -181,7 +204,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         hint=TEXT,
         severity=TEXT,
     ),
-    "Orders": every(orders=listed(named("Order"))),
+    "Orders": every(orders=listed(named("Row")), position=POSITION),
     "Node": {
         "type": "object",
         "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],
@@ -348,5 +371,9 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Gate": every(
         kit=TEXT, name=TEXT, namespace=TEXT, state={"enum": ["open", "exhausted"]}, cause=TEXT
     ),
-    "Ready": every(ready=FLAG, checks={"type": "object", "additionalProperties": TEXT}),
+    "Ready": every(
+        ready=FLAG,
+        checks={"type": "object", "additionalProperties": TEXT},
+        modelAgeSeconds={"type": "number"},
+    ),
 }

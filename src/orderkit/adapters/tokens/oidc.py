@@ -61,7 +61,8 @@ class OidcRequesters:
         expected = ExpectedClaims(settings.audience, settings.algorithms, settings.issuer)
         claims = self._keys.verified(token, expected)
         person = self._person(claims)
-        return Requester(person, f"signed by {settings.issuer}", self._groups(claims))
+        proof, groups = f"signed by {settings.issuer}", self._groups(claims)
+        return Requester(person, proof, groups, expires_s=float(claims["exp"]))
 
     def _person(self, claims: dict[str, Any]) -> str:
         name = self._settings.requester_claim

@@ -16,9 +16,9 @@ from tests.faults import history
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, write_retries
+from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.adapters.gitea.answers import LostAnswerError, ServerError
-from orderkit.adapters.gitea.write_retries import ROUNDS, pauses
+from orderkit.adapters.gitea.retries import ROUNDS, pauses
 from orderkit.core.errors import (
     AccessError,
     ConflictError,
@@ -79,8 +79,8 @@ class Stand:
 
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    monkeypatch.setattr(write_retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(write_retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
     forge = EmbeddedForge(tmp_path)
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "t", TOKEN, ["all"])

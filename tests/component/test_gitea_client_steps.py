@@ -16,7 +16,7 @@ from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, Plan, ope
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, transport, write_retries
+from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.adapters.gitea.answers import LostAnswerError
 from orderkit.core.errors import InProgressError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
@@ -210,8 +210,8 @@ def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def world(forge: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(write_retries, "PAUSE_FIRST_S", 0.002)
-    monkeypatch.setattr(transport, "GET_PAUSE_S", 0.001)
+    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.002)
+    monkeypatch.setattr(retries, "GET_PAUSE_S", 0.001)
     repo = RepoId(f"team-{next(_numbers)}", "order")
     with (
         GiteaForge(forge.url, user=USER, password=PASSWORD) as client,

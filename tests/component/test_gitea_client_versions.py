@@ -13,9 +13,9 @@ from tests.faults import history
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, write_retries
+from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.adapters.gitea.answers import ServerError
-from orderkit.adapters.gitea.write_retries import ROUNDS
+from orderkit.adapters.gitea.retries import ROUNDS
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
@@ -82,8 +82,8 @@ def forge(
 def stand(
     forge: tuple[EmbeddedForge, FaultProxy], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Stand]:
-    monkeypatch.setattr(write_retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(write_retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
     made, proxy = forge
     repo = RepoId("team", f"order-{next(_numbers)}")
     with (

@@ -141,7 +141,7 @@ def _break(site: Site) -> None:
 def _ask_again(asking: RepeatedRefresh, found: list[order_report.OrderReport]) -> None:
     """Nobody waits for a single order here, who would ask again for one that a refresh missed."""
     for each in found:
-        if each.state.phase == "Registered":
+        if each.state.phase == "Written":
             asking.look(ledger.team_application(each.entry.team))
 
 

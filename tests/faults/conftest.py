@@ -22,7 +22,7 @@ from tests.workers import summary
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, write_retries
+from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.core.names import RepoId
 
 TOKEN = "e" * 40
@@ -129,7 +129,7 @@ def _bench(url: str, token: str, embedded: EmbeddedForge | None, scratch: Path) 
         GiteaForge(url, token=token, allow_http=real) as direct,
     ):
         if not real:
-            patch.setattr(write_retries, "PAUSE_FIRST_S", 0.001)
-            patch.setattr(write_retries, "PAUSE_MAX_S", 0.01)
+            patch.setattr(retries, "PAUSE_FIRST_S", 0.001)
+            patch.setattr(retries, "PAUSE_MAX_S", 0.01)
         direct.ensure_org(org)
         yield Bench(url, token, real, proxy, client, patient, direct, org, scratch, embedded)

@@ -26,7 +26,7 @@ from tests.crash.processes import Zygote
 from tests.faults import history
 from tests.faults.forgeprocess import TOKEN, ForgeProcess
 
-from orderkit.adapters.gitea import GiteaForge, transport, write_retries
+from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft
@@ -192,8 +192,8 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
     folder = tmp_path_factory.mktemp("killed")
     patch = pytest.MonkeyPatch()
     for name in ("PAUSE_FIRST_S", "PAUSE_MAX_S"):  # a dead forge need not be waited for
-        patch.setattr(write_retries, name, 0.001)
-    patch.setattr(transport, "GET_PAUSE_S", 0.001)
+        patch.setattr(retries, name, 0.001)
+    patch.setattr(retries, "GET_PAUSE_S", 0.001)
     zygote = Zygote()
     forge = ForgeProcess(zygote, folder / "forge")
     forge.start()

@@ -17,9 +17,9 @@ from forgeusers import ForgeUser, new_user
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import ConflictError, RefusedError
-from orderkit.core.names import blob_sha
+from orderkit.core.names import MAIN, blob_sha
 from orderkit.flows.change.reviewing import merge_reviewed
-from orderkit.flows.main_protection import CONTEXT, MAIN
+from orderkit.flows.main_protection import CONTEXT
 from orderkit.ports.forge import FileChange, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 

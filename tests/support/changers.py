@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.gitea import write_retries
+from orderkit.adapters.gitea import retries
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import RepoId
@@ -90,7 +90,7 @@ def outcomes(log: Path) -> list[dict[str, Any]]:
 
 def main(spec: Spec) -> None:
     """Go through the wishes that have no outcome yet."""
-    write_retries.PAUSE_FIRST_S, write_retries.PAUSE_MAX_S = 0.002, 0.02
+    retries.PAUSE_FIRST_S, retries.PAUSE_MAX_S = 0.002, 0.02
     platform = connect(load_settings(spec.platform_file))
     choice = random.Random()  # noqa: S311  when a person acts is not part of what they want
     log = Path(spec.log)

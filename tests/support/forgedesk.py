@@ -55,6 +55,24 @@ class Desk:
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         return read_page(answer.text)
 
+    def post(self, path: str, form: Mapping[str, str], auth: tuple[str, str] | None) -> int:
+        """Send a form as a browser does that shows a page of the forge; return the status."""
+        answer = requests.post(
+            self.url + path,
+            data=form,
+            auth=auth,
+            headers={"Accept": "text/html", "Origin": self.url, "Sec-Fetch-Site": "same-origin"},
+            timeout=TIMEOUT_S,
+            allow_redirects=False,
+        )
+        return answer.status_code
+
+    def press(self, page: Page, value: str, auth: tuple[str, str] | None, **typed: str) -> int:
+        """Press the button of a page that has this value; return the status of the answer."""
+        (form,) = [form for form in page.forms if value in form.buttons]
+        fields = {**form.fields, form.buttons[value]: value, **typed}
+        return self.post(form.action, fields, auth)
+
     def repo(self, *, private: bool = False, description: str = "") -> RepoId:
         """Return a new empty repository."""
         owner = f"team{next(_numbers)}"

@@ -77,7 +77,7 @@ def test_list_trace_and_doctor_say_it_too(orderkit: Command, paused: PausedOrder
     listed = {entry["order"]: entry for entry in orderkit("list", "--json").json["orders"]}
     findings = {f["what"]: f for f in orderkit("doctor", "--json").json["findings"]}
 
-    assert listed[paused.order]["phase"] == "Paused"
+    assert listed[paused.order]["phase"] == "Attention"
     assert f"{PAUSED}-" in orderkit("trace", paused.order).out
     assert findings["crossplane"]["verdict"] == "warn"
     assert "1 of " in findings["crossplane"]["detail"]

@@ -14,12 +14,12 @@ from pusher import Pusher
 
 from orderkit.adapters.embedded.argocd.refs import BareRepositories
 from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import CommitSha, OrderId, TeamName
+from orderkit.core.names import MAIN, CommitSha, OrderId, TeamName
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import REFRESH, application_key, refresh
-from orderkit.flows.main_protection import CONTEXT, MAIN
+from orderkit.flows.main_protection import CONTEXT
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.team.pinning import unpinned_teams
 from orderkit.flows.waiting import until

@@ -17,7 +17,7 @@ from orderkit.core.names import CommitSha, OrderId, RepoId
 from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
 from orderkit.flows.team.teams import add_team, remove_team
 from orderkit.ports.forge import FileChange, Operation, PullDraft
-from orderkit.web.exchange import refusal
+from orderkit.web.exchange import Refusal
 
 DISK_XR = XR.with_name("xdisk.yaml")
 DISK = RepoId("rx7", "disk-one")
@@ -225,8 +225,8 @@ def test_a_hint_for_a_form_names_no_option_of_the_command_line() -> None:
     conflict = FieldConflict("sizeGb", 1, 2, 3, None, "", "")
     error = FieldConflictError(OrderId("disk-one"), [conflict], CommitSha("0123456789"))
 
-    answer = bytes(refusal(error).body).decode()
+    refusal = Refusal.of(error)
 
-    assert "--" not in answer
-    assert "open the form again" in answer
+    assert "--" not in f"{refusal.message} {refusal.hint} {refusal.details}"
+    assert "open the form again" in refusal.hint
     assert "--base 01234567" in error.hint

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +23,19 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
+from orderkit.core.platform.service_access import SESSION_MINUTES
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.platform.webhook_key import hook_key
 from orderkit.core.secrets import register
 from orderkit.flows.platform import Platform
+from orderkit.flows.team.webhooks import service_webhook
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
+from orderkit.ports.forge import Webhook
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
+from orderkit.ports.sign_in import SignIn
 from orderkit.ports.signatures import Signatures
 
 if TYPE_CHECKING:
@@ -115,15 +121,50 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     )
 
 
-def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> ServiceOptions:
+def sign_in(settings: PlatformSettings) -> SignIn | None:
+    """
+    Make the provider with which people sign in to the console; None if platform.yaml names none.
+
+    Raises:
+        NotFoundError: The client's secret cannot be read.
+        InvalidInputError, RefusedError: An address in platform.yaml cannot be used.
+    """
+    sign_in_settings = settings.access.sign_in
+    if sign_in_settings is None:
+        return None
+    from orderkit.adapters.tokens.openid_sign_in import OpenIdSignIn  # lazy: it needs jwt
+
+    issuer, file = sign_in_settings.provider.issuer, sign_in_settings.client_secret_file
+    client_secret = token(Endpoint(issuer, file)) if file else ""
+    return OpenIdSignIn(sign_in_settings, client_secret=client_secret)
+
+
+def service_options(
+    settings: PlatformSettings,
+    *,
+    audit: AuditLog | None,
+    links: bool = False,
+    behind_tls: bool = False,
+) -> ServiceOptions:
     """
     Say how the platform's service is set up.
 
+    Args:
+        settings: The platform.
+        audit: Where requests are written down.
+        links: Sign in who opens a one-time link on this machine.
+        behind_tls: A proxy terminates TLS.
+
     Raises:
-        NotFoundError: Its secret cannot be read. InvalidInputError, RefusedError: see `requesters`.
+        NotFoundError: A secret cannot be read.
+        InvalidInputError, RefusedError: See `requesters` and `sign_in`.
     """
     from orderkit.web.callers import CallerAccess  # lazy: the web server
-    from orderkit.web.operations import ServiceOptions
+    from orderkit.web.operations import ConsoleOptions, ServiceOptions
+
+    address = settings.service_address
+    sign_in_settings = settings.access.sign_in
+    minutes = sign_in_settings.session_minutes if sign_in_settings else SESSION_MINUTES
 
     return ServiceOptions(
         access=CallerAccess(
@@ -138,6 +179,13 @@ def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> Se
         trusted_proxies=settings.access.trusted_proxies,
         portal_url=settings.portal_address,
         open_forms=settings.access.open_forms,
+        console=ConsoleOptions(
+            address,
+            sign_in(settings),
+            links=links,
+            secure=behind_tls or address.startswith("https://"),
+            session_s=60 * minutes,
+        ),
     )
 
 
@@ -213,8 +261,16 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,
+        webhook=_webhook(settings),
         adopted=frozenset(settings.forge.adopted),
     )
+
+
+def _webhook(settings: PlatformSettings) -> Webhook | None:
+    """Return how the forge reports to the service, or None without the service's secret."""
+    with suppress(NotFoundError):
+        return service_webhook(settings.service_address, hook_key(token(settings.service)))
+    return None
 
 
 def _team_token(forge: Endpoint, team: str) -> str:

@@ -126,7 +126,7 @@ def state_path(folder: str | None) -> Path:
 
     from orderkit.adapters.embedded.state import default_state
 
-    return Path(folder) if folder else default_state()
+    return Path(folder).absolute() if folder else default_state()
 
 
 def connect_to(platform_file: str | None) -> Platform:

@@ -16,7 +16,12 @@ from typing import Any, TextIO
 
 import click
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, shorten
+from orderkit.core.errors import (
+    InvalidInputError,
+    OrderkitError,
+    SeveralProblemsError,
+    shorten,
+)
 from orderkit.core.secrets import redact
 from orderkit.core.visible_text import visible
 
@@ -43,14 +48,21 @@ def emit_error(error: OrderkitError) -> None:
     """
     Print an error as the object of a command's ``--json``.
 
-    Invalid input has ``field``, ``value`` and ``rule`` too.
+    Invalid input has ``field``, ``value`` and ``rule`` too; of several problems, each has.
     """
+    details = _details(error)
+    details["exitCode"] = error.exit_code
+    if isinstance(error, SeveralProblemsError):
+        details["problems"] = [_details(problem) for problem in error.problems]
+    text = json.dumps({"schema": "orderkit.error/v1", "error": details}, indent=2)
+    say(redact(text))
+
+
+def _details(error: OrderkitError) -> dict[str, Any]:
     details: dict[str, Any] = {"message": str(error), "hint": error.hint}
     if isinstance(error, InvalidInputError):
         details |= {"field": error.field, "value": shorten(repr(error.value)), "rule": error.rule}
-    details["exitCode"] = error.exit_code
-    text = json.dumps({"schema": "orderkit.error/v1", "error": details}, indent=2)
-    say(redact(text))
+    return details
 
 
 def say_wrapped(text: str) -> None:

@@ -23,9 +23,13 @@ Programming mistakes are plain ``ValueError``/``RuntimeError`` and end as exit 7
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, TypeVar
 
+T = TypeVar("T")
+_MISSING = "is missing"
+PROBLEMS_MAX = 20
+"""How many problems of one request are shown."""
 EXIT_DONE = 0
 EXIT_DIFFERS = 10
 EXIT_BUG = 70
@@ -46,6 +50,11 @@ class OrderkitError(Exception):
         self.form_hint = form_hint
         """The hint for people in front of a form and programs that call the service."""
 
+    @property
+    def problems(self) -> tuple[OrderkitError, ...]:
+        """Its parts, if it consists of several."""
+        return (self,)
+
 
 class UsageError(OrderkitError):
     """The request is malformed; nothing was looked at."""
@@ -58,23 +67,48 @@ class InvalidInputError(UsageError):
     """
     One field has a value that a rule refuses. Nothing was written.
 
-    The message names field, value and rule; the hint names the way out.
+    The message names field, value and rule; the hint names the way out. A missing value is None.
     """
 
     def __init__(self, field: str, value: object, rule: str, *, hint: str = "") -> None:
-        super().__init__(f"{field}: {shorten(repr(value))} {rule}", hint=hint)
+        is_missing = value is None and rule.startswith(_MISSING)
+        subject = field if is_missing else f"{field}: {shorten(repr(value))}"
+        super().__init__(f"{subject} {rule}", hint=hint)
         self.field, self.value, self.rule = field, value, rule
 
 
 class SeveralProblemsError(UsageError):
-    """Several problems of one request, each with its own hint. Nothing was written."""
+    """
+    Several problems of one request, each with its own hint. Nothing was written.
+
+    Exit code and status are those of the first problem.
+    """
 
     def __init__(self, problems: Sequence[OrderkitError]) -> None:
-        lines = [f"{problem}{f' ({problem.hint})' * bool(problem.hint)}" for problem in problems]
-        super().__init__(
-            "\n".join([f"{len(problems)} problems:", *(f"- {line}" for line in lines)])
-        )
+        self._problems = tuple(problems[:PROBLEMS_MAX])
+        self.count = len(problems)
+        super().__init__(self._text([problem.hint for problem in self._problems]))
         self.exit_code = problems[0].exit_code  # type: ignore[misc]  # that of the first problem
+        self.http_status = problems[0].http_status  # type: ignore[misc]  # likewise
+
+    @property
+    def problems(self) -> tuple[OrderkitError, ...]:
+        """The first ones, as many as are shown."""
+        return self._problems
+
+    @property
+    def form_message(self) -> str:
+        """The message for people in front of a form and programs that call the service."""
+        return self._text([problem.form_hint or problem.hint for problem in self._problems])
+
+    def _text(self, hints: Iterable[str]) -> str:
+        more = self.count - len(self._problems)
+        lines = [f"{self.count} problems{', the first of which are' if more else ''}:"]
+        lines += [
+            f"- {problem}{f' ({hint})' * bool(hint)}"
+            for problem, hint in zip(self._problems, hints, strict=True)
+        ]
+        return "\n".join(lines)
 
 
 def raise_problems(problems: Sequence[OrderkitError]) -> None:
@@ -88,6 +122,23 @@ def raise_problems(problems: Sequence[OrderkitError]) -> None:
         raise problems[0]
     if problems:
         raise SeveralProblemsError(problems)
+
+
+def every(checks: Iterable[Callable[[], T]], problems: Iterable[OrderkitError] = ()) -> list[T]:
+    """
+    Return what all checks return; raise what they refuse, and what was refused before, at once.
+
+    Raises:
+        OrderkitError: There is a problem, or another failure than a refusal of the request.
+    """
+    results, refusals = [], list(problems)
+    for check in checks:
+        try:
+            results.append(check())
+        except (UsageError, RefusedError) as error:
+            refusals += error.problems
+    raise_problems(refusals)
+    return results
 
 
 class ConflictError(OrderkitError):

@@ -41,7 +41,8 @@ def foreign_access(
     Raises:
         RefusedError: Our account is not even a member of the organisation.
     """
-    accepted = {holder.lower() for holder in (*adopted, *platform.adopted)}
+    ours = (f"webhook:{platform.webhook.url}",) if platform.webhook else ()
+    accepted = {holder.lower() for holder in (*adopted, *platform.adopted, *ours)}
     may_write = None if writers is None else {login.lower() for login in writers}
 
     def is_decided(grant: AccessGrant) -> bool:

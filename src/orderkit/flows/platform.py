@@ -24,7 +24,7 @@ from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
-from orderkit.ports.forge import FileChange, Forge, Operation, Written
+from orderkit.ports.forge import FileChange, Forge, Operation, Webhook, Written
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
@@ -63,6 +63,8 @@ class Platform:
     """Repositories are private: Argo CD needs a credential for each organisation."""
     team_token: Callable[[str], str] = lambda _: ""
     """A team's token for Argo CD from outside; empty: an account is made on the forge."""
+    webhook: Webhook | None = None
+    """How the forge reports pull requests and pushes to the service; None: not known."""
     adopted: frozenset[str] = frozenset()
     """Who besides our account may own organisations and repositories of the platform."""
 

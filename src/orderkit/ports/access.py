@@ -125,6 +125,16 @@ class ForgeAccess(Protocol):
         """
         ...
 
+    def has_webhook(self, target: str | RepoId, webhook: Webhook) -> bool:
+        """
+        Say whether there is an active webhook for that URL and those events; secrets do not count.
+
+        Raises:
+            NotFoundError: No such organisation or repository.
+            AccessError: Our account does not own it.
+        """
+        ...
+
     def ensure_webhook(self, target: str | RepoId, webhook: Webhook) -> None:
         """
         Make sure the organisation or repository has exactly one active webhook for that URL.

@@ -27,7 +27,9 @@ from orderkit.core.secrets import redact
 
 AUDIT_KEY = "orderkit.audit"
 """Where a request's scope has the fields of its audit line, for handlers to add to."""
-PROBES = frozenset({"alive", "ready"})
+ASSET = "asset"
+"""A file of the console that everybody may read."""
+PROBES = frozenset({"alive", "ready", ASSET})
 _OK = 200
 
 logger = logging.getLogger(__name__)

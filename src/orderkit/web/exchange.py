@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from orderkit.core import errors
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.secrets import redact
 from orderkit.core.strict_schemas import first_problem
 from orderkit.core.yaml.manifests import depth_exceeds
+from orderkit.web.callers import Caller, CallerAccess, identify
+from orderkit.web.operations import ServiceOperation, ServiceRequest, ServiceResponse
+from orderkit.web.request_schemas import KEY, LABEL, POSITION
 
 DEPTH_MAX = 64
 """Bound on lists and maps inside each other, as in YAML (``core.yaml.manifests``)."""
@@ -119,20 +123,134 @@ def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
         raise errors.InvalidInputError(field_name, problem.instance, rule)
 
 
-def refusal(error: errors.OrderkitError) -> JSONResponse:
-    """Return the answer for an error of ours."""
-    status = error.http_status
-    details: dict[str, Any] = {}
-    if isinstance(error, errors.InvalidInputError):
-        details = {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
-    if isinstance(error, FieldConflictError):
-        details = {
-            "conflicts": [conflict.to_json() for conflict in error.conflicts],
-            "head": error.head,
-        }
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
-    hint = error.form_hint or error.hint
-    return error_answer(status, str(error), hint, details=details, headers=headers)
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error as every caller may read it, still with registered secrets."""
+
+    status: int
+    message: str
+    hint: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: errors.OrderkitError) -> Refusal:
+        """Return what an error of ours says."""
+        message, details = str(error), _details(error)
+        if isinstance(error, errors.SeveralProblemsError):
+            message = error.form_message
+            details["problems"] = [
+                {"message": str(one), "hint": one.form_hint or one.hint, **_details(one)}
+                for one in error.problems
+            ]
+        if isinstance(error, FieldConflictError):
+            details = {
+                "conflicts": [conflict.to_json() for conflict in error.conflicts],
+                "head": error.head,
+            }
+        status = error.http_status
+        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
+        return cls(status, message, error.form_hint or error.hint, details, headers)
+
+
+class Exchange(Protocol):
+    """How one kind of caller is recognised, read and answered."""
+
+    def shows_proof(self, request: Request) -> bool:
+        """Say whether a request tries to prove its caller."""
+        ...
+
+    def identify(self, request: Request) -> Caller:
+        """
+        Return the caller. May ask a portal or provider for its keys: call it in a thread.
+
+        Raises:
+            UnprovedError: Nothing proves one. UnreachableError: It cannot be checked now.
+        """
+        ...
+
+    def read(
+        self, operation: ServiceOperation, request: Request, data: bytes, caller: Caller | None
+    ) -> ServiceRequest:
+        """
+        Return the checked request.
+
+        Raises:
+            OrderkitError: It is refused.
+        """
+        ...
+
+    def write(self, operation: ServiceOperation, answer: ServiceResponse) -> Response: ...
+
+    def refuse(self, request: Request, refusal: Refusal) -> Response: ...
+
+
+class JsonExchange:
+    """Programs and portals: headers prove the caller, bodies are JSON."""
+
+    def __init__(self, access: CallerAccess) -> None:
+        self._access = access
+
+    def shows_proof(self, request: Request) -> bool:
+        return any(name in request.headers for name in (self._access.header, "authorization"))
+
+    def identify(self, request: Request) -> Caller:
+        return identify(request, self._access)
+
+    def read(
+        self, operation: ServiceOperation, request: Request, data: bytes, caller: Caller | None
+    ) -> ServiceRequest:
+        path = read_path(request)
+        query = parse_query(request, operation.query)
+        if operation.hook:
+            return ServiceRequest(caller, {}, path, query, raw=data, headers=dict(request.headers))
+        body = parse_body(data, operation.body) if operation.body is not None else {}
+        key = request.headers.get("idempotency-key", "") if operation.keyed else ""
+        if key:
+            check(key, KEY, "Idempotency-Key")
+        last_event = request.headers.get("last-event-id", "") if operation.resumes else ""
+        check(last_event, POSITION, "Last-Event-ID")
+        authorization = request.headers.get("authorization", "")
+        return ServiceRequest(caller, body, path, query, authorization, key, last_event)
+
+    def write(self, operation: ServiceOperation, answer: ServiceResponse) -> Response:
+        if answer.body is None:
+            return Response(status_code=answer.status, headers=dict(answer.headers))
+        if isinstance(answer.body, Response):
+            return answer.body
+        is_json = operation.media == "application/json" and not isinstance(answer.body, bytes)
+        if is_json or isinstance(answer.body, dict):
+            return JSONResponse(answer.body, answer.status, dict(answer.headers))
+        return Response(answer.body, answer.status, dict(answer.headers), operation.media)
+
+    def refuse(self, request: Request, refusal: Refusal) -> Response:
+        del request
+        return error_answer(
+            refusal.status,
+            refusal.message,
+            refusal.hint,
+            details=refusal.details,
+            headers=refusal.headers,
+        )
+
+
+def read_path(request: Request) -> dict[str, str]:
+    """
+    Return the parameters of the path.
+
+    Raises:
+        InvalidInputError: One is not a label.
+    """
+    path = {name: str(value) for name, value in request.path_params.items()}
+    for name, value in path.items():
+        check(value, LABEL, f"path.{name}")
+    return path
+
+
+def _details(error: errors.OrderkitError) -> dict[str, Any]:
+    if not isinstance(error, errors.InvalidInputError):
+        return {}
+    return {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
 
 
 def _value_text(value: object) -> str:
@@ -150,15 +268,16 @@ def error_answer(
 ) -> JSONResponse:
     """Return an error as every caller reads it: registered secrets masked."""
     body = {"message": message, "hint": hint, **details}
-    masked = {name: _masked(value) for name, value in body.items()}
+    masked = {name: without_registered(value) for name, value in body.items()}
     return JSONResponse({"error": masked}, status_code=status, headers=dict(headers))
 
 
-def _masked(value: Any) -> Any:
+def without_registered(value: Any) -> Any:
+    """Return a value of JSON with registered secrets masked."""
     if isinstance(value, str):
         return redact(value.encode(errors="replace").decode())
     if isinstance(value, list):
-        return [_masked(item) for item in value]
+        return [without_registered(item) for item in value]
     if isinstance(value, dict):
-        return {key: _masked(item) for key, item in value.items()}
+        return {key: without_registered(item) for key, item in value.items()}
     return value

@@ -18,6 +18,7 @@ from orderkit.web.order_streams import BOUNDS, OrderStreams, StreamBounds
 if TYPE_CHECKING:
     from orderkit.flows.live.order_model import OrderModel
     from orderkit.flows.platform import Platform
+    from orderkit.ports.sign_in import SignIn
     from orderkit.web.auditing import AuditLog
     from orderkit.web.metrics import Metrics
 
@@ -40,6 +41,23 @@ class ServiceOptions:
     """Address at which a browser reaches the portal's forms."""
     open_forms: bool = False
     streams: StreamBounds = BOUNDS
+    console: ConsoleOptions | None = None
+    """How people sign in to the console; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleOptions:
+    """How people sign in to the console of one service."""
+
+    address: str
+    """The service as a browser reaches it."""
+    sign_in: SignIn | None = None
+    """The OpenID provider; None: nobody signs in with one."""
+    links: bool = False
+    """One-time links sign in whoever opens them on this machine."""
+    secure: bool = False
+    """A browser reaches the service over TLS, whoever terminates it."""
+    session_s: int = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +153,7 @@ class ServiceOperation:
     hook: bool = False
     """A delivery of the forge: its handler checks the signature of what came, as it came."""
     media: str = "application/json"
+    page: bool = False
+    """Of the console: a session proves the caller, bodies are forms, errors are pages."""
+    watched: bool = False
+    """Pages of the console follow it: a session proves the caller, too."""

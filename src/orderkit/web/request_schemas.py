@@ -167,9 +167,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             field=TEXT,
             value=TEXT,
             rule=TEXT,
+            problems=listed(named("Problem")),
             conflicts=listed(named("Conflict")),
             head=TEXT,
         ),
+    ),
+    "Problem": closed(
+        ["message", "hint"], message=TEXT, hint=TEXT, field=TEXT, value=TEXT, rule=TEXT
     ),
     "Conflict": every(
         field=TEXT, seen={}, now={}, wanted={}, commit=nullable(TEXT), author=TEXT, requester=TEXT

@@ -25,7 +25,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.platform import Platform
-from orderkit.web.auditing import AuditedApp
+from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
+from orderkit.web.console.console import Console
+from orderkit.web.console.rendering import asset
 from orderkit.web.exchange import error_answer
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
@@ -45,11 +47,14 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     """
     model = OrderModel(platform)
     streams = OrderStreams(model, options.streams)
-    gate = RequestPipeline(Service(platform, options, Metrics(), model, streams))
     table = operations()
+    console = Console(options, options.console, table) if options.console else None
+    pages = console.exchange if console else None
+    service = Service(platform, options, Metrics(), model, streams)
+    gate = RequestPipeline(service, pages=pages)
     openapi_text = json.dumps(document(table, secret_header=options.access.header))
     by_path: dict[str, dict[str, ServiceOperation]] = {}
-    for operation in table:
+    for operation in (*table, *(console.pages() if console else ())):
         by_path.setdefault(operation.path, {})[operation.method] = operation
 
     async def openapi(_request: Request) -> Response:
@@ -57,7 +62,11 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
 
     routes = [Route(path, _Place(gate, by_method)) for path, by_method in by_path.items()]
     app = Starlette(
-        routes=[*routes, Route(DOCUMENT_PATH, openapi, methods=["GET"])],
+        routes=[
+            *routes,
+            Route(DOCUMENT_PATH, openapi, methods=["GET"]),
+            *([Route("/static/{name}", _static, methods=["GET"])] if console else []),
+        ],
         exception_handlers={HTTPException: _nothing_there},
         lifespan=partial(_alive, model, streams),
     )
@@ -101,6 +110,11 @@ class _Place:
         else:
             response = await self._gate.answer(operation, request)
         await response(scope, receive, send)
+
+
+async def _static(request: Request) -> Response:
+    request.scope[AUDIT_KEY]["operation"] = ASSET
+    return asset(request.path_params["name"])
 
 
 async def _nothing_there(_request: Request, error: Exception) -> Response:

@@ -13,7 +13,7 @@ from commands import Command, in_process
 from faultproxy import Plan, open_proxy
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.gitea import GiteaForge, write_retries
+from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.cli.connecting import token
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.platform import Platform
@@ -62,8 +62,8 @@ def through(site: Running, monkeypatch: pytest.MonkeyPatch) -> Through:
 
     The client waits long: a rival's whole change may happen before its answer comes.
     """
-    monkeypatch.setattr(write_retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(write_retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
 
     @contextmanager
     def opened(plan: Plan) -> Iterator[Platform]:

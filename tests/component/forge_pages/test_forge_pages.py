@@ -50,7 +50,7 @@ def test_a_repository_shows_files_last_changes_and_how_to_clone(desk: Desk) -> N
     assert f"Clone {desk.url}/{repo}.git" in shown.text
     assert shown.text.index("dir/ Change a file below") < shown.text.index("b.txt Begin")
     assert (2, "README.md") in shown.headings
-    assert "# Hello" in shown.text
+    assert (3, "Hello") in shown.headings
     assert f"/{repo}/commit/{changed}" in shown.links
     assert desk.page(f"/{repo}.git").h1 == shown.h1
 

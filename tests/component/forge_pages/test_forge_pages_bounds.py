@@ -12,8 +12,8 @@ from forgedesk import OWNER, Desk
 
 from orderkit.adapters.embedded.forge.pages import changes
 from orderkit.adapters.embedded.forge.pages.texts import FILE_MAX_BYTES, LINES_MAX
-from orderkit.adapters.embedded.forge.pages.visible import LINE_MAX_CHARS
 from orderkit.core.names import RepoId
+from orderkit.core.visible_html import LINE_MAX_CHARS
 
 SCRIPT = "<script>alert(1)</script>"
 OVERRIDE = "\u202eexe.txt"

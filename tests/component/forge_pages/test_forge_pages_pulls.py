@@ -79,7 +79,7 @@ def test_a_merged_one_says_by_whom_and_keeps_its_changes(desk: Desk) -> None:
     desk.api(
         "POST",
         f"/repos/{repo}/pulls/{number}/merge",
-        {"Do": "squash", "delete_branch_after_merge": True},
+        {"Do": "squash"},
     )
 
     shown = desk.page(f"/{repo}/pulls/{number}")

@@ -168,7 +168,7 @@ class Bad(NamedTuple):
 
 BAD = [
     Bad("a step that needs a platform", ["PUBLISH", "-p", "name=x"], 2, "needs a platform"),
-    Bad("a missing parameter", ["FETCH"], 2, "name: None is missing"),
+    Bad("a missing parameter", ["FETCH"], 2, "name is missing"),
     Bad("an unknown parameter", ["FETCH", "-p", "nmae=x"], 2, "did you mean 'name'"),
     Bad("no assignment", ["FETCH", "-p", "name"], 2, "is not FIELD=VALUE"),
     Bad(

@@ -174,7 +174,7 @@ SCHEMA = {
 @pytest.mark.parametrize(
     ("secrets", "message"),
     [
-        ({}, r"secrets\.token: None is missing"),
+        ({}, r"secrets\.token is missing"),
         ({"token": "other-canary"}, r"secrets\.token: '\*\*\*' is refused .*'pattern'"),
         ({"token": TOKEN, "more": "x-canary"}, "it knows token"),
         ({"token": "abc"}, "fewer than 4 characters"),

@@ -236,4 +236,5 @@ def a_child_loses_the_finalizer_that_its_file_loses(stage: Stage) -> None:
     stage.delete_app("one")
     stage.wait("a new one", lambda: dig(stage.app("one"), "metadata", "uid") not in (None, before))
     stage.until("one", sync="Synced", at=stage.commits[0], health="Healthy")
+    stage.delivered("root")
     assert stage.data("a") == {}

@@ -333,16 +333,6 @@ def test_g128_a_rule_may_ask_for_approvals_that_an_admin_overrides_if_it_lets(
     assert ruled.merge(number, force_merge=True).status_code == 200
 
 
-def test_g131_a_protected_head_stays_after_its_merge(ruled: Pulls) -> None:
-    rule(ruled)
-    number, _ = ordered(ruled, "g31")
-    assert ruled.api("POST", RULES, {"rule_name": "g31"}).status_code == 201
-
-    assert ruled.merge(number, delete_branch_after_merge=True).status_code == 200
-
-    assert ruled.api("GET", "/branches/g31").status_code == 200
-
-
 # Required checks
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orderkit.adapters.embedded.forge.pages.commit_records import split_trailers
 from orderkit.adapters.embedded.forge.pages.texts import LINES_MAX, text_page
-from orderkit.adapters.embedded.forge.pages.visible import plain, reorders, visible
+from orderkit.core.visible_html import plain, reorders, visible
 
 _MARK = re.compile(r'<span class="hidden-char" title="[^"]*">U\+([0-9A-F]{4,6})</span>')
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.errors import RefusedError
+from orderkit.core.errors import RefusedError, SeveralProblemsError
 from orderkit.core.generate.admission_policy import manifests
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Direction, Kit, KitChange
@@ -99,6 +99,6 @@ def refused(tried: Kit, was: Any, now: Any) -> bool:
     assert isinstance(tried.changes[0], KitChange)
     try:
         judge_rules(tried, differences(spec(was), spec(now)))
-    except RefusedError:
+    except (RefusedError, SeveralProblemsError):
         return True
     return False

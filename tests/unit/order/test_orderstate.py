@@ -53,7 +53,7 @@ class Case:
 
 
 CASES = [
-    Case("no Application yet", "Registered", says="no Application"),
+    Case("no Application yet", "Written", says="no Application"),
     Case("everything holds at the head", "Ready", delivered(), xr()),
     Case(
         "Synced and healthy at an older commit is not delivered",
@@ -202,7 +202,7 @@ def test_a_paused_order_is_neither_ready_nor_failing(synced: str) -> None:
 
     state = judge(delivered(), paused, head=HEAD, ending=False)
 
-    assert state.phase == "Paused"
+    assert (state.phase, state.ready, state.paused) == ("Attention", False, True)
     assert state.reason == (
         "XGarage garage-x is paused (annotation crossplane.io/paused): Crossplane composes, "
         "changes and deletes nothing until it is resumed"

@@ -11,6 +11,7 @@ from tests.unit.order.test_xrcheck import KIT
 
 from orderkit.core.order.repository_check import OrderRepository, check_repository
 from orderkit.core.schema.validate.file_check import Definitions
+from orderkit.core.schema.validate.findings import Finding
 
 XR = yaml.safe_dump(
     {"apiVersion": "example.org/v1", "kind": "XDisk", "metadata": {"name": "disk-a"}}
@@ -30,7 +31,9 @@ def moved_hint(xr_path: str, *, others: int = 0) -> tuple[str, int]:
 
     repository = OrderRepository("disk-a", KIT, sorted(files), read, PurePosixPath())
     findings = check_repository(repository, Definitions.of(())).findings
-    return findings[0].about.hint, len(reads)
+    about = findings[0].about
+    assert isinstance(about, Finding)
+    return about.hint, len(reads)
 
 
 def test_a_moved_xr_among_three_thousand_files_costs_at_most_fifty_reads() -> None:

@@ -74,7 +74,7 @@ def test_what_is_passed_wins_over_defaults_and_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message", "hint"),
     [
-        ({}, "team_name: None is missing", ""),
+        ({}, "team_name is missing", ""),
         ({"team_name": "AE86"}, "team_name: 'AE86' does not match", "lower-case letters"),
         ({"team_name": "ae86\n"}, "team_name: 'ae86\\n' does not match", "lower-case"),
         ({"team_name": 1}, "team_name: 1 is not a string", ""),

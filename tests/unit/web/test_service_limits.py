@@ -22,7 +22,7 @@ from orderkit.core.platform.service_access import (
 )
 from orderkit.core.platform.settings import Endpoint, PlatformSettings, parse
 from orderkit.web.metrics import Metrics
-from orderkit.web.token_buckets import RateLimit
+from orderkit.web.rate_limits import RateLimit
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
 

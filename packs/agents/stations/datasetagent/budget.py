@@ -43,8 +43,14 @@ def emit_budget(request: StationRequest) -> StationResponse:
         },
     )
     agent.set_ready(BUDGET_PART, ready=_is_applied(agent, budget_spec))
-    agent.response.merge_status({"budget": f"{spec['budgetUsd']:.2f}"})
+    agent.response.merge_status({"budget": f"{spec['budgetUsd']:.2f}", **_spending(agent)})
     return agent.response
+
+
+def _spending(agent: Agent) -> dict[str, Any]:
+    """Return what people see of the budget on the agent itself; empty until it is known."""
+    status = (agent.request.observed_resource(BUDGET_PART) or {}).get("status") or {}
+    return {key: status[key] for key in ("spentUsd", "paused", "cause") if key in status}
 
 
 def _is_applied(agent: Agent, budget_spec: Mapping[str, Any]) -> bool:

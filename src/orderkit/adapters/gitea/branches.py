@@ -9,8 +9,8 @@ from __future__ import annotations
 from orderkit.adapters.gitea.answers import refusal
 from orderkit.adapters.gitea.calls import FORBIDDEN, INVALID, MISSING, done, list_in, object_in
 from orderkit.adapters.gitea.reading import GiteaReading, commit_of, is_commit_id, refused_name
+from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import (
     ConflictError,
     InvalidInputError,

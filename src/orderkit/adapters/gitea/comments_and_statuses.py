@@ -22,7 +22,7 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.reading import GiteaReading
-from orderkit.adapters.gitea.write_retries import settle
+from orderkit.adapters.gitea.retries import settle
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import CommitStatus, StatusState

@@ -22,8 +22,8 @@ from orderkit.adapters.gitea.calls import (
     number_in,
     object_in,
 )
+from orderkit.adapters.gitea.retries import UNCLEAR, settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import UNCLEAR, settle
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.core.secrets import register
@@ -42,8 +42,7 @@ class GiteaHooks(Calls):
             InvalidInputError: The forge refuses the URL.
         """
         register(webhook.secret)
-        owner = path_of("orgs", target) if isinstance(target, str) else self._path(target)
-        path, doing = f"{owner}/hooks", f"set up a webhook of {target}"
+        path, doing = self._hooks_path(target), f"set up a webhook of {target}"
 
         def act() -> bool:
             kept = self._ensure_one(path, webhook, doing)
@@ -53,6 +52,22 @@ class GiteaHooks(Calls):
             return True
 
         settle(lambda _: None, act, doing)
+
+    def has_webhook(self, target: str | RepoId, webhook: Webhook) -> bool:
+        """
+        Say whether there is an active webhook for that URL and those events. See the port.
+
+        Raises:
+            NotFoundError: No such organisation or repository.
+            AccessError: Our account does not own it.
+        """
+        hooks = self._hooks(self._hooks_path(target), webhook, f"list the webhooks of {target}")
+        events = {event.removesuffix("_only") for event in webhook.events}
+        return any(hook.get("active") and events <= {*hook.get("events", ())} for hook in hooks)
+
+    def _hooks_path(self, target: str | RepoId) -> str:
+        owner = path_of("orgs", target) if isinstance(target, str) else self._path(target)
+        return f"{owner}/hooks"
 
     def _ensure_one(self, path: str, webhook: Webhook, doing: str) -> int:
         """Return the id of the webhook to keep: the oldest one after an update, or a new one."""

@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from orderkit.adapters.gitea.answers import RACE, GiteaResponse, ServerError, refusal
 from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
 from orderkit.adapters.gitea.pulls import GiteaPulls
-from orderkit.adapters.gitea.write_retries import UNCLEAR, pauses, turn, unsettled
+from orderkit.adapters.gitea.retries import UNCLEAR, pauses, turn, unsettled
 from orderkit.core.errors import (
     AccessError,
     ConflictError,

@@ -25,8 +25,8 @@ from orderkit.adapters.gitea.calls import (
     user_in,
 )
 from orderkit.adapters.gitea.comments_and_statuses import Notes
+from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import ConflictError, NotFoundError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import Operation, PullDraft, PullRequest, PullState

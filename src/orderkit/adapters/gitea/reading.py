@@ -1,7 +1,7 @@
 """
 Read from Gitea: our account, branches, trees, files and history.
 
-Reads need no protection against lost answers; writes do, in ``writing`` and ``write_retries``.
+Reads need no protection against lost answers; writes do, in ``writing`` and ``retries``.
 
 Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
 """

@@ -17,8 +17,8 @@ from orderkit.adapters.gitea.calls import (
     object_in,
 )
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
+from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import ConflictError, InvalidInputError, MovedError, NotFoundError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import Repository

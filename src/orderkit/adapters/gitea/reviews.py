@@ -27,8 +27,8 @@ from orderkit.adapters.gitea.calls import (
     text_in,
     user_in,
 )
+from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.pulls import ForgeUser, PullEvent, Review, ReviewState

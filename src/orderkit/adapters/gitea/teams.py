@@ -20,8 +20,8 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
+from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.write_retries import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.ports.forge import TeamRight
 

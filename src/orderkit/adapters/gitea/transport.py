@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 import requests
 
+from orderkit.adapters.gitea import retries
 from orderkit.adapters.gitea.answers import (
     GiteaResponse,
     LostAnswerError,
@@ -39,8 +40,6 @@ from orderkit.core.errors import (
 from orderkit.core.secrets import register
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
-_GET_TRIES = 3
-GET_PAUSE_S = 0.05
 _UNKNOWN, _SERVER_FAILED = 401, 500
 _MOVED = (301, 302, 303, 307, 308)
 Query = Mapping[str, str | int]
@@ -111,7 +110,7 @@ class GiteaTransport:
             UnreachableError: No answer.
             RemoteError: The address has moved.
         """
-        for attempt in range(1, _GET_TRIES):
+        for attempt in range(1, retries.GET_TRIES):
             try:
                 answer = self.send("GET", path, query=query)
             except LostAnswerError as error:
@@ -120,7 +119,7 @@ class GiteaTransport:
             else:
                 if answer.status < _SERVER_FAILED:
                     return answer
-            time.sleep(GET_PAUSE_S * attempt)
+            time.sleep(retries.GET_PAUSE_S * attempt)
         return self.send("GET", path, query=query)
 
     def send(

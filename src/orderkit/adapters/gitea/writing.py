@@ -50,7 +50,7 @@ from orderkit.adapters.gitea.calls import (
 from orderkit.adapters.gitea.first_commit import push_again_after_first_commit
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
 from orderkit.adapters.gitea.repositories import Repositories
-from orderkit.adapters.gitea.write_retries import ROUNDS, pauses, turn
+from orderkit.adapters.gitea.retries import ROUNDS, pauses, turn
 from orderkit.core.errors import (
     AccessError,
     ConflictError,

@@ -2,9 +2,9 @@
 Prove the person behind a token of an OpenID Connect provider.
 
 Signature (a published key, an algorithm of the allow-list), issuer, audience and times are
-checked; the requester and the groups are claims of the token. It redeems no codes, keeps no
-sessions and asks the provider for nothing but its keys. Called by ``web`` through the port
-``requesters``; thread-safe.
+checked; the requester and the groups are claims of the token. It keeps no sessions and asks the
+provider for nothing but its keys. Called by ``web`` through the port ``requesters``, and by
+``openid_sign_in``; thread-safe.
 """
 
 from __future__ import annotations
@@ -56,12 +56,23 @@ class OidcRequesters:
             UnprovedError: No token of its for us, an expired one, or nobody behind it.
             UnreachableError: The keys cannot be had now.
         """
+        return self.person(self.claims(authorization.partition(" ")[2]))
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """Return what a token of the provider for our audience says; raises like `proved`."""
         settings = self._settings
-        token = authorization.partition(" ")[2]
         expected = ExpectedClaims(settings.audience, settings.algorithms, settings.issuer)
-        claims = self._keys.verified(token, expected)
+        return self._keys.verified(token, expected)
+
+    def person(self, claims: dict[str, Any]) -> Requester:
+        """
+        Return the person of verified claims.
+
+        Raises:
+            UnprovedError: They name nobody.
+        """
         person = self._person(claims)
-        proof, groups = f"signed by {settings.issuer}", self._groups(claims)
+        proof, groups = f"signed by {self._settings.issuer}", self._groups(claims)
         return Requester(person, proof, groups, expires_s=float(claims["exp"]))
 
     def _person(self, claims: dict[str, Any]) -> str:
@@ -89,8 +100,16 @@ class OidcRequesters:
 
     def _address(self) -> str:
         """Return where the keys are: as configured, else as the issuer's own document says."""
-        if self._settings.jwks_url:
-            return self._settings.jwks_url
+        return self._settings.jwks_url or self.endpoint("jwks_uri")
+
+    def endpoint(self, name: str) -> str:
+        """
+        Return an address in the issuer's own document.
+
+        Raises:
+            UnreachableError: The document cannot be had, or is of another issuer.
+            InvalidInputError, RefusedError: It names none that can be used.
+        """
         answer = fetch_json(f"{self._issuer}{_DISCOVERY}", _HINT)
         document = answer if isinstance(answer, dict) else {}
         if document.get("issuer") != self._settings.issuer:
@@ -98,7 +117,7 @@ class OidcRequesters:
                 f"{self._issuer}{_DISCOVERY} is of another issuer: '{document.get('issuer')}'",
                 hint=_HINT,
             )
-        return check_url("jwks_uri", str(document.get("jwks_uri")), allow_http=self._allow_http)
+        return check_url(name, str(document.get(name)), allow_http=self._allow_http)
 
 
 def _unproved(why: str) -> UnprovedError:

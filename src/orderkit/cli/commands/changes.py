@@ -288,9 +288,9 @@ def history_command(order: str, limit: int, platform_file: str | None, as_json: 
 
     Example: orderkit history garage-ae86
     """
-    from orderkit.cli.views import change_views
+    from orderkit.cli.views import history_views
     from orderkit.flows.order.order_history import history
 
-    change_views.show_history(
+    history_views.show_history(
         order, history(connect_to(platform_file), order, limit=limit), as_json
     )

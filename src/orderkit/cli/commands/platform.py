@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from orderkit.cli.commands.console import console_link
 from orderkit.cli.commands.platform_check import platform_check
 from orderkit.cli.commands.platform_webhook import platform_webhook
 from orderkit.cli.options import (
+    default_requester,
     json_option,
     platform_option,
     profile_option,
@@ -315,6 +317,9 @@ Orderkit's embedded platform runs. State: {folder}
   cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}
+
+  console   {console_link(settings, default_requester())}
+            (signs you in once, within ten minutes; 'orderkit console' makes another link)
 {_next(running, pack)}
 Stop with ctrl-C; nothing is lost.
 """

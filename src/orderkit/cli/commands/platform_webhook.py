@@ -48,8 +48,8 @@ def platform_webhook(
     """
     Register webhooks on the forge, so that the service plans pull requests and checks pushes.
 
-    Creates one webhook for each team; without --team and --repository, for every team. Run it
-    again when a team is added, or when the service's address or secret changes.
+    Creates one webhook for each team; without --team and --repository, for every team. Bootstrap
+    and 'orderkit team add' do so, too. Run it when the service's address or secret changes.
 
     Example: orderkit platform webhook --url https://orderkit.example.com
 
@@ -58,19 +58,18 @@ def platform_webhook(
     from orderkit.cli.connecting import connect, load_settings, token
     from orderkit.cli.output import emit_json
     from orderkit.core.errors import OrderkitError
-    from orderkit.core.platform.webhook_key import PATH, hook_key
-    from orderkit.flows.install.webhooks import ensure_webhooks
+    from orderkit.core.platform.webhook_key import hook_key
+    from orderkit.flows.team.webhooks import ensure_webhooks, service_webhook
 
     settings = load_settings(platform_file)
     targets: list[str | RepoId] = [*teams, *map(_repository, repositories)]
     service = _address(url or settings.service_address)
     platform = connect(settings)
-    hooked = ensure_webhooks(
-        platform, targets, service_url=service, key=hook_key(token(settings.service))
-    )
+    webhook = service_webhook(service, hook_key(token(settings.service)))
+    hooked = ensure_webhooks(platform, targets, webhook)
     if not as_json:
         for target in hooked:
-            say(f"{target}: pull requests are reported to {service}{PATH}")
+            say(f"{target}: pull requests are reported to {webhook.url}")
     planned = []
     for pull, state, summary in _planned(platform, targets) if missed else ():
         planned.append({"pull": pull, "state": state, "summary": summary})
@@ -82,7 +81,7 @@ def platform_webhook(
         if not as_json:
             say(f"{repo}: {summary}")
     if as_json:
-        report = {"url": f"{service}{PATH}", "targets": [str(target) for target in hooked]}
+        report = {"url": webhook.url, "targets": [str(target) for target in hooked]}
         planned_report = {"planned": planned, "checked": checked} if missed else {}
         emit_json("orderkit.platform-webhook/v1", {**report, **planned_report})
     return OrderkitError.exit_code if any(plan["state"] == "error" for plan in planned) else 0

@@ -67,7 +67,9 @@ def serve_command(
     tls = Tls.of(certificate, key)
     check_listening(host, tls, behind_tls=behind_tls)
     audit = Path(audit_log) if audit_log else None
-    serve_request = ServeRequest(platform_file, host, port, tls, audit, frozenset(names))
+    serve_request = ServeRequest(
+        platform_file, host, port, tls, audit, frozenset(names), behind_tls
+    )
     with asked_to_end(lambda *_: set_by_signal(stop)), serving(serve_request) as url:
         say(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
         wait_for_signal(stop)

@@ -76,7 +76,7 @@ def running(
         on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
         platform = _without_removed_teams(connect(settings), run_request)
         audit = AuditLog(run_request.state / AUDIT_FILE)
-        options = service_options(settings, audit=audit)
+        options = service_options(settings, audit=audit, links=True)
         service = HttpServer(service_app(platform, options), embedded.service_socket)
         service.start()
         undo.callback(service.stop)

@@ -54,6 +54,13 @@ class ServeRequest:
     audit: Path | None
     names: frozenset[str] = frozenset()
     """Host names that requests may use beside those of platform.yaml."""
+    behind_tls: bool = False
+    """A proxy in front terminates TLS."""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only this machine reaches the service: no proxy leads others to it."""
+        return ipaddress.ip_address(self.host).is_loopback and not (self.tls or self.behind_tls)
 
 
 def check_listening(host: str, tls: Tls | None, *, behind_tls: bool) -> None:
@@ -93,7 +100,13 @@ def serving(serve_request: ServeRequest) -> Iterator[str]:
             f"{serve_request.audit} cannot be written: {error.strerror}",
             hint="choose another --audit-log",
         ) from error
-    app = service_app(connect(settings), service_options(settings, audit=audit))
+    options = service_options(
+        settings,
+        audit=audit,
+        links=serve_request.is_private,
+        behind_tls=serve_request.behind_tls,
+    )
+    app = service_app(connect(settings), options)
     sock = bind("service", serve_request.port, host=serve_request.host)
     server = HttpServer(app, sock, serve_request.tls, hosts=host_names(serve_request, settings))
     server.start()

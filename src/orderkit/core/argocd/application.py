@@ -137,10 +137,18 @@ def refusals(application: Manifest) -> Iterator[tuple[str, str, str, int]]:
     state = _state(application)
     at = str(state.get("finishedAt") or state.get("startedAt") or "")
     count = int(state.get("retryCount") or 0) + 1
-    for entry in _results(state):
-        if entry.get("status") == "SyncFailed" or entry.get("hookPhase") in ("Failed", "Error"):
-            message = f"{_key(application, entry)}: {plain(str(entry.get('message') or 'failed'))}"
-            yield at, "SyncFailed", message, count
+    failed = [
+        entry
+        for entry in _results(state)
+        if entry.get("status") == "SyncFailed" or entry.get("hookPhase") in ("Failed", "Error")
+    ]
+    for entry in failed:
+        message = f"{_key(application, entry)}: {plain(str(entry.get('message') or 'failed'))}"
+        yield at, "SyncFailed", message, count
+    if not failed and (state.get("phase") in ("Failed", "Error") or state.get("retryCount")):
+        commit = dig(state, "syncResult", "revision", default="") or pinned(application)
+        message = plain(str(state.get("message") or "Argo CD does not say why"))
+        yield at, "OperationFailed", f"the sync of {short(str(commit))} failed: {message}", count
     for entry in dig(application, "status", "conditions", default=()) or ():
         if entry.get("type") in (*_UNREADABLE, *_DISTURBING):
             since = str(entry.get("lastTransitionTime") or at)

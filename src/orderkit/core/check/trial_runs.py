@@ -100,7 +100,7 @@ def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
     ).functions
     delivered = tuple(
         delivered.manifest for delivered in subject.pack.docs if metadata(delivered.manifest)
-    ) + (subject.kit.facts if subject.kit else ())
+    ) + (subject.kit.fixtures if subject.kit else ())
     xrd = subject.definition.manifest if subject.definition else None
     around = SimulatedWorld(
         existing=delivered,

@@ -29,8 +29,8 @@ from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.js_patterns import to_javascript
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Hints, How, Kit
+from orderkit.core.kit.view_problems import status_field, view_problems
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
-from orderkit.core.objects.kube_objects import dig
 from orderkit.core.portal import js_regex
 from orderkit.core.schema.structural.pruning import PRESERVE
 
@@ -56,6 +56,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
         checks.layout, checks.changes, checks.gate, checks.rest,
     ):  # fmt: skip
         yield from check()
+    yield from view_problems(kit, spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,13 +401,6 @@ class _Checks:
         yield from self._first()
         for name in _twice(example.name for example in self.kit.examples):
             yield KitProblem("kit", ("spec", "examples"), name, "is the name of two examples")
-
-
-def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
-    """Return the schema of a field below ``status``; None if the XRD has none there."""
-    steps = [step for name in path.split(".") for step in ("properties", name)]
-    schema: Mapping[str, Any] | None = dig(kit.status_schema, *steps)
-    return schema
 
 
 def _answers(field: KitField) -> Sequence[object] | None:

@@ -26,7 +26,10 @@ from orderkit.core.kit.model import (
     How,
     KindRef,
     Kit,
+    KitAttention,
     KitChange,
+    KitFact,
+    KitOutput,
     Lease,
     Link,
     Page,
@@ -162,7 +165,48 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         composes=tuple(map(_kind, spec.get("composes", ()))),
         requires=tuple(map(_kind, spec.get("requires", ()))),
         data_kinds=data_kinds(spec),
-        facts=tuple(spec.get("facts", ())),
+        outputs=tuple(map(_output, spec.get("outputs", ()))),
+        facts=tuple(_fact(entry) for entry in spec.get("facts", ()) if not is_fixture(entry)),
+        attention=tuple(map(_attention, spec.get("attention", ()))),
+        fixtures=(
+            *spec.get("fixtures", ()),
+            *(entry for entry in spec.get("facts", ()) if is_fixture(entry)),
+        ),
+    )
+
+
+def is_fixture(entry: Mapping[str, Any]) -> bool:
+    """Say whether an entry of ``facts`` is an object: kits from before ``fixtures`` have those."""
+    return "apiVersion" in entry
+
+
+def _output(entry: Mapping[str, Any]) -> KitOutput:
+    secret = entry.get("secret", False)
+    source = secret if isinstance(secret, Mapping) else {}
+    return KitOutput(
+        name=entry["name"],
+        title=entry.get("title") or spelt_out(entry["name"]),
+        path=entry.get("path", ""),
+        secret_name=source.get("name", ""),
+        secret_key=source.get("key", ""),
+        is_secret=bool(secret),
+        is_link=entry.get("link", False),
+    )
+
+
+def _fact(entry: Mapping[str, Any]) -> KitFact:
+    return KitFact(
+        entry["name"],
+        entry.get("title") or spelt_out(entry["name"]),
+        entry["path"],
+        entry.get("unit", ""),
+        entry.get("format", ""),
+    )
+
+
+def _attention(entry: Mapping[str, Any]) -> KitAttention:
+    return KitAttention(
+        entry["when"], entry["sentence"], entry.get("change", ""), entry.get("button", "")
     )
 
 

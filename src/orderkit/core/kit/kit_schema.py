@@ -226,7 +226,80 @@ _FIRST = _closed(
         "why": _doc(_TEXT, "What it is good for, in words."),
     },
 )
-_FACT: Schema = {
+_VIEW_NAME: Schema = {
+    "type": "string",
+    "pattern": r"^[a-z][a-zA-Z0-9]*(-[a-zA-Z0-9]+)*$",
+    "maxLength": 40,
+    "description": "Its name in answers to programs.",
+}
+_SHORT_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": 80}
+_STATUS_PATH = _doc(_TEXT, "A field of the XR's status: its path below status, dotted.")
+_CONNECTION = _closed(
+    "A connection Secret that the order composes.",
+    ["name", "key"],
+    {
+        "name": _doc(_TEXT, "Its name; {spec.field} or {metadata.name} stands for a value."),
+        "key": _doc(_TEXT, "Which of its values."),
+    },
+)
+_OUTPUT: Schema = {
+    **_closed(
+        "A value that people order the kit for: its address, its user, its password.",
+        ["name"],
+        {
+            "name": _VIEW_NAME,
+            "title": _doc(_SHORT_TEXT, "Its title. Default: the name, spelt out."),
+            "path": _STATUS_PATH,
+            "secret": {
+                "anyOf": [_FLAG, _CONNECTION],
+                "description": "true: the value is shown to the team's members only, when they "
+                "ask for it; an object: so is this value of a connection Secret.",
+            },
+            "link": _doc(_FLAG, "It is an http or https address that people follow."),
+        },
+    ),
+    "if": {"required": ["secret"], "properties": {"secret": {"type": "object"}}},
+    "then": {"not": {"anyOf": [{"required": ["path"]}, {"required": ["link"]}]}},
+    "else": {"required": ["path"]},
+}
+_SHOWN_FACT = _closed(
+    "A value of the XR's status that is worth seeing.",
+    ["name", "path"],
+    {
+        "name": _VIEW_NAME,
+        "title": _doc(_SHORT_TEXT, "Its title. Default: the name, spelt out."),
+        "path": _STATUS_PATH,
+        "unit": _doc(_SHORT_TEXT, "Stands after the value, for example USD or GiB."),
+        "format": {
+            "enum": ["number", "percent", "bytes"],
+            "description": "number: two decimals at most; percent: of a share, 0.5 is 50%; "
+            "bytes: in KiB, MiB, ... Default: as it is.",
+        },
+    },
+)
+_ATTENTION: Schema = {
+    **_closed(
+        "What somebody should look at although the order is Ready.",
+        ["when", "sentence"],
+        {
+            "when": _doc(
+                {**_TEXT, "maxLength": 2_000},
+                "A CEL condition over spec, status and metadata of the XR.",
+            ),
+            "sentence": _doc(
+                {**_TEXT, "maxLength": 300},
+                "What people are told; {status.field} stands for a value.",
+            ),
+            "change": _doc(_TEXT, "The name of the change that helps."),
+            "button": _doc(
+                {"type": "string", "minLength": 1, "maxLength": 40},
+                "What its button says. Default: the change's title.",
+            ),
+        },
+    ),
+    "dependentRequired": {"button": ["change"]},
+}
+_FIXTURE: Schema = {
     "type": "object",
     "required": ["apiVersion", "kind", "metadata"],
     "properties": {
@@ -329,8 +402,16 @@ _SPEC: dict[str, Schema] = {
             )
         },
     ),
+    "outputs": _list(_OUTPUT, "What people order the kit for, in this order.", maxItems=20),
     "facts": _list(
-        _FACT, "Objects that the stations find when 'kit check' tries the kit; never delivered."
+        {"if": {"required": ["apiVersion"]}, "then": _FIXTURE, "else": _SHOWN_FACT},
+        "Values of the status that are worth seeing, in this order. Objects of Kubernetes are "
+        "fixtures, as kits had them here before.",
+        maxItems=50,
+    ),
+    "attention": _list(_ATTENTION, "What turns the phase Ready into Attention.", maxItems=20),
+    "fixtures": _list(
+        _FIXTURE, "Objects that the stations find when 'kit check' tries the kit; never delivered."
     ),
 }
 

@@ -203,6 +203,46 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class KitOutput:
+    """A value that people order the kit for, below the XR's status or in a Secret."""
+
+    name: str
+    title: str
+    path: FieldPath = ""
+    """Below ``status``; empty for a Secret's value."""
+    secret_name: str = ""
+    """The name of a connection Secret, with ``{spec.field}`` for a value; empty: `path`."""
+    secret_key: str = ""
+    is_secret: bool = False
+    """Shown to the team's members only, and only when they ask for it."""
+    is_link: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KitFact:
+    """A value below the XR's status that is worth seeing."""
+
+    name: str
+    title: str
+    path: FieldPath
+    unit: str = ""
+    format: Literal["", "number", "percent", "bytes"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KitAttention:
+    """What somebody should look at although the order is Ready."""
+
+    when: str
+    """A CEL condition over ``spec``, ``status`` and ``metadata`` of the XR."""
+    sentence: str
+    """With ``{status.field}`` for a value."""
+    change: str = ""
+    """The change that helps; empty: none."""
+    button: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """An example order: values of the form."""
 
@@ -260,7 +300,10 @@ class Kit:
     requires: tuple[KindRef, ...] = ()
     data_kinds: DataKinds = field(default_factory=dict)
     """Whether kinds hold data, as the kit declares."""
-    facts: tuple[Manifest, ...] = ()
+    outputs: tuple[KitOutput, ...] = ()
+    facts: tuple[KitFact, ...] = ()
+    attention: tuple[KitAttention, ...] = ()
+    fixtures: tuple[Manifest, ...] = ()
     """Objects for stations when ``kit check`` runs them; never delivered."""
 
     @property

@@ -2,7 +2,7 @@
 Check an order's files against its kit before anything is written.
 
 The XR in ``manifests/`` must have the kit's kind and the right name, and ``core.schema.validate``
-must accept it; the first finding is raised. Rules that cannot be evaluated here are left to the API
+must accept it; all findings are raised. Rules that cannot be evaluated here are left to the API
 server. Called by the flows that order and that run templates.
 """
 
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, raise_problems
 from orderkit.core.kit.pack import Kit
 from orderkit.core.names import OrderId
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
@@ -38,16 +38,23 @@ def check_order_files(
 
     Raises:
         InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
+        SeveralProblemsError: The XRD refuses several values.
         ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
     _check_breaks(files)
     xr = _only_xr(kit, files)
     _check_name(kit, order, xr)
-    for finding in (validator or Validator(kit.xrd)).check(xr).findings:
-        value = value_at(xr, finding.path)
-        raise InvalidInputError(
-            _field(kit, finding.path), value, f"is refused: {finding.message}", hint=finding.hint
-        )
+    raise_problems(
+        [
+            InvalidInputError(
+                _field(kit, finding.path),
+                value_at(xr, finding.path),
+                f"is refused: {finding.message}",
+                hint=finding.hint,
+            )
+            for finding in (validator or Validator(kit.xrd)).check(xr).findings
+        ]
+    )
     return xr
 
 

@@ -23,8 +23,25 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, condition, dig, m
 __all__ = ["OrderState", "Phase", "delivery_failure", "judge", "short", "undelivered"]
 
 Phase = Literal[
-    "Registered", "Delivering", "Assembling", "Ready", "Paused", "Failing", "Ending", "Ended"
+    "Written", "Delivering", "Assembling", "Ready", "Attention", "Failing", "Ending", "Ended"
 ]
+SENTENCES: Mapping[Phase, str] = {
+    "Written": "It is in the ledger, and Argo CD has no Application for it yet.",
+    "Delivering": "Git is ahead of the cluster: Argo CD applies the newest commit.",
+    "Assembling": "Crossplane composes its parts, and not all of them are ready.",
+    "Ready": "Its newest commit is delivered, and everything is ready.",
+    "Attention": "It is delivered, but somebody should look at it.",
+    "Failing": "Something is wrong that does not pass by itself.",
+    "Ending": "Its end is under way.",
+    "Ended": "It has ended; the ledger keeps its tombstone.",
+}
+"""What each phase means. ``docs/commands.md`` has the same table."""
+REMEDIES: Mapping[Phase, str] = {
+    "Attention": "make the change that is offered, or do what the reason says",
+    "Failing": "see which part fails and why: orderkit trace ORDER",
+    "Ending": "if it does not finish: orderkit destroy ORDER",
+}
+"""What to do in a bad phase if nothing better is known; ORDER stands for the order's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +56,13 @@ class OrderState:
     """What a person can do about `reason`; empty if nothing is known or needed."""
     throttled: bool = False
     """Crossplane's circuit breaker is open: whatever the phase, it looks every 30 s only."""
+    paused: bool = False
+    """Crossplane leaves the XR as it is, so nothing is known about the newest values."""
 
     @property
     def ready(self) -> bool:
-        return self.phase == "Ready"
+        """Whether waiting for it is over: what people should look at may be Ready as well."""
+        return self.phase in ("Ready", "Attention") and not self.paused
 
 
 def judge(
@@ -60,7 +80,8 @@ def judge(
     revision = dig(application, "status", "sync", "revision")
     phase, why = _judge(application, xr, head or revision, ending=ending)
     throttled = xr is not None and is_throttled(xr)
-    return OrderState(phase, why.reason, head, revision, why.advice, throttled)
+    is_held = phase == "Attention"
+    return OrderState(phase, why.reason, head, revision, why.advice, throttled, is_held)
 
 
 def _judge(
@@ -70,7 +91,7 @@ def _judge(
         why = Hindrance("the order is ending", "repeat 'orderkit destroy' to finish it")
         return "Ending", why
     if application is None:
-        return "Registered", Hindrance("Argo CD has no Application for it yet")
+        return "Written", Hindrance("Argo CD has no Application for it yet")
     obstacle = hindrance(application, commit)
     if obstacle:
         return ("Failing" if obstacle.failing else "Delivering"), obstacle
@@ -81,7 +102,7 @@ def _judge(
 
 def _judge_xr(xr: Manifest) -> tuple[Phase, Hindrance]:
     if is_paused(xr):
-        return "Paused", paused(xr)
+        return "Attention", paused(xr)
     problem = xr_failure(xr)
     if problem:
         return "Failing", Hindrance(problem)

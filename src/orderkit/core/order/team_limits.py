@@ -16,7 +16,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, RefusedError, UsageError
+from orderkit.core.errors import InvalidInputError, RefusedError, UsageError, raise_problems
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import OrderId
 from orderkit.core.objects import quantities
@@ -89,6 +89,7 @@ def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> 
     Raises:
         RefusedError: A field is above its bound, and above its value before.
     """
+    refusals = []
     for path, bound in team.limits.fields.get(kit.name, {}).items():
         schema = schema_at(kit.spec_schema, path)
         value = _value(spec, path, schema)
@@ -97,12 +98,15 @@ def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> 
         old_value = None if before is None else _value(before, path, schema)
         if old_value is not None and _fits(value, old_value, schema):
             continue
-        raise RefusedError(
-            f"{kit.parameter(path)}: {shown(value)} is above the limit of team {team.team}, "
-            f"{shown(bound)}",
-            hint="use a smaller value, or ask the platform team: "
-            f"orderkit team change {team.team} --limit {kit.name}.{path}=…",
+        way_out = f"orderkit team change {team.team} --limit {kit.name}.{path}=…"
+        refusals.append(
+            RefusedError(
+                f"{kit.parameter(path)}: {shown(value)} is above the limit of team {team.team}, "
+                f"{shown(bound)}",
+                hint=f"use a smaller value, or ask the platform team: {way_out}",
+            )
         )
+    raise_problems(refusals)
 
 
 def _value(spec: Any, path: str, schema: Mapping[str, Any]) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 from orderkit.core import errors
 from orderkit.core.objects.values import to_json as value_json
 from orderkit.core.plan.cost import sums_json
+from orderkit.core.plan.fleet_folding import Fold, folds
 from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, OrderVerdict
-from orderkit.core.plan.folding import Fold, folds
 from orderkit.core.plan.plan_json import plan_json, to_json
 
 

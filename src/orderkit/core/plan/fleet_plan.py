@@ -2,8 +2,8 @@
 The effect of another pack on many orders: one plan for each order.
 
 An order is unchanged, changed, refused (by the new pack, and not already by the old one) or unknown
-(there is no plan for it, and the reason is kept). Pure: callers make the plans. ``folding`` groups
-their effects; ``fleet_json`` and ``fleet_markdown`` write them.
+(there is no plan for it, and the reason is kept). Pure: callers make the plans. ``fleet_folding``
+groups their effects; ``fleet_json`` and ``fleet_markdown`` write them.
 """
 
 from __future__ import annotations

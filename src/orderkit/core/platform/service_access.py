@@ -8,6 +8,8 @@ Who may use Orderkit's service: ``spec.service.access`` of platform.yaml, and th
       trustedProxies: [10.0.0.0/8]               # whose X-Forwarded-For is believed; default: none
       openForms: false                           # see docs/service.md
       oidc: {issuer: https://id.example.com, audience: orderkit}
+      signIn:                                    # how people enter the console (docs/console.md)
+        {issuer: https://git.example.com, clientId: orderkit, clientSecretFile: client-secret}
 
 The clients' file holds digests, never a token: what it can tell is whether a token is one of
 them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.oidc`` do the checking.
@@ -37,6 +39,14 @@ ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS
 _TEXT = {"type": "string", "minLength": 1}
 _REF = {"type": "string", "pattern": r"^[a-z]+:[A-Za-z0-9._-]+/[A-Za-z0-9._@+-]+$"}
 _URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}
+_PROVIDER: dict[str, Any] = {
+    "issuer": {"type": "string", "pattern": r"^https?://[^\s]+$"},
+    "jwksUrl": _URL,
+    "requesterClaim": _TEXT,
+    "groupsClaim": _TEXT,
+    "groupPrefix": {"type": "string"},
+    "algorithms": {"type": "array", "minItems": 1, "items": {"enum": [*ALGORITHMS]}},
+}
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -50,14 +60,18 @@ SCHEMA: dict[str, Any] = {
             "type": "object",
             "additionalProperties": False,
             "required": ["issuer", "audience"],
+            "properties": {"audience": _TEXT, **_PROVIDER},
+        },
+        "signIn": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["issuer", "clientId"],
             "properties": {
-                "issuer": {"type": "string", "pattern": r"^https?://[^\s]+$"},
-                "audience": _TEXT,
-                "jwksUrl": _URL,
-                "requesterClaim": _TEXT,
-                "groupsClaim": _TEXT,
-                "groupPrefix": {"type": "string"},
-                "algorithms": {"type": "array", "minItems": 1, "items": {"enum": [*ALGORITHMS]}},
+                "clientId": _TEXT,
+                "clientSecretFile": _TEXT,
+                "scopes": {"type": "array", "minItems": 1, "items": _TEXT},
+                "sessionMinutes": {"type": "integer", "minimum": 1, "maximum": 1440},
+                **_PROVIDER,
             },
         },
     },
@@ -80,6 +94,22 @@ class OidcSettings:
     algorithms: tuple[str, ...] = ("RS256", "ES256")
 
 
+SCOPES = ("openid", "profile", "email", "groups", "read:user")
+"""Without a scope of its API, Gitea's access token would have all (observed on Gitea 1.26)."""
+SESSION_MINUTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SignInSettings:
+    """How people sign in to the console. The provider's audience is the client's id."""
+
+    provider: OidcSettings
+    client_secret_file: PurePath | None = None
+    """None: a public client, which PKCE alone protects."""
+    scopes: tuple[str, ...] = SCOPES
+    session_minutes: int = SESSION_MINUTES
+
+
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
     """The platform's rules for callers of its service."""
@@ -91,6 +121,7 @@ class AccessSettings:
     open_forms: bool = False
     """Everybody may open the form of a change, even if the order's repository is private."""
     oidc: OidcSettings | None = None
+    sign_in: SignInSettings | None = None
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks whose ``X-Forwarded-For`` names the client."""
 
@@ -109,14 +140,26 @@ class AccessSettings:
         if self.open_forms:
             spec["openForms"] = True
         if self.oidc is not None:
-            spec["oidc"] = _oidc_spec(self.oidc)
+            spec["oidc"] = {"audience": self.oidc.audience, **_provider_spec(self.oidc)}
+        if self.sign_in is not None:
+            spec["signIn"] = _sign_in_spec(self.sign_in)
         return spec
 
 
-def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
+def _sign_in_spec(sign_in: SignInSettings) -> dict[str, Any]:
+    spec = {"clientId": sign_in.provider.audience, **_provider_spec(sign_in.provider)}
+    if sign_in.client_secret_file is not None:
+        spec["clientSecretFile"] = str(sign_in.client_secret_file)
+    if sign_in.scopes != SCOPES:
+        spec["scopes"] = list(sign_in.scopes)
+    if sign_in.session_minutes != SESSION_MINUTES:
+        spec["sessionMinutes"] = sign_in.session_minutes
+    return spec
+
+
+def _provider_spec(oidc: OidcSettings) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "issuer": oidc.issuer,
-        "audience": oidc.audience,
         "requesterClaim": oidc.requester_claim,
         "groupsClaim": oidc.groups_claim,
         "algorithms": list(oidc.algorithms),
@@ -136,14 +179,25 @@ def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
         InvalidInputError: A trusted proxy is not an address or a network, or is everybody.
     """
     usual = AccessSettings()
-    file, oidc = spec.get("tokensFile"), spec.get("oidc")
+    file, oidc, sign_in = spec.get("tokensFile"), spec.get("oidc"), spec.get("signIn")
     return AccessSettings(
         platform_groups=tuple(spec.get("platformGroups", usual.platform_groups)),
         tokens_file=None if file is None else folder / file,
         requests_per_minute=spec.get("requestsPerMinute", usual.requests_per_minute),
         trusted_proxies=tuple(_proxy(text) for text in spec.get("trustedProxies", ())),
         open_forms=spec.get("openForms", False),
-        oidc=None if oidc is None else _read_oidc(oidc),
+        oidc=None if oidc is None else _read_oidc(oidc, oidc["audience"]),
+        sign_in=None if sign_in is None else _read_sign_in(sign_in, folder),
+    )
+
+
+def _read_sign_in(spec: Mapping[str, Any], folder: PurePath) -> SignInSettings:
+    file = spec.get("clientSecretFile")
+    return SignInSettings(
+        _read_oidc(spec, spec["clientId"]),
+        None if file is None else folder / file,
+        tuple(spec.get("scopes", SCOPES)),
+        spec.get("sessionMinutes", SESSION_MINUTES),
     )
 
 
@@ -167,7 +221,7 @@ def _proxy(text: str) -> str:
     return text
 
 
-def _read_oidc(spec: Mapping[str, Any]) -> OidcSettings:
+def _read_oidc(spec: Mapping[str, Any], audience: str) -> OidcSettings:
     attribute_names = {
         "jwksUrl": "jwks_url",
         "requesterClaim": "requester_claim",
@@ -179,7 +233,7 @@ def _read_oidc(spec: Mapping[str, Any]) -> OidcSettings:
     }
     if "algorithms" in spec:
         settings["algorithms"] = tuple(spec["algorithms"])
-    return OidcSettings(spec["issuer"], spec["audience"], **settings)
+    return OidcSettings(spec["issuer"], audience, **settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,33 @@ A scaffolder Template (``scaffolder.backstage.io/v1beta3``): parsing, checks, fo
 
 `parse_template` reads template.yaml. `Template.validate` applies the form's defaults
 (``core.portal.form_defaults``) and checks each parameter page by JSON Schema draft 7, with patterns
-as JavaScript reads them. ``flows.template.scaffolder`` runs the steps. No I/O.
+as JavaScript reads them. `read_assignments` reads ``field=value``.
+``flows.template.scaffolder`` runs the steps. No I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, raise_problems, with_article
+from orderkit.core.errors import (
+    PROBLEMS_MAX,
+    InvalidInputError,
+    OrderkitError,
+    raise_problems,
+    with_article,
+)
 from orderkit.core.portal.form_defaults import fill
-from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, first_problem
+from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, problems
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml12
 
+_CAUSES_MAX = 200
+"""Problems of a page that are looked at: a list can have a wrong item very often."""
 API_VERSION = "scaffolder.backstage.io/v1beta3"
 
 _STEP: Schema = {
@@ -105,21 +117,46 @@ class Template:
 
     def validate(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """
-        Return the parameters with the form's defaults, checked page by page.
+        Return the parameters with the form's defaults, all checked.
 
         Raises:
             InvalidInputError: An unknown parameter (the nearest known one is named), a missing one,
-                or a value that its schema refuses. Nothing else was checked.
+                or a value that its schema refuses.
+            SeveralProblemsError: More than one of these.
         """
-        known = self.properties
-        for name, value in parameters.items():
-            if name not in known:
-                hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
-                raise InvalidInputError(name, value, "is not a parameter of this form", hint=hint)
         values = self._filled(parameters)
-        for page in self.pages:
-            _check_page(page, values)
+        raise_problems(self._problems(parameters, values))
         return values
+
+    def problems(
+        self, parameters: Mapping[str, Any], refused: Sequence[InvalidInputError]
+    ) -> list[OrderkitError]:
+        """Return problems that are known already, and the problems of all other parameters."""
+        names = {problem.field for problem in refused}
+        others = {name: value for name, value in parameters.items() if name not in names}
+        return [*refused, *self._problems(others, self._filled(others), meant=names)]
+
+    def _problems(
+        self,
+        parameters: Mapping[str, Any],
+        values: Mapping[str, Any],
+        *,
+        meant: Iterable[str] = (),
+    ) -> list[OrderkitError]:
+        """Return what is wrong, one problem a field. A parameter that is `meant` is not missing."""
+        known = self.properties
+        problems: list[OrderkitError] = []
+        meant = set(meant)
+        unknown = [name for name in parameters if name not in known][:PROBLEMS_MAX]
+        for name in (*unknown, *sorted(meant - known.keys())[:PROBLEMS_MAX]):
+            meant.update(difflib.get_close_matches(name, known, n=1))
+        for name in unknown:
+            hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
+            rule = "is not a parameter of this form"
+            problems.append(InvalidInputError(name, parameters[name], rule, hint=hint))
+        for page in self.pages:
+            problems += (p for p in _page_problems(page, values) if p.field not in meant)
+        return problems
 
     def _filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Fill in page after page: the form's defaults, overridden by the passed values."""
@@ -131,6 +168,48 @@ class Template:
             defaults = {n: v for n, v in filled.items() if n not in values and n not in page_values}
             values = {**values, **defaults, **{n: filled[n] for n in page_values}}
         return values
+
+
+def read_assignments(
+    template: Template, assignments: Mapping[str, str], other_values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """
+    Return a form's values with ``field=value`` texts, each of the type that its field has.
+
+    Text fields keep their text whatever it looks like: a team named ``yes`` stays a string.
+
+    Raises:
+        InvalidInputError: Unknown field (the nearest is named), or no JSON of that type.
+        SeveralProblemsError: More than one of these, or other fields have problems too.
+    """
+    fields = template.properties
+    values, problems = dict(other_values), []
+    for name, text in assignments.items():
+        try:
+            values[name] = _typed(name, text, fields)
+        except InvalidInputError as problem:
+            problems.append(problem)
+    if problems:
+        raise_problems(template.problems(values, problems))
+    return values
+
+
+def _typed(name: str, text: str, fields: Mapping[str, Schema]) -> object:
+    if name not in fields:
+        hint = did_you_mean(name, fields, f"fields: {', '.join(fields)}")
+        raise InvalidInputError(name, text, "is not a field of this form", hint=hint)
+    type_ = fields[name].get("type", "string")
+    if type_ == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError(
+            name,
+            text,
+            f"is not {with_article(type_)}",
+            hint='write JSON, for example 3, true, ["a"]',
+        ) from error
 
 
 def parse_template(data: bytes, *, name: str) -> Template:
@@ -213,19 +292,34 @@ def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
             yield from ((n, s) for n, s in _properties(branch) if set(s) - {"const", "enum"})
 
 
-def _check_page(page: Schema, values: Mapping[str, Any]) -> None:
-    problem = first_problem(page, values)
-    if problem is not None:
-        raise _invalid(problem, page)
+def _page_problems(page: Schema, values: Mapping[str, Any]) -> list[InvalidInputError]:
+    """Return what the form refuses of a page: of each field the most telling problem."""
+    import jsonschema  # lazy: heavy
+
+    by_field: dict[str, list[Any]] = {}
+    for problem in itertools.islice(problems(page, values), _CAUSES_MAX):
+        cause = jsonschema.exceptions.best_match([problem])
+        for field in _fields(cause):
+            by_field.setdefault(field, []).append(cause)
+    return [
+        _invalid(field, jsonschema.exceptions.best_match(causes), page)
+        for field, causes in by_field.items()
+    ]
 
 
-def _invalid(problem: Any, page: Schema) -> InvalidInputError:
+def _fields(problem: Any) -> list[str]:
+    """Return the dotted path of the field that a problem is about; of missing ones, of each."""
     path = ".".join(str(step) for step in problem.absolute_path)
+    if problem.validator != "required":
+        return [path]
+    missing = (name for name in problem.validator_value if name not in problem.instance)
+    return [f"{path}.{name}".lstrip(".") for name in missing]
+
+
+def _invalid(path: str, problem: Any, page: Schema) -> InvalidInputError:
     if problem.validator == "required":
-        missing = next(name for name in problem.validator_value if name not in problem.instance)
-        field = f"{path}.{missing}".lstrip(".")
         return InvalidInputError(
-            field, None, "is missing: the form requires it", hint=_hint(page, field)
+            path, None, "is missing: the form requires it", hint=_hint(page, path)
         )
     own_message = _own_message(problem)
     rule = {

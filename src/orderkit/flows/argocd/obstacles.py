@@ -44,7 +44,7 @@ def explained(
         return (
             replace(state, reason=hindrance.reason, advice=hindrance.advice) if hindrance else state
         )
-    if state.phase != "Registered":
+    if state.phase != "Written":
         return state
     parent = get_object(platform, application_key(ledger.team_application(team)))
     hindrance = obstacle(platform, parent) if parent else None

@@ -13,6 +13,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from orderkit.core.errors import (
@@ -21,6 +22,8 @@ from orderkit.core.errors import (
     OrderkitError,
     RefusedError,
     UsageError,
+    every,
+    raise_problems,
 )
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha
@@ -109,13 +112,21 @@ class ChangeEditor:
     request: ChangeRequest
     operation: str = field(init=False)
     targets: tuple[EditTarget, ...] = field(init=False)
+    _unresolved: list[OrderkitError] = field(init=False)
+    """What is wrong with edits that are not among the targets; `edit` raises it."""
     _base: XrFile | None = field(default=None, init=False)
     _judge: CommitJudge | None = field(default=None, init=False)
     _validator: Validator = field(init=False)
 
     def __post_init__(self) -> None:
         self.operation = self.request.operation or f"change-{uuid.uuid4().hex[:12]}"
-        self.targets = tuple(resolve(self.live.kit, edit) for edit in self.request.edits)
+        self._unresolved, targets = [], []
+        for edit in self.request.edits:
+            try:
+                targets.append(resolve(self.live.kit, edit))
+            except UsageError as problem:
+                self._unresolved.append(problem)
+        self.targets = tuple(targets)
         _refuse_doubles(self.targets)
         self._validator = Validator(self.live.kit.xrd)
 
@@ -222,17 +233,18 @@ class ChangeEditor:
         """
         base = self.base(current)
         old = current.xr.get("spec") or {}
-        spec = apply(old, targets)
+        try:
+            spec = apply(old, targets)
+        except UsageError as error:
+            raise_problems([*self._unresolved, *error.problems])
         self._refuse_conflicts(base, current, spec)
         new = {**current.xr, "spec": spec}
         edits = differences(old, spec)
         if not edits:
+            raise_problems(self._unresolved)
             return EditDraft(current, current.data, new, (), ChangeVerdict(()))
-        self._validate(current, new)
-        verdict = judge_rules(self.live.kit, edits, change=self.request.change)
-        team_limits.check_values(self.live.team, self.live.kit, spec, before=old)
+        verdict = self._judged(current, new, edits)
         self._check_who(verdict)
-        check_references(self.platform, self.live.kit, spec, changed=[edit.path for edit in edits])
         return EditDraft(current, self._edited(current, targets, new), new, edits, verdict)
 
     def _refuse_conflicts(self, base: XrFile, current: XrFile, spec: Any) -> None:
@@ -258,22 +270,46 @@ class ChangeEditor:
         """Say whether a target cannot conflict: a list element, or a sum without a base commit."""
         return target.is_element or (target.is_sum and self.request.base is None)
 
-    def _validate(self, current: XrFile, new: Manifest) -> None:
-        """Judge the new XR, then the step from the old one; the first finding is the error."""
+    def _judged(
+        self, current: XrFile, new: Manifest, edits: tuple[FieldDifference, ...]
+    ) -> ChangeVerdict:
+        """Return the verdict; raise all that XRD, kit, limits and the cluster refuse at once."""
+        live, spec = self.live, new["spec"]
+        problems = self._invalid(current, new)
+        wrong = {problem.field.removeprefix("spec.") for problem in problems}
+        sound = [edit for edit in edits if live.kit.parameter(edit.path) not in wrong]
+        sound = [edit for edit in sound if edit.path not in wrong]
+        sound_paths = [edit.path for edit in sound]
+
+        def check_limits() -> None:
+            team_limits.check_values(live.team, live.kit, spec, before=current.xr.get("spec") or {})
+
+        def check_objects() -> None:
+            check_references(self.platform, live.kit, spec, changed=sound_paths)
+
+        verdict: list[ChangeVerdict] = []
+        rules = partial(judge_rules, live.kit, sound, change=self.request.change)
+        checks = (lambda: verdict.append(rules()), check_limits, check_objects)
+        every(checks, [*self._unresolved, *problems])
+        return verdict[0]
+
+    def _invalid(self, current: XrFile, new: Manifest) -> list[InvalidInputError]:
+        """Judge the new XR and the step from the old one; what was invalid before comes last."""
         findings = self._validator.check(new, current.xr).findings
         if not findings:
-            return
+            return []
         old = set(self._validator.check(current.xr).findings)
         caused = [finding for finding in findings if finding not in old]
         if caused:
-            raise _refusal(self.live, caused[0], new)
+            return [_refusal(self.live, finding, new) for finding in caused]
         finding = findings[0]
-        raise InvalidInputError(
+        problem = InvalidInputError(
             finding.path,
             finding.value,
             f"was already invalid before this change: {finding.message}",
             hint=f"{finding.hint}; correct it in the same change, or by hand in {current.path}",
         )
+        return [problem]
 
     def _check_who(self, verdict: ChangeVerdict) -> None:
         """Check the kit's `who` against a proved requester; a claim proves nothing, so skip it."""

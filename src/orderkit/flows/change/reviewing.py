@@ -23,9 +23,9 @@ from typing import Any
 
 from orderkit.core.errors import (
     InProgressError,
-    InvalidInputError,
     NotFoundError,
     RefusedError,
+    UsageError,
     shorten,
 )
 from orderkit.core.kit.model import How, KitChange
@@ -251,8 +251,8 @@ class _Judgement:
             ours = self._ours(commits, events, my_id)
             people = {*others, *self._requester_ids(commits, ours, my_id), my_id}
             return ReviewVerdict(self._approvers(reviews, people))
-        except (RefusedError, InvalidInputError) as error:
-            return ReviewVerdict((), str(error))
+        except (RefusedError, UsageError) as error:
+            return ReviewVerdict((), "; ".join(map(str, error.problems)))
 
     def _on_forge(self, events: Sequence[PullEvent]) -> Iterator[ForgeUser]:
         """Yield who opened it and who pushed to it."""

@@ -372,7 +372,7 @@ def _reconciling(platform: Platform) -> DoctorFinding:
     """Report orders that Crossplane looks at rarely or not at all, Ready ones included."""
     reports = list_orders(platform)
     named = [report for report in reports if report.state.throttled] or [
-        report for report in reports if report.state.phase == "Paused"
+        report for report in reports if report.state.paused
     ]
     if not named:
         return DoctorFinding("crossplane", "ok", "reconciles every order")

@@ -64,7 +64,7 @@ def await_commit(
         platform.clock,
         watch.look,
         lambda state: state.ready,
-        is_hopeless=lambda state: state.phase == "Paused",
+        is_hopeless=lambda state: state.paused,
         timeout_s=timeout_s,
         goal=f"{order}: becoming Ready at {short(commit)}",
         why_not=lambda state: f"{state.phase}: {state.reason}",

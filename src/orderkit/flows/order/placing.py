@@ -29,7 +29,8 @@ from orderkit.core.errors import (
     IncompleteError,
     InvalidInputError,
     RemoteError,
-    with_article,
+    every,
+    raise_problems,
 )
 from orderkit.core.names import (
     MAIN,
@@ -43,8 +44,7 @@ from orderkit.core.names import (
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
-from orderkit.core.portal.template import Template
-from orderkit.core.suggestions import did_you_mean
+from orderkit.core.portal.template import Template, read_assignments
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import order_report
 from orderkit.flows.order.order_report import OrderReport
@@ -185,7 +185,7 @@ def order(
     """
     requester = Requester(check_requester(request.requester))
     source = kit_template(platform, request.kit)
-    parameters = read_assignments(source.template, request.assignments)
+    parameters = read_assignments(source.template, request.assignments, {})
     entry = _entry_of(source, parameters)
     if entry is None:
         raise RuntimeError("a kit's template names an order")
@@ -304,8 +304,12 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placem
         """Check what was rendered against the XRD; if it is new, against limits and the cluster."""
         xr = check_order_files(kit, entry.order, request.files)
         if platform.forge.head(request.repo) is None:
-            check_values(team, kit, xr)
-            check_references(platform, kit, xr["spec"])
+            every(
+                [
+                    lambda: check_values(team, kit, xr),
+                    lambda: check_references(platform, kit, xr["spec"]),
+                ]
+            )
 
     try:
         result = _run(platform, task, check)
@@ -403,7 +407,7 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
 
     def ask(report: OrderReport) -> None:
         """The ledger's team has not taken the order up: its refresh may have been lost."""
-        if report.state.phase == "Registered":
+        if report.state.phase == "Written":
             asking.look(ledger.team_application(entry.team))
 
     return until(
@@ -421,42 +425,9 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
 # --- values
 
 
-def read_assignments(template: Template, assignments: Mapping[str, str]) -> dict[str, Any]:
-    """
-    Turn ``field=value`` texts into form values of the type their field has.
-
-    Text fields keep their text whatever it looks like: a team named ``yes`` stays a string.
-
-    Raises:
-        InvalidInputError: Unknown field (the nearest is named), or no JSON of that type.
-    """
-    fields = template.properties
-    values: dict[str, Any] = {}
-    for name, text in assignments.items():
-        if name not in fields:
-            hint = did_you_mean(name, fields, f"fields: {', '.join(fields)}")
-            raise InvalidInputError(name, text, "is not a field of this form", hint=hint)
-        values[name] = _typed(name, text, fields[name].get("type", "string"))
-    return values
-
-
-def _typed(name: str, text: str, type_: str) -> object:
-    if type_ == "string":
-        return text
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InvalidInputError(
-            name,
-            text,
-            f"is not {with_article(type_)}",
-            hint='write JSON, for example 3, true, ["a"]',
-        ) from error
-
-
 def _parameters(template: Template, request: TemplateRunRequest) -> dict[str, Any]:
     """Put values, assignments and the asterisks of secret fields together."""
-    parameters = {**request.values, **read_assignments(template, request.assignments)}
+    parameters = read_assignments(template, request.assignments, request.values)
     for name, schema in template.properties.items():
         if schema.get("ui:field") != "Secret":
             continue
@@ -478,10 +449,12 @@ def _check_fixed(template: Template, values: Mapping[str, Any]) -> None:
 
     The portal's copy does not send them; what is sent is somebody's own call.
     """
+    problems = []
     for name, value in values.items():
         schema = template.properties.get(name, {})
         hidden = schema.get("ui:widget") == "hidden" and "default" in schema
         if hidden and value != schema["default"]:
-            raise InvalidInputError(
-                name, value, "is set by the platform", hint="leave it out: the platform fills it in"
-            )
+            way_out = "leave it out: the platform fills it in"
+            problems.append(InvalidInputError(name, value, "is set by the platform", hint=way_out))
+    if problems:
+        raise_problems(template.problems(values, problems))

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, every
 from orderkit.core.kit.model import FieldPath, Kit, Refers
 from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.flows.platform import Platform, get_object
@@ -39,12 +40,14 @@ def check_references(
         InvalidInputError: An object is not there (the nearest is named), or is not ready.
         UnreachableError, RemoteError: The cluster cannot be read.
     """
+    checks = []
     for path, hints in kit.fields.items():
         name = dig(spec, *path.split("."))
         if hints.refers is None or not isinstance(name, str):
             continue
         if changed is None or any(path == c or path.startswith(f"{c}.") for c in changed):
-            _check(platform, kit.parameter(path), name, hints.refers)
+            checks.append(partial(_check, platform, kit.parameter(path), name, hints.refers))
+    every(checks)
 
 
 def _check(platform: Platform, parameter: str, name: str, refers: Refers) -> None:

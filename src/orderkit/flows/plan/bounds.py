@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.errors import RefusedError
+from orderkit.core.errors import RefusedError, SeveralProblemsError
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order import team_limits
 from orderkit.core.plan import Fault, Plan
@@ -40,7 +40,10 @@ def within_limits(live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
         team_limits.check_kit(live.team, live.kit.name)
         spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
         team_limits.check_values(live.team, live.kit, spec, before=before)
-    except RefusedError as error:
-        fault = Fault("", str(error), "spec", error.hint, code=OutcomeRule.LIMIT)
-        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, fault)))
+    except (RefusedError, SeveralProblemsError) as error:
+        faults = [
+            Fault("", str(problem), "spec", problem.hint, code=OutcomeRule.LIMIT)
+            for problem in error.problems
+        ]
+        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, *faults)))
     return plan

@@ -20,8 +20,8 @@ from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.core.plan import Assembly, Fault, Plan
+from orderkit.core.plan.fleet_folding import OWN
 from orderkit.core.plan.fleet_plan import OrderPlan
-from orderkit.core.plan.folding import OWN
 from orderkit.core.plan.object_texts import selector_text
 from orderkit.flows.plan.cluster_questions import Lookup, looked_up
 from orderkit.flows.plan.planning_process import (

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import (
-    InvalidInputError,
     NotFoundError,
     OrderkitError,
     RefusedError,
     RemoteError,
+    UsageError,
 )
 from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest
@@ -246,8 +246,8 @@ def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
     old_spec, new_spec = (xr.get("spec") or {} for xr in (old, new))
     try:
         judge_rules(live.kit, differences(old_spec, new_spec))
-    except (RefusedError, InvalidInputError) as error:
-        yield _sentence(error)
+    except (RefusedError, UsageError) as error:
+        yield from map(_sentence, error.problems)
 
 
 def _sentence(error: OrderkitError) -> str:

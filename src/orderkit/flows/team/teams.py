@@ -44,6 +44,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.read_credential import ensure_read_credential, remove_read_credential
+from orderkit.flows.team.webhooks import ensure_team_webhook
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import Operation, TeamRight
 
@@ -142,6 +143,8 @@ def add_team(
     if file.members is not None:
         _give_access(platform, file)
     created = ensure_read_credential(platform, team) or created
+    with suppress(AccessError):  # bootstrap says so
+        created = ensure_team_webhook(platform, team) or created
     protect_orders(platform, snapshot, team)
     commit_result = write_ledger(
         platform,

@@ -137,6 +137,7 @@ class EmbeddedForge:
         pull_routes = PullRoutes(
             access, self.issues, pulls, self.merge_journal, merging, events, shapes, self.reviews
         )
+        review_routes = ReviewRoutes(access, pulls, self.reviews, shapes)
         smart_http = SmartHttp(access, repositories, updates, rules, self._git)
         endpoints = (
             UserRoutes(access, accounts, shapes),
@@ -145,18 +146,35 @@ class EmbeddedForge:
             contents,
             GitRoutes(access, shapes),
             BranchRoutes(access, rules, updates, shapes),
-            ReviewRoutes(access, pulls, self.reviews, shapes),
+            review_routes,
             pull_routes,
             IssueRoutes(access, self.issues, pull_routes, events, shapes),
             WebhookRoutes(access, self.webhooks),
             ProtectionRoutes(access, accounts, self.teams, self.protections, pulls),
             StatusRoutes(access, self.statuses, shapes),
         )
-        app = Starlette(routes=list(self._routes(endpoints, smart_http)))
+        pages = (
+            OverviewPages(access, accounts, repositories),
+            TreePages(access),
+            HistoryPages(access, self.statuses),
+            PullPages(
+                access,
+                accounts,
+                self.issues,
+                pulls,
+                self.statuses,
+                self.reviews,
+                pull_routes,
+                review_routes,
+            ),
+        )
+        app = Starlette(routes=list(self._routes(endpoints, smart_http, pages)))
         app.router.redirect_slashes = False
         return app
 
-    def _routes(self, endpoints: Sequence[object], smart_http: SmartHttp) -> Iterator[BaseRoute]:
+    def _routes(
+        self, endpoints: Sequence[object], smart_http: SmartHttp, pages: Sequence[object]
+    ) -> Iterator[BaseRoute]:
         """Yield all routes in the order in which they are tried."""
         dispatcher = Dispatcher(self._access, self._root_url)
         for api in endpoints:
@@ -164,12 +182,6 @@ class EmbeddedForge:
         for method in _METHODS:
             yield dispatcher.route(method, f"{API}/{{rest:path}}", "", unknown_address)
         yield from smart_http.routes()
-        pages = (
-            OverviewPages(self._access, self.accounts, self.repositories),
-            TreePages(self._access),
-            HistoryPages(self._access, self.statuses),
-            PullPages(self._access, self.accounts, self.issues, self.pulls, self.statuses),
-        )
         for page in pages:
             yield from dispatcher.routes_of(page, refuse_with_page)
         for method in _METHODS:

@@ -53,15 +53,6 @@ class MergeCommit:
     committer: Person
 
 
-@dataclass(frozen=True, slots=True)
-class DiffSize:
-    """The size of the changes in a range of commits."""
-
-    files: int = 0
-    additions: int = 0
-    deletions: int = 0
-
-
 def try_merge(path: Path, base: str, head: str) -> TrialMerge:
     """Say whether `head` can be merged into `base`, both commit ids."""
     return _trial(str(path), base, head)
@@ -80,17 +71,6 @@ def _trial(path: str, base: str, head: str) -> TrialMerge:
         return TrialMerge("conflict", merge_base)
     unchanged = index.write_tree(git) == _commit(git, base).tree_id
     return TrialMerge("empty" if unchanged else "mergeable", merge_base)
-
-
-def diff_size(path: Path, old: str, new: str) -> DiffSize:
-    """Count what changed between two commits, both full ids."""
-    return _diff_size(str(path), old, new)
-
-
-@lru_cache(_REMEMBERED)
-def _diff_size(path: str, old: str, new: str) -> DiffSize:
-    stats = git_read.open_repository(Path(path)).diff(old, new).stats
-    return DiffSize(stats.files_changed, stats.insertions, stats.deletions)
 
 
 def commits_between(git: pygit2.Repository, base: str, head: str) -> list[pygit2.Commit]:

@@ -154,10 +154,6 @@ class Pulls:
             if matches(pull.base):
                 self.checks.start(pull.id)
 
-    def is_head_of_open(self, repo_id: int, branch: str) -> bool:
-        """Say whether an open pull request comes from the branch."""
-        return bool(self._open_with(repo_id, "head", branch))
-
     def branch_deleted(self, repo: Repository, branch: str) -> list[Pull]:
         """
         Close what came from the branch; point what went to it at the default branch.

@@ -166,15 +166,6 @@ class Teams:
                 raise RefusedError("user is the last member of team 'Owners'")
             self._store.change(sql, team.id, account_id)
 
-    def org_members(self, org_id: int) -> list[int]:
-        """Return the accounts in any team of an organisation."""
-        rows = self._store.rows(
-            "SELECT DISTINCT m.account_id FROM team_members m JOIN teams t ON t.id = m.team_id"
-            " WHERE t.org_id = ? ORDER BY m.account_id",
-            org_id,
-        )
-        return [int(row["account_id"]) for row in rows]
-
     # Repositories
 
     def repositories(self, team: Team) -> list[int]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, OrderkitError, raise_problems
 from orderkit.core.kit.catalog_pickers import name_alone
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
@@ -135,14 +135,16 @@ def apply(spec: Any, targets: Sequence[EditTarget]) -> Any:
     Raises:
         InvalidInputError: An edit does not fit the present value.
     """
+    problems: list[OrderkitError] = []
     for target in targets:
-        new = target.result(value_at(spec, target.steps))
         try:
-            spec = with_value(spec, target.steps, new)
-        except KeyError as error:
-            raise InvalidInputError(
-                target.path, target.value, "cannot be set: its parent is not a map or a list entry"
-            ) from error
+            spec = with_value(spec, target.steps, target.result(value_at(spec, target.steps)))
+        except KeyError:
+            rule = "cannot be set: its parent is not a map or a list entry"
+            problems.append(InvalidInputError(target.path, target.value, rule))
+        except InvalidInputError as problem:
+            problems.append(problem)
+    raise_problems(problems)
     return spec
 
 

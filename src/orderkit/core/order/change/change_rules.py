@@ -10,11 +10,13 @@ Called by the flow that changes orders, after ``core.schema.validate`` accepted 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
+from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, every
 from orderkit.core.kit.model import Direction, How, Kit, KitChange
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import fold_reference
@@ -72,18 +74,20 @@ def judge_rules(
     Raises:
         InvalidInputError: The kit has no change of that name.
         RefusedError: A field may not change, not in this change, or not that far.
+        SeveralProblemsError: Several fields may not.
     """
     secrets = [field.path for top in fields_of(kit).top for field in top.secrets()]
-    for difference in differing:
+    if change and not kit.changes:
+        raise _no_such_change(kit, change)
+    candidates = [_change_by_name(kit, change)] if change else list(kit.changes)
+
+    def judged(difference: FieldDifference) -> list[KitChange]:
         _refuse_identity(kit, difference)
         _refuse_secret(secrets, difference)
-    if not kit.changes:
-        if change:
-            raise _no_such_change(kit, change)
-        return ChangeVerdict(())
-    candidates = [_change_by_name(kit, change)] if change else list(kit.changes)
-    allowing = [_judge(kit, candidates, difference, change) for difference in differing]
-    return ChangeVerdict(tuple(dict.fromkeys(allowing)))
+        return [_judge(kit, candidates, difference, change)] if kit.changes else []
+
+    allowing = every(partial(judged, difference) for difference in differing)
+    return ChangeVerdict(tuple(dict.fromkeys(itertools.chain(*allowing))))
 
 
 def refuse_unchanged(

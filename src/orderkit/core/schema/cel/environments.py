@@ -58,9 +58,16 @@ def load() -> Any:
 class Judge:
     """Checks whether the server would accept rules on one schema."""
 
-    def __init__(self, shape: CelType) -> None:
+    def __init__(self, shape: CelType, *, spread: bool = False) -> None:
+        """
+        Declare the variables.
+
+        Args:
+            spread: The object's fields are variables; otherwise it is ``self``.
+        """
         self._declarations = Declarations()
-        self._type = self._declarations.declare(shape)
+        shapes = dict(shape.fields.values()) if spread else {"self": shape}
+        self._types = {name: self._declarations.declare(child) for name, child in shapes.items()}
         self._pool: Any = None
         self._made: dict[str, Any] = {}
 
@@ -103,9 +110,11 @@ class Judge:
         return self._pool
 
     def _variables(self, old: str) -> dict[str, Any]:
-        optional = {"type_name": "optional_type", "params": [self._type]}
-        before = {"": {}, "plain": {"oldSelf": self._type}, "optional": {"oldSelf": optional}}
-        return {"self": self._type, **before[old]}
+        if not old:
+            return self._types
+        own = self._types["self"]
+        optional = {"type_name": "optional_type", "params": [own]}
+        return {**self._types, "oldSelf": own if old == "plain" else optional}
 
 
 @functools.cache
@@ -123,6 +132,13 @@ def runner(*, positions: bool = False) -> Any:
 
 ADMISSION = ("object", "oldObject", "request", "params", "namespaceObject")
 """Variables of admission policy expressions; ``variables`` are bound around the expression."""
+
+
+@functools.cache
+def condition_runner(*, positions: bool = False) -> Any:
+    """Return the environment that evaluates conditions over an object; see `runner`."""
+    variables = {name: {"type_name": "dyn"} for name in ("spec", "status", "metadata")}
+    return _running(Declarations().pool(), variables, positions=positions)
 
 
 @functools.cache

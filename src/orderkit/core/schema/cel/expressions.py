@@ -6,13 +6,14 @@ that no value leaves the CEL library in between. Objects are plain data, also as
 schema, lists keep their order, nulls stay null. If the server's result cannot be reproduced
 (functions the library lacks, ``authorizer``, integers beyond 64 bits), the outcome is a gap.
 
-Called by ``core.schema.admission`` and ``core.schema.policy_errors``.
+Called by ``core.schema.admission``, ``core.schema.policy_errors`` and, with other variables, by
+``core.schema.cel.conditions``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,14 @@ class EvaluationOutcome:
 class Expression:
     """One expression. Can be made from any source; errors in it show up on evaluation."""
 
-    def __init__(self, source: str, variables: Variables | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        variables: Variables | None = None,
+        *,
+        runner: Callable[..., Any] = admission_runner,
+    ) -> None:
+        self._runner = runner
         self.source = source.strip()
         self._text = _with_variables(self.source, variables or {})
         self._programs: list[Any] = []
@@ -76,7 +84,7 @@ class Expression:
         return "", str(compiled.return_type().name()).lower()
 
     def evaluate(self, data: Mapping[str, Any]) -> EvaluationOutcome:
-        """Evaluate with variables made by `bound`."""
+        """Evaluate with the runner's variables, for those of policies made by `bound`."""
         self._compile()
         outcome = EvaluationOutcome(gap=self._gap)
         for program in self._programs:
@@ -96,7 +104,7 @@ class Expression:
             return
         for positions in (False, True) if _ON_LISTS in self._text else (False,):
             try:
-                self._programs.append(admission_runner(positions=positions).compile(self._text))
+                self._programs.append(self._runner(positions=positions).compile(self._text))
             except RuntimeError as error:
                 message = str(error).partition("ERROR: ")[2].partition("\n")[0]
                 self._gap = (

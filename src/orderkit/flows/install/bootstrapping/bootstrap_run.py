@@ -31,7 +31,7 @@ from orderkit.flows.install.bootstrapping.steps import (
     StepDone,
     StepVerdict,
 )
-from orderkit.flows.install.bootstrapping.team_steps import PinStep, TeamStep
+from orderkit.flows.install.bootstrapping.team_steps import PinStep, TeamStep, WebhookStep
 from orderkit.flows.platform import Platform
 
 OnStep = Callable[[str, str], None]
@@ -73,6 +73,7 @@ def _steps(site: BootstrapContext) -> Sequence[BootstrapStep]:
         *(LayerStep(site, layer) for layer in layers(site)),
         InForceStep(site),
         *(TeamStep(site, team) for team in site.platform.teams),
+        WebhookStep(site),
         PinStep(site),
         idpbuilder_steps.TemplatesStep(site) if on_idpbuilder else PortalStep(site),
         *([ProbeStep(site)] if site.wanted.probe else []),

@@ -17,9 +17,9 @@ from typing import Any
 
 from orderkit.core.errors import (
     IncompleteError,
-    InvalidInputError,
     OrderkitError,
     RefusedError,
+    UsageError,
 )
 from orderkit.core.kit.model import Direction, Kit
 from orderkit.core.kit.pack import read_pack
@@ -138,7 +138,7 @@ class _Run:
         for edit in _edits(live.kit, spec):
             try:
                 changed = self._changed(edit, head)
-            except (InvalidInputError, RefusedError):
+            except (UsageError, RefusedError):
                 continue  # a rule of the kit forbids this one
             commit = self._merged(changed) or changed.commit
             if commit is not None:

@@ -1,14 +1,22 @@
-"""The teams that platform.yaml names may order; what the ledger has of others is up to date."""
+"""
+The teams that platform.yaml names may order; what the ledger has of others is up to date.
+
+The service hears of pull requests of all.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orderkit.core.errors import AccessError
 from orderkit.core.order import ledger
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import snapshot
 from orderkit.flows.team.pinning import pin_teams, unpinned_teams
 from orderkit.flows.team.teams import add_team
+from orderkit.flows.team.webhooks import ensure_team_webhook, unhooked_teams
+
+_WEBHOOK_ADVICE = "pull requests made by hand get no plan until 'orderkit platform webhook' is run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,35 @@ class TeamStep:
         if verdict is StepVerdict.DONE and added.created:
             verdict = StepVerdict.CHANGE  # what it may order follows the kits
         return Look(verdict, "may order")
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookStep:
+    """The service hears of pull requests and pushes of every team."""
+
+    site: BootstrapContext
+    name: str = "webhooks"
+
+    def look(self) -> Look:
+        platform = self.site.platform
+        if platform.webhook is None:
+            return Look(StepVerdict.SKIP, "the service's secret cannot be read", _WEBHOOK_ADVICE)
+        try:
+            teams = unhooked_teams(platform)
+        except AccessError as error:
+            return Look(StepVerdict.SKIP, str(error), _WEBHOOK_ADVICE)
+        if teams:
+            return Look(StepVerdict.CREATE, f"{', '.join(teams)} to {platform.webhook.url}")
+        return Look(
+            StepVerdict.DONE, f"pull requests and pushes are reported to {platform.webhook.url}"
+        )
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
+        before = self.look()
+        if before.verdict is StepVerdict.CREATE:
+            for team in unhooked_teams(self.site.platform):
+                ensure_team_webhook(self.site.platform, team)
+        return before
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,9 +91,13 @@ class BranchRules:
             return
         admin = self.access.right_on(Actor(doer), repo) >= Right.ADMIN
         if not (force and admin and not rule.settings.block_admin_merge_override):
-            _refuse(self._unready(repo, pull, tips, rule), 405)
+            _refuse(self.unready(repo, pull, tips), 405)
 
-    def _unready(self, repo: Repository, pull: Pull, tips: Tips, rule: Rule) -> str:
+    def unready(self, repo: Repository, pull: Pull, tips: Tips) -> str:
+        """Return what a merge of `tips` still lacks by the base branch's rule, or nothing."""
+        rule = self.rule(repo, pull.base)
+        if rule is None:
+            return ""
         settings = rule.settings
         if settings.enable_status_check:
             latest = self.statuses.latest(repo.id, tips.head)

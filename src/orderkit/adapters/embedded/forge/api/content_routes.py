@@ -61,8 +61,7 @@ class ContentRoutes:
         """Return a file, or the list of a folder."""
         repo = self.access.repository(call)
         git = git_read.open_repository(repo.path)
-        ref = call.query("ref") or repo.default_branch
-        commit = commit_at(git, ref)
+        commit = commit_at(git, call.query("ref") or repo.default_branch)
         path = call.request.path_params.get("path", "").strip("/")
         entry = git_read.entry_at(commit.tree, path)
         if entry is None:
@@ -73,10 +72,8 @@ class ContentRoutes:
         last = git_read.last_commits(commit, {entry.path: entry.id for entry in entries})
         shapes = [
             self.shapes.content(
-                repo,
                 entry,
                 last[entry.path],
-                ref=ref,
                 blob=git_read.blob(git, entry.id),
                 with_content=not is_folder,
             )
@@ -161,15 +158,13 @@ class ContentRoutes:
         self.updates.branch_moved(
             repo, branch, result.commit, by=user, before=result.before, silent=silent
         )
-        return self._commit_answer(repo, branch, result)
+        return self._commit_answer(repo, result)
 
-    def _commit_answer(self, repo: Repository, branch: str, result: CommitResult) -> Json:
+    def _commit_answer(self, repo: Repository, result: CommitResult) -> Json:
         git = git_read.open_repository(repo.path)
         commit = commit_at(git, result.commit)
         files = [
-            self.shapes.content(repo, entry, commit, ref=branch, blob=git_read.blob(git, entry.id))
-            if entry
-            else None
+            self.shapes.content(entry, commit, blob=git_read.blob(git, entry.id)) if entry else None
             for entry in result.entries
         ]
         return {"files": files or None, "commit": self.shapes.file_commit(repo, commit)}

@@ -42,7 +42,6 @@ class MergeRequest:
     title: str = ""
     text: str = ""
     head: str = ""
-    delete_branch: bool = False
     force: bool = False
 
 
@@ -77,7 +76,7 @@ class Merging:
 
     def merge(self, repo: Repository, pull: Pull, request: MergeRequest) -> None:
         """
-        Merge, tell the listeners, and delete the head branch if asked to and possible.
+        Merge, and tell the listeners.
 
         Raises:
             ApiError: 405 as above; 409 another head, a conflict, a race.
@@ -98,8 +97,6 @@ class Merging:
         doer = request.doer
         self.updates.branch_moved(repo, pull.base, commit, by=doer, before=tips.base)
         self.updates.events.pull_changed(repo, pull.id, "closed", by=doer)
-        if request.delete_branch:
-            self._delete_head(repo, pull, doer)
 
     def _move_base(self, repo: Repository, pull: Pull, request: MergeRequest, tips: Tips) -> str:
         if request.head not in ("", tips.head):
@@ -133,20 +130,6 @@ class Merging:
         if poster.id != request.doer.id:
             message = _with_coauthor(message, f"{poster.name} <{poster.email}>")
         return MergeCommit(tips.base, tips.head, message, author, committer)
-
-    def _delete_head(self, repo: Repository, pull: Pull, doer: Account) -> None:
-        """Delete the head branch of a merged pull request unless something still needs it."""
-        head = pull_request_git.last_head(repo.path, pull)
-        if pull.head == repo.default_branch or self.rules.rule(repo, pull.head):
-            return
-        if self.pulls.is_head_of_open(repo.id, pull.head):
-            return
-        try:
-            deleted = git_write.delete_branch(repo.path, pull.head, expected=head)
-        except git_write.WriteError:
-            return  # it has new commits: Gitea keeps it too
-        if deleted:
-            self.updates.branch_moved(repo, pull.head, "", by=doer, before=head)
 
 
 def _default_title(pull: Pull, style: str) -> str:

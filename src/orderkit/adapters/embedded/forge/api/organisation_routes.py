@@ -11,7 +11,6 @@ Called through their routes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from starlette.responses import Response
@@ -67,15 +66,6 @@ class OrganisationRoutes:
     @route("GET", _ORG, _SCOPE)
     def show(self, call: Call) -> Response:
         return json_answer(organisation_shape(self.access.organisation(call)))
-
-    @route("GET", f"{_ORG}/members", _SCOPE)
-    def members(self, call: Call) -> Response:
-        org, user = self.access.organisation(call), call.user
-        inside = user.admin or self.teams.is_member(org.id, user.id)
-        return self._people(call, self.teams.org_members(org.id) if inside else [])
-
-    def _people(self, call: Call, account_ids: Iterable[int]) -> Response:
-        return paged(call, list(account_ids), self.shapes.account_by_id)
 
     # Teams
 
@@ -152,7 +142,7 @@ class OrganisationRoutes:
 
     @route("GET", f"{_TEAM}/members", _SCOPE)
     def team_members(self, call: Call) -> Response:
-        return self._people(call, self.teams.members(self._team(call)))
+        return paged(call, self.teams.members(self._team(call)), self.shapes.account_by_id)
 
     @route("PUT", f"{_TEAM}/members/{{name}}", _SCOPE)
     def add_member(self, call: Call) -> Response:

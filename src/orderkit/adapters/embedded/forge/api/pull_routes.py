@@ -172,7 +172,7 @@ class PullRoutes:
         style = body.required("Do")
         if style not in _STYLES:
             raise ApiError(422, "[Do]: In")
-        body.refuse_unsupported("merge_when_checks_succeed")
+        body.refuse_unsupported("merge_when_checks_succeed", "delete_branch_after_merge")
         repo, pull = self._of_call(call)
         request = MergeRequest(
             doer=user,
@@ -180,7 +180,6 @@ class PullRoutes:
             title=body.text("MergeTitleField").strip(),
             text=body.text("MergeMessageField").strip(),
             head=body.text("head_commit_id"),
-            delete_branch=body.flag("delete_branch_after_merge"),
             force=body.flag("force_merge"),
         )
         self.merging.merge(repo, pull, request)

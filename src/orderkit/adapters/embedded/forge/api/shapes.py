@@ -13,11 +13,10 @@ import base64
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
-from urllib.parse import quote
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
+from orderkit.adapters.embedded.forge import git_read, pull_request_git
 from orderkit.adapters.embedded.forge.accounts import Account, Accounts
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError, RootUrl
@@ -174,21 +173,13 @@ class Shapes:
 
     def content(
         self,
-        repo: Repository,
         entry: git_read.Entry,
         last: pygit2.Commit,
         *,
-        ref: str,
         blob: pygit2.Blob | None,
         with_content: bool = True,
     ) -> Json:
         """Return a file, folder, link or submodule as ``/contents`` shows it."""
-        api, path = self.api(repo), quote(entry.path)
-        location = f"{'commit' if git_read.FULL_ID.match(ref) else 'branch'}/{quote(ref)}/{path}"
-        self_url = f"{api}/contents/{path}?ref={quote(ref, safe='')}"
-        html_url = f"{self.page(repo)}/src/{location}"
-        is_folder = entry.type == "dir"
-        git_url = f"{api}/git/{'trees' if is_folder else 'blobs'}/{entry.id}"
         data = blob.data if blob is not None and entry.type in ("file", "symlink") else b""
         includes_data = with_content and blob is not None and len(data) <= BLOB_MAX_BYTES
         is_file = includes_data and entry.type == "file"
@@ -204,11 +195,6 @@ class Shapes:
             "target": data.decode(errors="replace")
             if includes_data and entry.type == "symlink"
             else None,
-            "url": self_url,
-            "html_url": html_url,
-            "git_url": git_url,
-            "download_url": None if is_folder else f"{self.page(repo)}/raw/{location}",
-            "_links": {"self": self_url, "git": git_url, "html": html_url},
         }
 
     def status(self, repo: Repository, status: Status) -> Json:
@@ -303,26 +289,14 @@ class Shapes:
         }
 
     def _branches(self, repo: Repository, pull: Pull, right: Right) -> Json:
-        """Return base, head, merge base and how much lies between."""
-        tips, merge_base = (
-            pull_request_git.tips(repo.path, pull),
-            pull_request_git.merge_base(repo.path, pull),
-        )
-        has_tips = bool(merge_base and tips.head)
-        size = (
-            git_merge.diff_size(repo.path, merge_base, tips.head)
-            if has_tips
-            else git_merge.DiffSize()
-        )
+        """Return base, head and merge base."""
+        tips = pull_request_git.tips(repo.path, pull)
         head_ref = pull.head if tips.head_exists else PULL_REF.format(pull.number)
         common = {"repo_id": repo.id, "repo": self.repository(repo, right)}
         return {
-            "additions": size.additions,
-            "deletions": size.deletions,
-            "changed_files": size.files,
             "base": {"label": pull.base, "ref": pull.base, "sha": tips.base, **common},
             "head": {"label": pull.head, "ref": head_ref, "sha": tips.head, **common},
-            "merge_base": merge_base,
+            "merge_base": pull_request_git.merge_base(repo.path, pull),
         }
 
 

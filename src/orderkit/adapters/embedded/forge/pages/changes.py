@@ -16,7 +16,7 @@ from typing import Literal
 import pygit2
 from pygit2.enums import DeltaStatus, FileMode
 
-from orderkit.adapters.embedded.forge.pages.visible import decode
+from orderkit.core.visible_html import decode
 
 FILES_MAX = 100
 LINES_MAX = 5_000

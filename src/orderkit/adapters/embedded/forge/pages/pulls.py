@@ -1,36 +1,53 @@
 """
 Pages of pull requests: the list, one with its discussion and commits, what it changes.
 
-Shows what is stored and what git says now; merging is the API's.
+Shows what is stored and what git says now. Reviews and merges are made by the endpoints of the API,
+from forms at Gitea's addresses and with its fields. A form names the head that was shown. Browsers
+add remembered credentials to what pages of others send, so besides ``serving.OwnSite`` each form
+carries a token for its reader and its pull request, which ends with the process.
 
 Called through their routes.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import re
-from dataclasses import dataclass
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pygit2
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
-from orderkit.adapters.embedded.forge.accounts import Accounts
-from orderkit.adapters.embedded.forge.api.access import Access
-from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
+from orderkit.adapters.embedded.forge.accounts import Account, Accounts
+from orderkit.adapters.embedded.forge.api.access import Access, require_scope
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Endpoint
+from orderkit.adapters.embedded.forge.api.pull_routes import PullRoutes
+from orderkit.adapters.embedded.forge.api.review_routes import ReviewRoutes
+from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.issues import Issue, Issues
 from orderkit.adapters.embedded.forge.pages import changes, locations, site
 from orderkit.adapters.embedded.forge.pages.commit_records import record, shown_statuses
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
 from orderkit.adapters.embedded.forge.pull_request_git import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
+from orderkit.adapters.embedded.forge.reviews import Review, Reviews
 from orderkit.adapters.embedded.forge.statuses import Statuses
+from orderkit.core.markdown_html import in_html
 
-COMMITS_MAX = 250
+COMMITS_MAX, COMMENTS_MAX = 250, 200
 STATES = ("open", "closed", "all")
-_MARKER = re.compile(r"<!--\s*orderkit-operation:\s*(\S+)\s+requester:\s*(.*?)\s*-->")
-_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+_MARKER = re.compile(r"\s*orderkit-operation:\s*(\S+)\s+requester:(.*)-->")
+_EVENTS = {"approve": "APPROVED", "reject": "REQUEST_CHANGES", "comment": "COMMENT"}
+_VERDICTS = {"APPROVED": "approved it", "REQUEST_CHANGES": "asked for changes"}
+_FORM_KEY = secrets.token_bytes(32)
 _OUTLOOK = {
     "checking": "The forge checks whether it can be merged. Load the page again.",
     "mergeable": "It can be merged.",
@@ -62,8 +79,20 @@ class ShownComment:
 
     by: str
     at: str
-    text: str
-    number: int
+    html: Markup
+    anchor: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PullForms:
+    """What a reader may do with a pull request."""
+
+    head: str
+    token: str
+    may_judge: bool
+    """Its author may neither approve nor reject it."""
+    may_merge: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +112,9 @@ class PullPages:
     issues: Issues
     pulls: Pulls
     statuses: Statuses
+    reviews: Reviews
+    api: PullRoutes
+    review_api: ReviewRoutes
 
     @site.page_route(f"{REPO}/pulls")
     def list_pulls(self, call: Call) -> Response:
@@ -118,14 +150,11 @@ class PullPages:
             shown_pull,
             view="conversation",
             outlook=self._outlook(home, pull),
+            forms=self._forms(home, pull),
             merged_by=self._name(pull.merged.by) if pull.merged else "",
             origin=_origin(shown_pull.issue.body),
-            body=_text(shown_pull.issue.body),
             said=shown_statuses(self.statuses.latest(home.row.id, head)),
-            comments=[
-                ShownComment(self._name(c.poster_id), c.created, _text(c.body), c.id)
-                for c in self.issues.comments(shown_pull.issue.id)
-            ],
+            **self._discussion(home, shown_pull, head),
             commits=[record(commit) for commit in commit_records[:COMMITS_MAX]],
             more=max(len(commit_records) - COMMITS_MAX, 0),
         )
@@ -168,10 +197,98 @@ class PullPages:
     def _name(self, account_id: int) -> str:
         return self.accounts.by_id(account_id).name
 
+    def _discussion(self, home: RepositoryView, shown: ShownPull, head: str) -> dict[str, Any]:
+        """Return the description, reviews and comments, their Markdown as HTML."""
+        comments = self.issues.comments(shown.issue.id)[:COMMENTS_MAX]
+        reviews = self.reviews.of_pull(shown.pull.id)[-COMMENTS_MAX:]
+        texts = (shown.issue.body, *(r.body for r in reviews), *(c.body for c in comments))
+        html = in_html(texts, home.branch_page(home.row.default_branch))
+        return {
+            "body": next(html),
+            "reviews": [
+                ShownComment(
+                    self._name(r.reviewer_id), r.submitted, next(html), "", _review_note(r, head)
+                )
+                for r in reviews
+            ],
+            "comments": [
+                ShownComment(self._name(c.poster_id), c.created, next(html), f"issuecomment-{c.id}")
+                for c in comments
+            ],
+        }
+
     def _outlook(self, home: RepositoryView, pull: Pull) -> str:
-        if pull.merged or pull.closed:
+        if not pull.open:
             return ""
-        return _OUTLOOK[pull_request_git.state(home.row.path, pull, self.pulls.checks)]
+        if pull.draft:
+            return "Its title says that it is work in progress, so it cannot be merged."
+        state = pull_request_git.state(home.row.path, pull, self.pulls.checks)
+        tips = pull_request_git.tips(home.row.path, pull)
+        lacks = self.api.merging.rules.unready(home.row, pull, tips)
+        if state == "mergeable" and lacks:
+            return f"It cannot be merged yet: {lacks[0].lower()}{lacks[1:]}."
+        return _OUTLOOK[state]
+
+    def _forms(self, home: RepositoryView, pull: Pull) -> PullForms | None:
+        """Return what the reader may do, or None if that is nothing."""
+        call, account = home.call, home.call.actor.account
+        try:
+            require_scope(call.actor, "repository", write=True)
+        except ApiError:
+            return None
+        if account is None or not pull.open or home.row.archived:
+            return None
+        return PullForms(
+            head=pull_request_git.tips(home.row.path, pull).head,
+            token=_form_token(account, pull),
+            may_judge=account.id != pull.poster_id,
+            may_merge=self._outlook(home, pull) == _OUTLOOK["mergeable"]
+            and self.api.merging.rules.may_merge(home.row, account, pull.base),
+        )
+
+    @route("POST", f"{REPO}/pulls/{{number}}/merge", "repository")
+    def merge(self, call: Call) -> Response:
+        """Merge with a merge commit."""
+        form = self._form(call, "head_commit_id")
+        fields = {"Do": form.get("do"), "head_commit_id": form["head_commit_id"]}
+        return self._pass_on(call, self.api.merge, fields)
+
+    @route("POST", f"{REPO}/pulls/{{number}}/files/reviews/submit", "repository")
+    def review(self, call: Call) -> Response:
+        """Approve, ask for changes, or comment."""
+        form = self._form(call, "commit_id")
+        fields = {
+            "event": _EVENTS.get(form.get("type", ""), "unknown"),
+            "body": form.get("content", ""),
+            "commit_id": form["commit_id"],
+        }
+        return self._pass_on(call, self.review_api.create, fields)
+
+    def _form(self, call: Call, head_field: str) -> Mapping[str, str]:
+        """
+        Return the fields of a form that was made for its sender.
+
+        Raises:
+            ApiError: 403, it was not; 409, somebody pushed since.
+        """
+        home = locations.repository_of(self.access, call)
+        pull = self._pull(home, call.param("number"))
+        try:
+            form = dict(parse_qsl(call.body.decode(errors="replace"), max_num_fields=20))
+        except ValueError as error:
+            raise ApiError(422, str(error)) from error
+        token = form.get("_csrf", "").encode()
+        if not hmac.compare_digest(_form_token(call.user, pull).encode(), token):
+            raise ApiError(403, "The page that this was sent from is not valid any more.")
+        if form.get(head_field) != pull_request_git.tips(home.row.path, pull).head:
+            raise ApiError(409, "Somebody pushed to it since the page was loaded.")
+        return form
+
+    def _pass_on(self, call: Call, endpoint: Endpoint, fields: Mapping[str, object]) -> Response:
+        """Have an endpoint of the API act, and lead back to the pull request."""
+        endpoint(replace(call, body=json.dumps(fields).encode()))
+        home = locations.repository_of(self.access, call)
+        return RedirectResponse(home.address("pulls", call.param("number")), 303)
 
 
 def _page(home: RepositoryView, template: str, shown_pull: ShownPull, **values: Any) -> Response:
@@ -196,12 +313,20 @@ def _commits(home: RepositoryView, pull: Pull, commits: CommitRange | None) -> l
 
 def _origin(body: str) -> tuple[str, str] | None:
     """Return operation and requester if the body ends in our mark; earlier ones are quotations."""
-    marks = list(_MARKER.finditer(body))
-    if not marks or body[marks[-1].end() :].strip():
-        return None
-    return marks[-1][1], marks[-1][2]
+    mark = _MARKER.fullmatch(body.rstrip().rpartition("<!--")[2])
+    return (mark[1], mark[2].strip()) if mark else None
 
 
-def _text(markdown: str) -> str:
-    """Return a text without the comments that only programs read."""
-    return _HIDDEN.sub("", markdown.replace("\r\n", "\n")).strip()
+def _form_token(account: Account, pull: Pull) -> str:
+    return hmac.new(_FORM_KEY, f"{account.id} {pull.id}".encode(), hashlib.sha256).hexdigest()
+
+
+def _review_note(review: Review, head: str) -> str:
+    """Return what a review says, and why it may not count."""
+    remarks = (
+        ("dismissed", review.dismissed),
+        ("of an older commit", review.sha != head),
+        ("does not count", review.state in _VERDICTS and not review.official),
+    )
+    parts = [_VERDICTS.get(review.state, "commented"), *(text for text, holds in remarks if holds)]
+    return ", ".join(parts)

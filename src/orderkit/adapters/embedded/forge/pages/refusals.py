@@ -44,6 +44,11 @@ _ADVICE = {
         "it. Check the spelling of owner, repository, branch and path.",
     ),
 }
+_REFUSED = Advice(
+    "Nothing was changed",
+    "What was asked for does not fit the present state. Go back and load the page again.",
+)
+_ADVICE |= dict.fromkeys((405, 409, 422, 423), _REFUSED)
 _OTHER = Advice(
     "The forge failed",
     "This is a fault of the forge, not yours. Try again; if it stays, read the log of the "

@@ -23,7 +23,7 @@ from starlette.responses import HTMLResponse, Response
 
 from orderkit.adapters.embedded.forge.api.calls import VERSION, ApiError, Call, Window
 from orderkit.adapters.embedded.forge.api.routes import route
-from orderkit.adapters.embedded.forge.pages.visible import cut, path, plain, visible, words
+from orderkit.core.visible_html import cut, path, plain, visible, words
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self';"

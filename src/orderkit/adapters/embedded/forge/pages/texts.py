@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pygit2
 
 from orderkit.adapters.embedded.forge.media_types import is_binary
-from orderkit.adapters.embedded.forge.pages.visible import decode, reorders
+from orderkit.core.visible_html import decode, reorders
 
 FILE_MAX_BYTES = 2 * 1024 * 1024
 LINES_MAX = 5_000

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 import pygit2
+from markupsafe import Markup
 from pygit2.enums import FileMode
 from starlette.responses import Response
 
@@ -25,6 +26,8 @@ from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.pages import locations, site, texts
 from orderkit.adapters.embedded.forge.pages.commit_records import CommitRecord, record
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
+from orderkit.core.markdown_html import in_html
+from orderkit.core.visible_html import visible
 
 ENTRIES_MAX = 1_000
 COMMITS_SEARCHED_MAX = 1_000
@@ -109,14 +112,21 @@ def _record(last: Mapping[str, pygit2.Commit], path: str) -> CommitRecord | None
     return record(last[path]) if path in last else None
 
 
-def _readme(location: Location, entries: Sequence[git_read.Entry]) -> tuple[str, str] | None:
-    """Return name and text of the README of a folder, or None."""
+def _readme(location: Location, entries: Sequence[git_read.Entry]) -> tuple[str, Markup] | None:
+    """Return name and HTML of the README of a folder, or None."""
     files = {entry.name.lower(): entry for entry in entries if entry.type == "file"}
     for name in _READMES:
         blob = git_read.blob(location.home.git, files[name].id) if name in files else None
         if blob is not None:
             text = texts.readme_text(blob)
-            return (files[name].name, text) if text else None
+            if not text:
+                return None
+            (html,) = (
+                in_html([text], location.at("src"))
+                if name.endswith(".md")
+                else [Markup('<pre class="prose">{}</pre>').format(visible(text))]
+            )
+            return files[name].name, html
     return None
 
 

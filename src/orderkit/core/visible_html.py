@@ -1,11 +1,11 @@
 """
-Show text of strangers as it is: what hides or reorders is made visible, the rest is escaped.
+Show text of strangers as HTML: what hides or reorders is made visible, the rest is escaped.
 
 Control characters, bidirectional overrides, invisible spaces and tag characters can make a
 file or a name look like another one. They appear as their code points. Joiners stay where
 scripts and emoji need them: between characters that are no ASCII.
 
-Pure. Called by the templates, as filters.
+Pure. Called by the templates of pages, as filters.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 def visible(text: object) -> Markup:
     """Return safe HTML in which hidden characters are marked with their name."""
-    source, parts, end = str(text), [], 0
-    for match in HIDDEN.finditer(source):
-        parts += [escape(source[end : match.start()]), _mark(match[0])]
-        end = match.end()
-    return Markup("").join([*parts, escape(source[end:])])
+    return mark_hidden(escape(str(text)))
+
+
+def mark_hidden(html: str) -> Markup:
+    """Return HTML, which must be safe already, with hidden characters marked with their name."""
+    return Markup(HIDDEN.sub(lambda match: _mark(match[0]), html))  # noqa: S704 - safe already
 
 
 def path(text: object) -> Markup:

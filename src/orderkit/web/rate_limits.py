@@ -6,13 +6,18 @@ Kept in memory, per process. Called by ``request_pipeline``; thread-safe.
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from starlette.requests import Request
+
 _CALLERS_MAX = 10_000
 """Bound on the callers in memory; the one idle longest is dropped, and starts anew."""
+_IPV6_SITE_BITS = 64
+"""One customer usually has so many bits of an address to themselves."""
 _BURST_S = 10.0
 _BURST_MIN = 5.0
 
@@ -41,3 +46,17 @@ class RateLimit:
             if len(self._buckets) > _CALLERS_MAX:
                 self._buckets.popitem(last=False)
         return 0.0 if is_allowed else (1 - level) / self._per_s
+
+
+def network_of(request: Request) -> str:
+    """Return what limits a request without a proof: its address, or its network in IPv6."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return f"address {host}"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped  # a socket of both families shows all of IPv4 so
+    if isinstance(address, ipaddress.IPv4Address):
+        return f"address {address}"
+    return f"network {ipaddress.ip_network((address, _IPV6_SITE_BITS), strict=False)}"

@@ -4,7 +4,7 @@ Coordinate writes: one at a time per repository, pauses between tries, and the l
 ``settle`` makes every step of the client safe to repeat: it checks whether the step is already
 done before it acts, and checks again before it reports a failure.
 
-Called by the modules of this package that write.
+Called by the modules of this package that write; ``transport`` has its pauses for reads from here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from orderkit.adapters.gitea.answers import GarbledError, LostAnswerError, Serve
 from orderkit.core.errors import OrderkitError, UnreachableError
 from orderkit.core.names import RepoId
 
+GET_TRIES = 3
+GET_PAUSE_S = 0.05
+"""Before the second try of a read; twice as long before the third."""
 ROUNDS = 12
 PAUSE_FIRST_S = 0.05
 PAUSE_MAX_S = 2.0

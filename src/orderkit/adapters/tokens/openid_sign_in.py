@@ -1,0 +1,106 @@
+"""
+Sign a person in with an OpenID Connect provider: authorization code with PKCE (RFC 7636, S256).
+
+Only the ID token is used. The access token is discarded at once: Gitea issues one with all scopes
+if no scope of its API was asked for (observed on Gitea 1.26), so ``read:user`` is asked for
+although nothing is read. Called by ``web.console`` through the port ``sign_in``; thread-safe.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from urllib.parse import urlencode, urlsplit
+
+from orderkit.adapters.backstage.backstage_http import send
+from orderkit.adapters.tokens.oidc import OidcRequesters
+from orderkit.adapters.tokens.published_keys import TIMEOUT_S
+from orderkit.core.errors import RemoteError, UnreachableError
+from orderkit.core.platform.service_access import SignInSettings
+from orderkit.ports.requesters import Requester, UnprovedError
+from orderkit.ports.sign_in import SignInAttempt
+
+_OK = 200
+_REFUSED = (400, 401, 403)
+
+
+class OpenIdSignIn:
+    """One provider."""
+
+    def __init__(
+        self, settings: SignInSettings, *, client_secret: str = "", allow_http: bool = False
+    ) -> None:
+        """
+        Prepare; nothing is sent.
+
+        Raises:
+            InvalidInputError: The issuer is not an address.
+            RefusedError: Plain HTTP to another machine without `allow_http`.
+        """
+        self._settings, self._client_secret = settings, client_secret
+        self._oidc = OidcRequesters(settings.provider, allow_http=allow_http)
+
+    @property
+    def name(self) -> str:
+        return urlsplit(self._settings.provider.issuer).hostname or ""
+
+    def begin(self, redirect_uri: str) -> tuple[str, SignInAttempt]:
+        verifier = secrets.token_urlsafe(48)
+        attempt = SignInAttempt(secrets.token_urlsafe(24), secrets.token_urlsafe(24), verifier)
+        query = {
+            "response_type": "code",
+            "client_id": self._settings.provider.audience,
+            "redirect_uri": redirect_uri,
+            "scope": " ".join(self._settings.scopes),
+            "state": attempt.state,
+            "nonce": attempt.nonce,
+            "code_challenge": _challenge(verifier),
+            "code_challenge_method": "S256",
+        }
+        return f"{self._oidc.endpoint('authorization_endpoint')}?{urlencode(query)}", attempt
+
+    def finish(self, code: str, attempt: SignInAttempt, redirect_uri: str) -> Requester:
+        claims = self._oidc.claims(self._redeem(code, attempt, redirect_uri))
+        nonce = str(claims.get("nonce", ""))
+        if not secrets.compare_digest(nonce.encode(), attempt.nonce.encode()):
+            raise _unproved("the provider's token is not for this sign-in")
+        return self._oidc.person(claims)
+
+    def _redeem(self, code: str, attempt: SignInAttempt, redirect_uri: str) -> str:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "client_id": self._settings.provider.audience,
+            "code_verifier": attempt.verifier,
+            **({"client_secret": self._client_secret} if self._client_secret else {}),
+        }
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        address = self._oidc.endpoint("token_endpoint")
+        body = urlencode(form).encode()
+        answer = send("POST", address, headers=headers, body=body, timeout_s=TIMEOUT_S)
+        if answer.status in _REFUSED:
+            raise _unproved("the provider does not redeem its code")
+        if answer.status != _OK:
+            raise UnreachableError(f"{self.name} answered {answer.status} to a sign-in")
+        try:
+            tokens = answer.json()
+        except RemoteError as error:
+            raise UnreachableError(f"{self.name} answered a sign-in without JSON") from error
+        token = tokens.get("id_token") if isinstance(tokens, dict) else None
+        if not isinstance(token, str):
+            raise _unproved("the provider sent no ID token: is 'openid' among the scopes?")
+        return token
+
+
+def _challenge(verifier: str) -> str:
+    digest = hashlib.sha256(verifier.encode("ascii")).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _unproved(why: str) -> UnprovedError:
+    return UnprovedError(f"you are not signed in: {why}", hint="sign in again")

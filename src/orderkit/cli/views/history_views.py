@@ -1,0 +1,53 @@
+"""Show the history of an order, for people or as one JSON object."""
+
+from __future__ import annotations
+
+from orderkit.cli.output import emit_json, say
+from orderkit.core.order.order_state import short
+from orderkit.flows.order.commit_judging import SignatureVerdict
+from orderkit.flows.order.order_history import HistoryEntry
+from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
+
+
+def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None:
+    """Show what happened to an order, newest first."""
+    if as_json:
+        report = {"order": order, "entries": [entry.to_json() for entry in entries]}
+        emit_json("orderkit.history/v1", report)
+        return
+    for entry in entries:
+        say(f"{short(entry.commit.id)}  {entry.commit.when}  {entry.who}{_by_hand(entry)}")
+        for line in _entry_lines(entry):
+            say(f"          {line}")
+
+
+_WHY_UNPROVED = {
+    SignatureVerdict.MISSING: "not signed",
+    SignatureVerdict.UNKNOWN_KEY: "signed with an unknown key",
+    SignatureVerdict.INVALID: "the signature is another commit's",
+    SignatureVerdict.COPIED: "a copy of another commit",
+}
+
+
+def _by_hand(entry: HistoryEntry) -> str:
+    if entry.proved:
+        return ""
+    if len(entry.commit.parents) > 1:
+        return " (merge)"
+    if entry.signature is SignatureVerdict.NONE:
+        return " (by hand)"
+    claimed = f"; claims {entry.commit.requester}" if entry.commit.requester else ""
+    return f" (by hand: {_WHY_UNPROVED[entry.signature]}{claimed})"
+
+
+def _entry_lines(entry: HistoryEntry) -> list[str]:
+    if entry.unreadable:
+        lines = [f"unreadable: {entry.unreadable}"]
+    elif entry.first:
+        lines = ["ordered", *(f"{f.path} {f.new_shown}" for f in entry.fields)]
+    else:
+        lines = [str(field) for field in entry.fields] or [f"no field: {entry.commit.summary}"]
+    reason, operation = entry.trailer(REASON_TRAILER), entry.trailer(OPERATION_TRAILER)
+    lines += [f"because {reason}"] if reason else []
+    lines += [f"operation {operation}"] if operation else []
+    return lines

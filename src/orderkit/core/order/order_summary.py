@@ -1,0 +1,325 @@
+"""
+Make the row of an order: its phase, parts, and what its kit declares to be worth seeing.
+
+Pure, and fast enough for ten thousand orders. Everything that a pusher, a station or a provider
+wrote is bounded, shown without control characters, and masked by the Secrets that the caller knows.
+Nothing here raises for a value, whatever it is. Called by lists, views and the live model.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from orderkit.core.argocd.application import applied, hindrance
+from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
+from orderkit.core.kit.view_problems import PLACEHOLDER
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
+from orderkit.core.order import ledger
+from orderkit.core.order.order_state import REMEDIES, OrderState, judge
+from orderkit.core.order.order_view import (
+    Attention,
+    Fact,
+    OrderRow,
+    OrderSources,
+    Output,
+    Parts,
+    PartState,
+)
+from orderkit.core.schema.cel import conditions
+from orderkit.core.visible_text import visible
+
+VALUE_MAX, REASON_MAX = 500, 2_000
+"""Characters that are shown of a value, and of a reason."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z\Z", re.ASCII)
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_BINARY = 1024
+_LONGEST_SECRET = 4_000
+"""Characters of a text after those that are shown in which the end of a Secret's value may be."""
+_WAITS_FOR_OTHERS = "Unready resources"
+"""How the reason of an XR begins that waits for parts of its own."""
+
+Prices = Callable[[Iterable[ObjectKey]], str]
+"""Returns what parts cost a month, from their kinds alone; empty if that is not enough."""
+
+
+def summarize(
+    sources: OrderSources,
+    kit: Kit | None,
+    prices: Prices | None = None,
+    *,
+    secrets: SecretTexts = NO_SECRETS,
+    forge_url: str = "",
+) -> OrderRow:
+    """
+    Return an order's row.
+
+    Args:
+        kit: Its kit as published; None if the pack does not have it.
+        secrets: The values of its Secrets: no text of the row contains them.
+        forge_url: Where people reach the forge; empty: as Argo CD reaches it.
+    """
+    state = judge(sources.application, sources.xr, head=None, ending=sources.ending)
+    return row_of(sources, state, kit, prices, secrets=secrets, forge_url=forge_url)
+
+
+def row_of(
+    sources: OrderSources,
+    state: OrderState,
+    kit: Kit | None,
+    prices: Prices | None = None,
+    *,
+    secrets: SecretTexts = NO_SECRETS,
+    forge_url: str = "",
+) -> OrderRow:
+    """Return the row of an order whose state is known; otherwise as `summarize`."""
+    entry, application, xr = sources.entry, sources.application, sources.xr
+    texts = _Texts(secrets)
+    attention, gaps = _attention(state, kit, xr)
+    state = attended(state, attention)
+    return OrderRow(
+        order=entry.order,
+        team=entry.team,
+        kit=ledger.kit_of(application or {}) or (kit.name if kit else ""),
+        phase=state.phase,
+        reason=texts.clean(state.reason, REASON_MAX),
+        remedy=texts.clean(_remedy(state, entry.order), REASON_MAX),
+        since=_since(state, application, xr),
+        created=min(filter(None, map(_created, (application, xr))), default=""),
+        parts=_parts(sources.parts, texts),
+        outputs=tuple(texts.output(output, xr) for output in (kit.outputs if kit else ())),
+        facts=(
+            *(texts.fact(fact, xr) for fact in (kit.facts if kit else ())),
+            *(replace(gap, value=texts.clean(gap.value or "")) for gap in gaps),
+        ),
+        attention=tuple(
+            replace(shown, sentence=texts.clean(shown.sentence, REASON_MAX)) for shown in attention
+        ),
+        cost=prices(part.key for part in sources.parts) if prices else "",
+        revision=texts.clean(state.revision or ""),
+        delivered=texts.clean(applied(application or {})),
+        repository=_repository(sources, forge_url),
+    )
+
+
+def attention_of(state: OrderState, kit: Kit | None, xr: Manifest | None) -> tuple[Attention, ...]:
+    """Return what somebody should look at; empty unless the order is Ready or paused."""
+    return _attention(state, kit, xr)[0]
+
+
+def attended(state: OrderState, attention: Sequence[Attention]) -> OrderState:
+    """Return a state with the phase Attention if it is Ready, but somebody should look at it."""
+    if state.phase != "Ready" or not attention:
+        return state
+    first = attention[0]
+    advice = f"{first.button}: change '{first.change}'" if first.change else ""
+    return replace(state, phase="Attention", reason=first.sentence, advice=advice)
+
+
+def _attention(
+    state: OrderState, kit: Kit | None, xr: Manifest | None
+) -> tuple[tuple[Attention, ...], tuple[Fact, ...]]:
+    """Return what to look at, and a fact for each condition that cannot be evaluated."""
+    if state.paused:
+        return (Attention(state.reason),), ()
+    if state.phase != "Ready" or kit is None or xr is None or not kit.attention:
+        return (), ()
+    values = _subject(_Identity(kit)).values(xr)
+    sentences: list[Attention] = []
+    gaps: list[Fact] = []
+    for number, declared in enumerate(kit.attention, 1):
+        verdict = conditions.condition(declared.when).judge(values)
+        if verdict.holds:
+            sentences.append(_filled(declared, kit, xr))
+        elif verdict.why_unknown:
+            why = f"cannot be evaluated: {verdict.why_unknown}"
+            gaps.append(Fact(f"attention-{number}", f"Condition {number} for attention", why))
+    return tuple(sentences), tuple(gaps)
+
+
+def _filled(declared: KitAttention, kit: Kit, xr: Manifest) -> Attention:
+    sentence = PLACEHOLDER.sub(
+        lambda match: _text(conditions.value_at(xr, match[1])) or "unknown", declared.sentence
+    )
+    titles = {change.name: change.title for change in kit.changes}
+    button = declared.button or titles.get(declared.change, declared.change)
+    return Attention(sentence, declared.change, button if declared.change else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Identity:
+    """A kit as the key of a cache: kits have no hash of their own."""
+
+    kit: Kit
+
+    def __hash__(self) -> int:
+        return id(self.kit)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.kit is other.kit
+
+
+@functools.lru_cache(maxsize=256)
+def _subject(identity: _Identity) -> conditions.Subject:
+    return subject_of(identity.kit)
+
+
+def subject_of(kit: Kit) -> conditions.Subject:
+    """Return what a kit's conditions are about."""
+    return conditions.Subject(kit.spec_schema, kit.status_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Shows values of an order without its Secrets."""
+
+    secrets: SecretTexts
+
+    def clean(self, text: str, limit: int = VALUE_MAX) -> str:
+        """Return a text on one line, masked and bounded."""
+        if self.secrets:
+            text = self.secrets.redact(text[: limit + _LONGEST_SECRET])
+        if len(text) > limit:
+            text = f"{text[:limit]}…"
+        return text if text.isprintable() else " ".join(visible(text).split())
+
+    def output(self, output: KitOutput, xr: Manifest | None) -> Output:
+        """Return an output; a secret without its value."""
+        text = None if output.is_secret else _text(dig(xr, "status", *output.path.split(".")))
+        if text is None:
+            return Output(output.name, output.title, None, is_secret=output.is_secret)
+        value = self.clean(text)
+        is_link = output.is_link and value == text and is_web_address(text)
+        return Output(output.name, output.title, value, is_link)
+
+    def fact(self, fact: KitFact, xr: Manifest | None) -> Fact:
+        """Return a fact in its unit."""
+        value = _formatted(dig(xr, "status", *fact.path.split(".")), fact)
+        return Fact(fact.name, fact.title, None if value is None else self.clean(value))
+
+
+def is_web_address(text: str) -> bool:
+    """Say whether a text is an http or https address that a page may link to."""
+    if len(text) > VALUE_MAX or not text.isprintable() or any(map(str.isspace, text)):
+        return False
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+
+
+def _text(value: object) -> str | None:
+    """Return a value as people write it; None if it is not set."""
+    match value:
+        case None | "":
+            return None
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value
+        case float() if value.is_integer():
+            return f"{value:.0f}"
+        case int() | float():
+            return _number_text(value)
+    return json.dumps(value, ensure_ascii=False, default=str)[: VALUE_MAX * 2]
+
+
+def _number_text(value: float) -> str:
+    try:
+        return str(value)
+    except ValueError:  # more digits than Python converts
+        return "a number with too many digits"
+
+
+def _formatted(value: object, fact: KitFact) -> str | None:
+    text = _text(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and fact.format:
+        text = _measured(value, fact.format)
+    return f"{text} {fact.unit}" if text is not None and fact.unit else text
+
+
+def _measured(value: float, format_: str) -> str:
+    try:
+        number = float(value)
+    except OverflowError:
+        return _number_text(value)
+    if format_ == "bytes":
+        step = 0
+        while abs(number) >= _BINARY and step < len(_BYTES) - 1:
+            number, step = number / _BINARY, step + 1
+        return f"{_two_decimals(number)} {_BYTES[step]}"
+    return f"{_two_decimals(number * 100)}%" if format_ == "percent" else _two_decimals(number)
+
+
+def _two_decimals(number: float) -> str:
+    text = f"{number:.2f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def _parts(parts: Sequence[PartState], texts: _Texts) -> Parts:
+    failing = next(_failing(parts), None)
+    if failing:
+        failing = replace(failing, reason=texts.clean(failing.reason, REASON_MAX))
+    return Parts(sum(map(_is_ready, parts)), len(parts), failing)
+
+
+def _failing(parts: Sequence[PartState]) -> Iterator[PartState]:
+    """Yield what fails, what is to blame first: an XR is unready because of its parts."""
+    waiting = [part for part in parts if not _is_ready(part) and part.reason]
+    yield from (part for part in waiting if part.synced == "False")
+    yield from (part for part in waiting if not part.reason.startswith(_WAITS_FOR_OTHERS))
+    yield from waiting
+
+
+def _is_ready(part: PartState) -> bool:
+    return not part.reason and part.ready in ("True", "-") and part.synced in ("True", "-")
+
+
+def _remedy(state: OrderState, order: str) -> str:
+    return state.advice or REMEDIES.get(state.phase, "").replace("ORDER", order)
+
+
+def _since(state: OrderState, application: Manifest | None, xr: Manifest | None) -> str:
+    """Return when the phase began, as far as conditions tell."""
+    times: list[object] = []
+    match state.phase:
+        case "Ending":
+            times = [metadata(application or {}).get("deletionTimestamp")]
+        case "Delivering" | "Failing" if application and (why := hindrance(application)):
+            times = [why.since]
+        case "Assembling" | "Ready" | "Failing" if xr:
+            times = [
+                entry.get("lastTransitionTime")
+                for entry in (condition(xr, "Synced"), condition(xr, "Ready"))
+                if entry and _is_telling(state, str(entry.get("status")))
+            ]
+        case "Attention" if state.paused and xr:
+            times = [(condition(xr, "Synced") or {}).get("lastTransitionTime")]
+    return max((time for time in map(_time, times) if time), default="")
+
+
+def _is_telling(state: OrderState, status: str) -> bool:
+    """Say whether a condition with this status is why the phase is what it is."""
+    return (status == "True") == (state.phase == "Ready")
+
+
+def _created(manifest: Manifest | None) -> str:
+    return _time(metadata(manifest or {}).get("creationTimestamp"))
+
+
+def _time(value: object) -> str:
+    return value if isinstance(value, str) and _TIME.match(value) else ""
+
+
+def _repository(sources: OrderSources, forge_url: str) -> str:
+    if forge_url:
+        return f"{forge_url}/{sources.entry.repository}"
+    url = str(dig(sources.application, "spec", "source", "repoURL", default="") or "")
+    address = url.removesuffix(".git")
+    return address if is_web_address(address) else ""

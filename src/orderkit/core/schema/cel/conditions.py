@@ -1,0 +1,113 @@
+"""
+Conditions over one object: CEL expressions over its ``spec``, ``status`` and ``metadata``.
+
+`Subject` knows the types of the variables from the object's schema. It says what is wrong with an
+expression, and turns an object into values; `Condition` judges these. Evaluation ends at the CEL
+library's iteration budget (10,000 steps) and never raises. Called by ``core.kit.consistency`` and
+``core.order.order_summary``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.schema.cel.cel_binding import Unbound, bind
+from orderkit.core.schema.cel.environments import Judge, UnavailableError, condition_runner
+from orderkit.core.schema.cel.expressions import Expression
+from orderkit.core.schema.cel.type_shapes import CelType, shape_of
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+METADATA_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": _TEXT,
+        "namespace": _TEXT,
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
+        "creationTimestamp": {"type": "string", "format": "date-time"},
+    },
+}
+VARIABLES = ("spec", "status", "metadata")
+_NOT_SET = "NOT_FOUND"
+"""How the library's error begins if a field is not set."""
+_FIRST_FAULT = re.compile(r"ERROR: [^:]*:\d+:\d+: (.*?)(?: in struct '[^']*')?$", re.MULTILINE)
+
+
+class Subject:
+    """What conditions are about: the schema of objects of one kind."""
+
+    def __init__(self, spec: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+        schemas = {"spec": spec, "status": status, "metadata": METADATA_SCHEMA}
+        self.schema: Mapping[str, Any] = {
+            "type": "object",
+            "properties": {name: {**schema, "type": "object"} for name, schema in schemas.items()},
+        }
+        self._shape = shape_of(self.schema) or CelType("object")
+
+    def fault(self, source: str) -> str:
+        """Return why an expression is no condition over these objects; empty if it is one."""
+        try:
+            verdict = Judge(self._shape, spread=True).judge(source)
+        except UnavailableError:
+            return ""
+        if verdict.fault:
+            match = _FIRST_FAULT.search(verdict.fault)
+            return match[1] if match else verdict.fault.splitlines()[0]
+        is_bool = verdict.result.lower() in {"", "bool", "dyn"}
+        return "" if is_bool else f"it is {verdict.result.lower()}, not true or false"
+
+    def values(self, manifest: Mapping[str, Any]) -> Mapping[str, Any] | str:
+        """Return an object's values for `Condition.judge`, or why there are none."""
+        try:
+            values: Mapping[str, Any] = bind(
+                self._shape, {name: manifest.get(name) or {} for name in VARIABLES}
+            )
+        except (Unbound, RecursionError) as error:
+            return f"a value does not fit the schema: {error}"
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionVerdict:
+    """Whether a condition holds. One that cannot be evaluated does not."""
+
+    holds: bool
+    why_unknown: str = ""
+    """Why it cannot be evaluated; empty if it can, or if a field that it reads is not set."""
+
+
+class Condition:
+    """A compiled condition."""
+
+    def __init__(self, source: str) -> None:
+        self._expression = Expression(source, runner=condition_runner)
+
+    def judge(self, values: Mapping[str, Any] | str) -> ConditionVerdict:
+        """Judge values that `Subject.values` returned."""
+        if isinstance(values, str):
+            return ConditionVerdict(holds=False, why_unknown=values)
+        outcome = self._expression.evaluate(values)
+        why = outcome.gap or outcome.error
+        if why or not isinstance(outcome.value, bool):
+            is_unset = outcome.error.startswith(_NOT_SET)
+            return ConditionVerdict(
+                holds=False, why_unknown="" if is_unset else why or "it is not true or false"
+            )
+        return ConditionVerdict(outcome.value)
+
+
+@functools.lru_cache(maxsize=1_000)
+def condition(source: str) -> Condition:
+    """Return a condition, compiled once per text."""
+    return Condition(source)
+
+
+def value_at(manifest: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a dotted path that begins with a variable; None if it is not set."""
+    return dig(manifest, *path.split("."))

@@ -1,0 +1,72 @@
+"""
+Register webhooks that report pull requests and pushes to the service, per team or per repository.
+
+Called when a team is added, by bootstrap, and by ``orderkit platform webhook``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orderkit.core.names import RepoId, TeamName
+from orderkit.core.order import ledger
+from orderkit.core.platform.webhook_key import PATH
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.ports.forge import Webhook
+
+EVENTS = ("pull_request_only", "pull_request_sync", "push")
+"""Opened, edited, closed, reopened; pushed to; main moved on. Not every label and comment."""
+
+
+def service_webhook(service_url: str, key: str) -> Webhook:
+    """Return the webhook of a service; `key` signs what it is sent."""
+    return Webhook(f"{service_url.rstrip('/')}{PATH}", EVENTS, key)
+
+
+def ensure_webhooks(
+    platform: Platform, targets: Sequence[str | RepoId], webhook: Webhook
+) -> tuple[str | RepoId, ...]:
+    """
+    Make sure that the webhooks exist, with this key. Idempotent.
+
+    Args:
+        targets: Organisations or repositories; none: every team of the ledger.
+
+    Returns:
+        The targets.
+
+    Raises:
+        NotFoundError: No such organisation or repository. RemoteError: the forge.
+    """
+    hooked = tuple(targets) or tuple(ledger.teams(ledger_snapshot(platform).blobs))
+    for target in hooked:
+        platform.forge.ensure_webhook(target, webhook)
+    return hooked
+
+
+def ensure_team_webhook(platform: Platform, team: str) -> bool:
+    """
+    Register the platform's webhook of a team unless there is one; say whether there was none.
+
+    Raises:
+        AccessError: Our account does not own the organisation.
+    """
+    webhook = platform.webhook
+    if webhook is None or platform.forge.has_webhook(team, webhook):
+        return False
+    platform.forge.ensure_webhook(team, webhook)
+    return True
+
+
+def unhooked_teams(platform: Platform) -> list[TeamName]:
+    """
+    Return the teams of the ledger whose pull requests the service does not hear of.
+
+    Raises:
+        AccessError: Our account does not own an organisation.
+    """
+    webhook = platform.webhook
+    if webhook is None:
+        return []
+    teams = ledger.teams(ledger_snapshot(platform).blobs)
+    return [team for team in teams if not platform.forge.has_webhook(team, webhook)]

@@ -1,0 +1,113 @@
+"""
+Pages call the API's operations in this process: same rights, same checks, same handlers.
+
+An operation's caller is the page's, so what the API refuses somebody, the console refuses them in
+the same words. Called by the modules that make pages.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.web.console.rendering import html
+from orderkit.web.console.sessions import SessionCaller
+from orderkit.web.exchange import check
+from orderkit.web.operations import (
+    Service,
+    ServiceOperation,
+    ServiceRequest,
+    ServiceResponse,
+)
+from orderkit.web.request_schemas import KEY, LABEL
+
+
+class ApiCalls:
+    """The operations of one service."""
+
+    def __init__(self, operations: Iterable[ServiceOperation]) -> None:
+        self._operations = {operation.id: operation for operation in operations}
+
+    def __contains__(self, operation_id: str) -> bool:
+        return operation_id in self._operations
+
+    def ask(
+        self,
+        service: Service,
+        call: ServiceRequest,
+        operation_id: str,
+        *,
+        path: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """
+        Return an operation's answer for the page's caller.
+
+        Raises:
+            OrderkitError: What the operation raises.
+        """
+        operation = self._operations[operation_id]
+        if operation.person:
+            call.who.check_person()
+        if operation.right is not None:
+            call.who.teams(operation.right)
+        path_values = dict(call.path if path is None else path)
+        for name, value in path_values.items():
+            check(value, LABEL, f"path.{name}")
+        for name, value in (query or {}).items():
+            check(value, operation.query[name], f"query.{name}")
+        if operation.body is not None:
+            check(body or {}, operation.body, "body")
+        key = call.key if operation.keyed else ""
+        if key:
+            check(key, KEY, "key")
+        if operation.method != "GET":
+            call.audit_fields["does"] = operation.id
+        request = ServiceRequest(
+            call.who,
+            body or {},
+            path_values,
+            query or {},
+            key=key,
+            audit_fields=call.audit_fields,
+        )
+        answer = operation.handler(service, request).body
+        return json.loads(answer) if isinstance(answer, bytes) else answer
+
+
+def page(
+    call: ServiceRequest, template: str, title: str, *, status: int = 200, **values: Any
+) -> ServiceResponse:
+    """Return a page of whoever is signed in."""
+    caller = call.caller
+    return ServiceResponse(
+        status,
+        html(
+            template,
+            title=title,
+            session=caller.session if isinstance(caller, SessionCaller) else None,
+            here=call.headers.get("at", ""),
+            key=secrets.token_urlsafe(12),
+            **values,
+        ),
+    )
+
+
+def redirect(address: str, **headers: str) -> ServiceResponse:
+    """Lead a browser to another page, which it asks for with GET."""
+    return ServiceResponse(303, None, {"Location": address, **headers})
+
+
+def sentence(error: OrderkitError) -> dict[str, Any]:
+    """Return an error for a page that shows it beside what it is about."""
+    field = error.field if isinstance(error, InvalidInputError) else ""
+    return {
+        "message": str(error),
+        "hint": error.form_hint or error.hint,
+        "field": field,
+        "status": error.http_status,
+    }

@@ -1,0 +1,204 @@
+"""
+Read requests of browsers and answer them with pages.
+
+A session's cookie proves the caller. A form is believed if it has the session's token and the
+browser says that it came from a page of ours; without a session, no form is read. Errors are pages
+with the sentence and the way out; who is not signed in is led to the sign-in and back. Called by
+``request_pipeline``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from orderkit.core.errors import InvalidInputError, RefusedError
+from orderkit.ports.requesters import UnprovedError
+from orderkit.web.callers import Caller, CallerAccess
+from orderkit.web.console.rendering import HEADERS, html
+from orderkit.web.console.sessions import Session, SessionCaller, Sessions
+from orderkit.web.exchange import Refusal, parse_query, read_path
+from orderkit.web.operations import (
+    ConsoleOptions,
+    ServiceOperation,
+    ServiceRequest,
+    ServiceResponse,
+)
+
+CSRF, KEY = "csrf", "key"
+"""Hidden inputs of every form: the session's token, and the request's Idempotency-Key."""
+SIGN_IN = "/sign-in"
+_FIELDS_MAX = 3000
+_UNAUTHENTICATED = 401
+
+
+class PageExchange:
+    """The browsers of one console."""
+
+    def __init__(self, access: CallerAccess, options: ConsoleOptions, sessions: Sessions) -> None:
+        self._access, self._options, self._sessions = access, options, sessions
+
+    def shows_proof(self, request: Request) -> bool:
+        return self.cookie_name(request, "session") in request.cookies
+
+    def identify(self, request: Request) -> Caller:
+        return SessionCaller(
+            self._access, portal=False, proof=(found := self._session(request)).requester,
+            session=found,
+        )  # fmt: skip
+
+    def _session(self, request: Request) -> Session:
+        cookie = request.cookies.get(self.cookie_name(request, "session"))
+        if cookie is None:
+            raise UnprovedError("you are not signed in", hint="sign in")
+        return self._sessions.session(cookie)
+
+    def read(
+        self, operation: ServiceOperation, request: Request, data: bytes, caller: Caller | None
+    ) -> ServiceRequest:
+        path = read_path(request)
+        query = parse_query(request, operation.query)
+        headers = {"cookie": "", **{name: str(v) for name, v in self._browser(request).items()}}
+        if operation.body is None:
+            return ServiceRequest(caller, {}, path, query, headers=headers)
+        form = read_form(data)
+        self._check_origin(request)
+        if not isinstance(caller, SessionCaller) or not _is_same(
+            last(form, CSRF), caller.session.csrf
+        ):
+            raise RefusedError(
+                "this form is not of your session",
+                hint="open the page again, and send the form from there",
+            )
+        return ServiceRequest(caller, form, path, query, key=last(form, KEY), headers=headers)
+
+    def _browser(self, request: Request) -> Mapping[str, str]:
+        """Return what pages need to know of the browser: where it is, and its cookies' names."""
+        return {
+            "at": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+            "address": request.client.host if request.client else "",
+            "session": request.cookies.get(self.cookie_name(request, "session"), ""),
+            "attempt": request.cookies.get(self.cookie_name(request, "attempt"), ""),
+            "session-name": self.cookie_name(request, "session"),
+            "attempt-name": self.cookie_name(request, "attempt"),
+            "secure": "yes" if self._is_secure(request) else "",
+        }
+
+    def _check_origin(self, request: Request) -> None:
+        """
+        Check that a page of ours sent this form.
+
+        Raises:
+            RefusedError: Another site's page did, or the browser does not say.
+        """
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        own_hosts = {request.headers.get("host", "").lower()}
+        own_hosts.add(urlsplit(self._options.address).netloc.lower())
+        is_own = origin is not None and urlsplit(origin).netloc.lower() in own_hosts - {""}
+        if not is_own or site not in (None, "same-origin"):
+            raise RefusedError(
+                "a page of another site may not send this form",
+                hint="open the console, and send the form from there",
+            )
+
+    def write(self, operation: ServiceOperation, answer: ServiceResponse) -> Response:
+        del operation
+        headers = {**HEADERS, **answer.headers}
+        return Response(answer.body or b"", answer.status, headers, "text/html; charset=utf-8")
+
+    def refuse(self, request: Request, refusal: Refusal) -> Response:
+        is_elsewhere = request.method in ("GET", "HEAD") and not request.url.path.startswith(
+            SIGN_IN
+        )
+        if refusal.status == _UNAUTHENTICATED and is_elsewhere:
+            at = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            onward = f"?onward={quote(at, safe='')}" if at != "/" else ""
+            return RedirectResponse(f"{SIGN_IN}{onward}", 303, HEADERS)
+        try:
+            session: Session | None = self._session(request)
+        except UnprovedError:
+            session = None
+        page = html(
+            "refusal.html",
+            title="That did not work",
+            session=session,
+            key="",
+            here="",
+            refusal=refusal,
+            request_id=request.scope["orderkit.audit"]["request"],
+            back=_own_path(request.headers.get("referer", ""), request),
+        )
+        headers = {**HEADERS, **refusal.headers}
+        headers.pop("WWW-Authenticate", None)  # a browser would ask for a password
+        return Response(page, refusal.status, headers, "text/html; charset=utf-8")
+
+    def cookie_name(self, request: Request, kind: str) -> str:
+        """
+        Return the name of a cookie of ours.
+
+        With TLS no other host can set it. Without, cookies of one host are shared by all its ports.
+        """
+        if self._is_secure(request):
+            return f"__Host-orderkit-{kind}"
+        return f"orderkit-{kind}-{request.url.port or 80}"
+
+    def _is_secure(self, request: Request) -> bool:
+        return self._options.secure or request.url.scheme == "https"
+
+
+def cookie(name: str, value: str, *, secure: bool, max_age_s: int) -> str:
+    """Return a ``Set-Cookie``; of an empty value: one that removes the cookie."""
+    age = max_age_s if value else 0
+    flags = "; Secure" if secure else ""
+    return f"{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{flags}"
+
+
+def read_form(data: bytes) -> dict[str, list[str]]:
+    """
+    Read a form's fields; each may stand there several times.
+
+    Raises:
+        InvalidInputError: It is not one, or has too many fields.
+    """
+    try:
+        pairs = parse_qsl(
+            data.decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=_FIELDS_MAX,
+            errors="strict",
+        )
+    except ValueError as error:
+        raise InvalidInputError("form", data[:80], f"cannot be read: {error}") from error
+    form: dict[str, list[str]] = {}
+    for name, value in pairs:
+        form.setdefault(name, []).append(value.replace("\r\n", "\n"))
+    return form
+
+
+def last(form: Mapping[str, Any], name: str) -> str:
+    """Return a field's last value; empty if the form has none."""
+    values = form.get(name) or [""]
+    return str(values[-1])
+
+
+def _is_same(text: str, other: str) -> bool:
+    return secrets.compare_digest(text.encode(), other.encode())
+
+
+def own_path(text: str) -> str:
+    r"""Return a path of this host; ``/`` for anything else. Browsers read ``\`` as ``/``."""
+    is_path = text.startswith("/") and not text.startswith(("//", "/\\"))
+    is_plain = text.isprintable() and text.isascii() and "\\" not in text
+    return text if is_path and is_plain else "/"
+
+
+def _own_path(referer: str, request: Request) -> str:
+    parts = urlsplit(referer)
+    if parts.netloc.lower() != request.headers.get("host", "").lower():
+        return "/"
+    return own_path(parts.path + (f"?{parts.query}" if parts.query else ""))

@@ -1,0 +1,81 @@
+"""A platform with orders of two teams, its console, and people who look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from bays import TEAM, Bay, new_bay
+from changingpack import changing_pack
+from consolebrowser import Browser
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.cli.connecting import token
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.ports.requesters import Requester
+
+LEAD = Requester("user:default/keiichi", "a one-time link", frozenset({f"group:default/{TEAM}"}))
+STRANGER = Requester("user:default/bunta", "a one-time link", frozenset({"group:default/rx7"}))
+PLATFORM = Requester("user:default/ryosuke", "a one-time link", everywhere=True)
+
+
+@dataclass(frozen=True)
+class Site:
+    """The console of one platform."""
+
+    running: Running
+
+    @property
+    def url(self) -> str:
+        return self.running.settings.service.url
+
+    @property
+    def secret(self) -> str:
+        return token(self.running.settings.service)
+
+    def browser(self, person: Requester | None = None) -> Browser:
+        browser = Browser(self.url)
+        if person is not None:
+            assert browser.sign_in(self.secret, person).status == 200
+        return browser
+
+
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("console")
+    request = EmbeddedRunRequest(
+        folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ("ae86", "rx7")
+    )
+    with running(request, on_step=lambda *_: None) as platform:
+        yield Site(platform)
+
+
+@pytest.fixture(scope="package")
+def quiet_bay(site: Site) -> Bay:
+    """An order of team `TEAM` that many tests look at and none may change."""
+    return new_bay(site.running.platform)
+
+
+@pytest.fixture
+def bay(site: Site) -> Bay:
+    """An order of team `TEAM` of its own."""
+    return new_bay(site.running.platform)
+
+
+@pytest.fixture(scope="package")
+def lead(site: Site) -> Browser:
+    """Somebody of the orders' team."""
+    return site.browser(LEAD)
+
+
+@pytest.fixture(scope="package")
+def stranger(site: Site) -> Browser:
+    """Somebody of another team."""
+    return site.browser(STRANGER)
+
+
+@pytest.fixture(scope="package")
+def engineer(site: Site) -> Browser:
+    """Somebody who may act for every team."""
+    return site.browser(PLATFORM)

@@ -1,0 +1,192 @@
+"""Who gets into the console, over HTTP, and what a browser keeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from bays import TEAM, Bay
+from consolebrowser import Browser
+from itsdangerous import URLSafeTimedSerializer
+from tests.component.console.conftest import LEAD, Site
+
+from orderkit.core.errors import RefusedError
+from orderkit.ports.requesters import Requester, UnprovedError
+from orderkit.web.console import sessions
+from orderkit.web.console.sessions import Sessions, link_token
+
+
+def test_who_is_not_signed_in_is_led_to_the_sign_in_and_back(site: Site, quiet_bay: Bay) -> None:
+    browser = site.browser()
+
+    answer = browser.get(f"/orders/{quiet_bay.order}")
+    assert answer.page.h1 == "Sign in"
+    assert quiet_bay.order not in answer.page.text
+    assert "orderkit console" in answer.page.text
+
+    onward = f"/orders/{quiet_bay.order}"
+    assert browser.sign_in(site.secret, LEAD, onward).page.h1 == quiet_bay.order
+
+
+def test_a_link_signs_in_once(site: Site) -> None:
+    token = link_token(site.secret, LEAD)
+    first, second = site.browser(), site.browser()
+
+    assert first.get(f"/sign-in/link?token={token}").page.h1 == "Orders"
+    refused = second.get(f"/sign-in/link?token={token}")
+    assert (refused.status, refused.page.h1, second.cookies) == (401, "Not signed in", {})
+    assert "used already" in refused.page.text
+
+
+def test_a_link_is_no_cookie_and_a_cookie_is_no_link(site: Site) -> None:
+    signed_in, thief = site.browser(LEAD), site.browser()
+    (name, cookie), *_ = signed_in.cookies.items()
+
+    thief.take_cookies({name: link_token(site.secret, LEAD)})
+    assert thief.get("/").page.h1 == "Sign in"
+    assert site.browser().get(f"/sign-in/link?token={cookie}").page.h1 == "Not signed in"
+
+
+WRONG: dict[str, Callable[[Site], str]] = {
+    "nothing": lambda _: "",
+    "not ours": lambda _: "eyJhIjoxfQ.aaaa.bbbb",
+    "of another service": lambda _: link_token("another secret", LEAD),
+    "of another purpose": lambda site: Sessions(site.secret, session_s=60).cookie(LEAD),
+    "changed": lambda site: link_token(site.secret, LEAD)[:-2] + "xx",
+    "signed by a guess": lambda _: str(URLSafeTimedSerializer("", salt="").dumps({"id": "1"})),
+}
+
+
+@pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
+def test_a_wrong_link_signs_nobody_in(make: Callable[[Site], str], site: Site) -> None:
+    browser = site.browser()
+    answer = browser.get("/sign-in/link", params={"token": make(site)})
+
+    assert (answer.page.h1, browser.cookies) == ("Not signed in", {})
+
+
+def test_an_old_link_signs_nobody_in(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = link_token(site.secret, LEAD)
+    monkeypatch.setattr(sessions, "LINK_S", -1)
+
+    assert site.browser().get(f"/sign-in/link?token={token}").page.h1 == "Not signed in"
+
+
+def test_a_link_from_before_a_restart_signs_nobody_in() -> None:
+    token = link_token("s", LEAD)
+    time.sleep(0.01)
+
+    with pytest.raises(UnprovedError, match="restarted"):
+        Sessions("s", session_s=60).redeem(token)
+
+
+def test_a_session_ends_when_it_is_over_or_signed_out(site: Site) -> None:
+    over = Sessions("s", session_s=-1)
+    cookie = over.cookie(LEAD)
+    with pytest.raises(UnprovedError):
+        over.session(cookie)
+
+    browser, copy = site.browser(LEAD), site.browser()
+    copy.take_cookies(browser.cookies)
+    assert copy.get("/").page.h1 == "Orders"
+
+    assert browser.submit(browser.get("/").form("/sign-out")).page.h1 == "Sign in"
+    assert browser.cookies == {}
+    assert copy.get("/").page.h1 == "Sign in"
+
+
+def test_a_person_of_very_many_groups_is_told_what_to_do() -> None:
+    groups = frozenset(f"group:default/{number * 7919 % 10**9:09}-x" for number in range(2000))
+
+    with pytest.raises(RefusedError, match="2000 groups"):
+        Sessions("s", session_s=60).cookie(Requester("user:default/eve", "x", groups))
+
+
+def test_a_cookie_is_for_this_host_and_no_script(site: Site) -> None:
+    token = link_token(site.secret, LEAD)
+    answer = site.browser().get(f"/sign-in/link?token={token}", allow_redirects=False)
+    cookie = answer.headers["Set-Cookie"]
+
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+    assert "Domain" not in cookie
+
+
+@pytest.mark.parametrize(
+    "onward", ["//evil.example", "https://evil.example/", "/\\evil.example", "evil", "/\nx", "/é"]
+)
+def test_a_sign_in_leads_nowhere_else(onward: str, site: Site) -> None:
+    browser = site.browser()
+    answer = browser.get(
+        "/sign-in/link",
+        params={"token": link_token(site.secret, LEAD), "onward": onward},
+        allow_redirects=False,
+    )
+
+    assert answer.headers["Location"] == "/"
+
+
+FORGED = {
+    "without the token": {"csrf": ""},
+    "with another's token": {"csrf": "x" * 32},
+}
+
+
+@pytest.mark.parametrize("entered", FORGED.values(), ids=FORGED)
+def test_a_form_of_another_session_is_refused(entered: dict[str, str], site: Site) -> None:
+    browser = site.browser(LEAD)
+    answer = browser.submit(browser.get("/").form("/sign-out"), **entered)
+
+    assert (answer.status, answer.page.h1) == (403, "Not allowed")
+    assert browser.get("/").page.h1 == "Orders"
+
+
+ELSEWHERE = [
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": ""},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "cross-site"},
+]
+
+
+@pytest.mark.parametrize("headers", ELSEWHERE, ids=str)
+def test_a_form_that_another_site_sends_is_refused(headers: dict[str, str], site: Site) -> None:
+    browser = site.browser(LEAD)
+    form = browser.get("/").form("/sign-out")
+    answer = browser.send("POST", form.action, headers=headers, data=form.fields)
+
+    assert answer.status == 403
+    assert browser.get("/").page.h1 == "Orders"
+
+
+def test_every_answer_has_the_headers_that_keep_strangers_out(site: Site) -> None:
+    signed_in, out = site.browser(LEAD), site.browser()
+    for browser, path in [(signed_in, "/"), (out, "/sign-in"), (signed_in, "/orders/none")]:
+        headers = browser.get(path).headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Referrer-Policy"] == "same-origin"
+    for name in ("console.css", "console.js", "mark.svg"):
+        assert "nosniff" in out.get(f"/static/{name}").headers["X-Content-Type-Options"]
+    assert out.get("/static/../service.py").status == 404
+
+
+def test_a_session_is_no_token_of_the_api(lead: Browser, quiet_bay: Bay) -> None:
+    assert lead.get(f"/v1/orders/{quiet_bay.order}").status == 401
+
+
+def test_another_teams_order_looks_like_one_that_is_not_there(
+    stranger: Browser, quiet_bay: Bay
+) -> None:
+    there = stranger.get(f"/orders/{quiet_bay.order}")
+    not_there = stranger.get("/orders/garage-nobody")
+
+    assert there.status == not_there.status == 403
+    assert TEAM not in there.page.text
+    assert quiet_bay.order not in stranger.get("/").page.text

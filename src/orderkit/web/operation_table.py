@@ -123,7 +123,7 @@ def _looking() -> tuple[ServiceOperation, ...]:
             "/v1/stream",
             "Stream changes of orders as Server-Sent Events: ready, order, gone, reload.",
             stream_handlers.get_stream,
-            {200: ("The events, until the stream ends: then connect again.", TEXT)},
+            {200: ("The events, until the stream ends: then connect again.", named("Event"))},
             "read",
             query={"team": LABEL, "kit": LABEL, "order": LABEL, "after": POSITION},
             resumes=True,

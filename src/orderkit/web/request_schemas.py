@@ -195,6 +195,19 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         cost=nullable(TEXT),
         expires=nullable(TEXT),
     ),
+    "Event": closed(
+        ["id"],
+        id=POSITION,
+        event={
+            "enum": ["ready", "order", "gone", "reload"],
+            "description": "Absent: the stream lives. reload: read GET /v1/orders again.",
+        },
+        data={
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "Of order a Row, of gone its order and team, otherwise {}.",
+        },
+    ),
     "Finding": every(
         file=TEXT,
         line=nullable({"type": "integer"}),

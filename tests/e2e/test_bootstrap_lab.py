@@ -28,11 +28,7 @@ from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 
 
 @pytest.fixture(scope="module")
-def lab(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabPlatform]:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPlatform]:
     with labplatform.serving(tmp_path_factory.mktemp("lab")) as found:
         yield found
 

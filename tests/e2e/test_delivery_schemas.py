@@ -35,9 +35,7 @@ OURS = validators()
 
 
 @pytest.fixture(scope="module")
-def crds(request: pytest.FixtureRequest) -> Path:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("needs --e2e")
+def crds() -> Path:
     return built("argocdcrds")
 
 

@@ -22,18 +22,16 @@ import roguery
 import rogues
 from commands import Command, as_process
 from lab.realgitea import add_token, add_user
-from labplatform import LabPlatform
+from labplatform import CHIEF, LabPlatform, bootstrapped
 from rogues import ROGUES, XGARAGE, Pair
 
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import NAMESPACE, ObjectKey
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import RepeatedRefresh, nudge, refresh
 from orderkit.flows.end import destroying
-from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import Platform, write_ledger
 from orderkit.flows.team.teams import TeamChange, change_team
@@ -45,7 +43,6 @@ pytestmark = pytest.mark.timeout(600)  # the lab comes up within the first test'
 TEAMS = ("ae86", "fd3s", "rx7", "skyline")
 THEM = TEAMS[-1]
 """Has no garage of its own: the rogues are after its name."""
-ASKER = "user:default/chief"
 BROKEN = roguery.entry_of("locker", THEM, f"{THEM}-c")
 WORKERS = 4
 SETTLED_S = 240.0
@@ -68,21 +65,15 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("journey")
     pack = rogues.rogue_pack(folder / "pack")
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(_made(folder), teams=TEAMS, pack=pack))
-        wanted = BootstrapOptions(str(lab.file), str(pack), ASKER, timeout_s=400.0, probe=False)
-        platform, bootstrapping = undo.enter_context(prepared(wanted))
-        bootstrap(platform, bootstrapping, on_step=lambda *_: None)
+        platform = undo.enter_context(bootstrapped(lab, pack))
         person = add_user(lab.gitea, "mallory")
         for team in TEAMS:
-            change_team(platform, team, requester=ASKER, change=TeamChange(members=(person[0],)))
+            change_team(platform, team, requester=CHIEF, change=TeamChange(members=(person[0],)))
         token = add_token(lab.gitea.url, person, ["write:repository", "read:user"])
         member = undo.enter_context(GiteaForge(lab.gitea.url, token=token))
         yield Site(lab, platform, member)
@@ -133,7 +124,7 @@ def _break(site: Site) -> None:
     seen = site.member.read(BROKEN.repository, path, "main")
     assert seen is not None
     change = FileChange(path, seen.data + b"broken: [\n", seen.sha)
-    broken = Operation("broken", ASKER, "broken")
+    broken = Operation("broken", CHIEF, "broken")
     commit = site.member.write(BROKEN.repository, [change], broken).commit
     nudge(site.platform, BROKEN.order, commit)  # else Argo CD sees it minutes later
 
@@ -200,7 +191,7 @@ def test_an_application_of_another_teams_repository_delivers_nothing(site: Site)
     pair = Pair(TEAMS[0], TEAMS[1])
     path = PurePosixPath("apps", pair.us, "locker-stolen.yaml")
     made = rogues.stolen(site.lab.gitea.url, pair)
-    write_ledger(site.platform, {path: made}, Operation("stolen", ASKER, "a mistake"))
+    write_ledger(site.platform, {path: made}, Operation("stolen", CHIEF, "a mistake"))
     refresh(site.platform, f"team-{pair.us}")
     entry = roguery.entry_of("locker", pair.us, "stolen")
 
@@ -209,13 +200,13 @@ def test_an_application_of_another_teams_repository_delivers_nothing(site: Site)
     )
 
     assert f"{pair.them}/locker-own" in report.state.reason
-    write_ledger(site.platform, {path: None}, Operation("undone", ASKER, "sorry"))
+    write_ledger(site.platform, {path: None}, Operation("undone", CHIEF, "sorry"))
     refresh(site.platform, f"team-{pair.us}")
 
 
 def test_a_destroyed_order_leaves_nothing(site: Site) -> None:
     entry = ENTRIES[0]
-    wanted = destroying.EndRequest(entry.order, ASKER, timeout_s=400.0)
+    wanted = destroying.EndRequest(entry.order, CHIEF, timeout_s=400.0)
 
     destroying.destroy(site.platform, wanted, on_step=lambda *_: None)
 

@@ -24,9 +24,8 @@ import dyingend
 import labplatform
 import pytest
 from commands import Command, as_process
-from labplatform import LabPlatform, with_portal_and_service
+from labplatform import CHIEF, LabPlatform, bootstrapped, with_portal_and_service
 
-from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -38,7 +37,6 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order.ledger import tombstones
-from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
@@ -47,7 +45,6 @@ from orderkit.ports.cluster import ExpiredError
 if TYPE_CHECKING:
     from tests.conftest import Chances
 
-ASKER = "user:default/chief"
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 WATCHED = (XGARAGE, NAMESPACE, CONFIG_MAP)
 WRITES = [
@@ -99,16 +96,10 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
-        wanted = BootstrapOptions(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
-        platform, bootstrapping = undo.enter_context(prepared(wanted))
-        bootstrap(platform, bootstrapping, on_step=lambda *_: None)
+        platform = undo.enter_context(bootstrapped(lab))
         file = with_portal_and_service(lab, undo)
         log = Log()
         for kind in WATCHED:
@@ -147,7 +138,7 @@ _numbers = itertools.count(1)
 def ordered(site: Site) -> str:
     """Return a new team whose garage is Ready."""
     team = f"pit-{next(_numbers):02d}"
-    add_team(site.platform, team, requester=ASKER)
+    add_team(site.platform, team, requester=CHIEF)
     done = site.orderkit("order", "garage", f"team_name={team}", "stage=stage2", "--json")
     assert (done.code, done.json["phase"]) == (0, "Ready"), done.out + done.err
     return team

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import mixedplatform
 import pytest
 import requests
-from bays import XR, Bay, ask, new_bay, set_
+from bays import XR, Bay, allow_squash, ask, new_bay, set_
 from changingcrowd import Crowd
 from changingpack import changing_pack
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
@@ -83,6 +83,8 @@ def bay(up: Up) -> Bay:
 
 
 def merge(bay: Bay, pull: PullRequest, style: MergeStyle, *, deadline_s: float = 30.0) -> None:
+    if style is MergeStyle.SQUASH:
+        allow_squash(bay)
     by_hand = Operation(f"merge-{pull.number}", "user:default/boss", f"Merge #{pull.number}")
     merge_unreviewed(bay.platform, bay.repo, pull, by_hand, style=style, deadline_s=deadline_s)
 

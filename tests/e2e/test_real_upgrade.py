@@ -28,12 +28,8 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lab(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, pack: Path
-) -> Iterator[LabPlatform]:
+def lab(tmp_path_factory: pytest.TempPathFactory, pack: Path) -> Iterator[LabPlatform]:
     """A lab that `pack` was bootstrapped on."""
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
     with labplatform.serving(tmp_path_factory.mktemp("lab")) as found:
         done = as_process(found.file)("bootstrap", "--no-probe", "--pack", str(pack))
         assert done.code == 0, done.out + done.err

@@ -25,15 +25,13 @@ from deliveries import Delivery
 from lab.binaries import built
 from lab.daemons import Daemon
 from lab.realargocd import SETTINGS, Wishes
-from labplatform import LabPlatform
+from labplatform import LabPlatform, bootstrapped
 
-from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.team.read_credential import SECRET, credential_secret
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -98,11 +96,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("security-argocd")
     log = folder / "ran.log"
     log.touch()
@@ -251,11 +245,7 @@ def order(site: Site) -> OrderEntry:
     """An order on the bootstrapped platform, which has no other Applications of its teams."""
     while site.deliveries:
         site.deliveries.pop().remove()
-    options = BootstrapOptions(
-        str(site.lab.file), None, "user:default/chief", timeout_s=240.0, probe=False
-    )
-    with prepared(options) as (platform, request):
-        bootstrap(platform, request, on_step=lambda *_: None)
+    with bootstrapped(site.lab) as platform:
         entry = roguery.place(platform, "garage", US)
     site.log.write_text("")
     return entry

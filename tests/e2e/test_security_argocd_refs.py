@@ -16,10 +16,9 @@ import pytest
 import roguery
 from commands import as_process
 from forgeusers import ForgeUser, new_user
-from labplatform import LabPlatform
+from labplatform import LabPlatform, bootstrapped
 from pusher import Pusher
 
-from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.order import ledger
@@ -30,7 +29,6 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.end.destroying import EndRequest, destroy
-from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_report import status
@@ -93,25 +91,18 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("refs")
-    with labplatform.serving(folder, teams=(TEAM,)) as lab:
-        options = BootstrapOptions(str(lab.file), None, BOSS, timeout_s=240.0, probe=False)
-        with prepared(options) as (platform, bootstrap_request):
-            bootstrap(platform, bootstrap_request, on_step=lambda *_: None)
-            wanted = {"team_name": TEAM, "stage": "stage1"}
-            asked = placing.OrderRequest("garage", wanted, BOSS, timeout_s=240.0)
-            done = placing.order(platform, asked, on_step=lambda *_: None)
-            admin = ForgeUser(lab.gitea.url, lab.gitea.user, lab.gitea.password)
-            member = new_user(admin, "mallory")
-            join(admin, member, done.repository)
-            url = f"{lab.gitea.url}/{done.repository}.git"
-            clone = Pusher.cloned(folder, url, member.login, member.password)
-            yield Site(lab, platform, OrderEntry(done.team, done.order), admin, member, clone)
+    with labplatform.serving(folder, teams=(TEAM,)) as lab, bootstrapped(lab) as platform:
+        wanted = {"team_name": TEAM, "stage": "stage1"}
+        asked = placing.OrderRequest("garage", wanted, BOSS, timeout_s=240.0)
+        done = placing.order(platform, asked, on_step=lambda *_: None)
+        admin = ForgeUser(lab.gitea.url, lab.gitea.user, lab.gitea.password)
+        member = new_user(admin, "mallory")
+        join(admin, member, done.repository)
+        url = f"{lab.gitea.url}/{done.repository}.git"
+        clone = Pusher.cloned(folder, url, member.login, member.password)
+        yield Site(lab, platform, OrderEntry(done.team, done.order), admin, member, clone)
 
 
 def join(admin: ForgeUser, member: ForgeUser, repository: object) -> None:

@@ -14,6 +14,8 @@ from dataclasses import replace
 import mixedplatform
 import pytest
 from commands import Command, in_process
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from forgeusers import ForgeUser, new_user
 from lab.realgitea import Gitea, add_token, add_user, serving
 from published import Up
@@ -93,10 +95,19 @@ for _tests in (ownership, four_eyes):
 
 
 def test_a_deploy_key_that_may_write_is_seen(platform: Up, forge_admin: ForgeUser) -> None:
-    """The embedded forge has no deploy keys."""
-    path = f"/repos/{platform.platform.ledger}/keys"
-    key = forge_admin.api("POST", path, {"title": "mine", "key": KEY, "read_only": False})
-    grants = foreign_access(platform.platform, platform.platform.ledger)
-    forge_admin.api("DELETE", f"{path}/{key['id']}")
+    """The embedded forge has no deploy keys. Another key of the title is another one."""
+    ledger = platform.platform.ledger
+    path = f"/repos/{ledger}/keys"
+    holders: list[str] = []
+    for public in (KEY, another_key()):
+        key = forge_admin.api("POST", path, {"title": "mine", "key": public, "read_only": False})
+        (grant,) = foreign_access(platform.platform, ledger, adopted=holders)
+        forge_admin.api("DELETE", f"{path}/{key['id']}")
+        assert grant.holder.startswith("deploy-key:mine:SHA256:")
+        assert grant.right == "write"
+        holders.append(grant.holder)
 
-    assert [(grant.holder, grant.right) for grant in grants] == [("deploy-key:mine", "write")]
+
+def another_key() -> str:
+    public = Ed25519PrivateKey.generate().public_key()
+    return public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()

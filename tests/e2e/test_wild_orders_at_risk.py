@@ -17,7 +17,7 @@ import labplatform
 import pytest
 from commands import Command, in_process
 from forgeusers import ForgeUser
-from labplatform import LabPlatform, with_portal_and_service
+from labplatform import LabPlatform, bootstrapped, with_portal_and_service
 from mischief import (
     FILE,
     MENDED,
@@ -31,7 +31,6 @@ from mischief import (
 from roguery import place
 
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -41,11 +40,9 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order.ledger import is_safe
 from orderkit.flows.argocd.refreshing import refresh
-from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 
-ASKER = "user:default/chief"
 WITHIN_S = 90.0
 _numbers = itertools.count(1)
 
@@ -58,16 +55,10 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
-        options = BootstrapOptions(str(lab.file), None, ASKER, timeout_s=240, probe=False)
-        platform, bootstrapping = undo.enter_context(prepared(options))
-        bootstrap(platform, bootstrapping, on_step=lambda *_: None)
+        undo.enter_context(bootstrapped(lab))
         file = with_portal_and_service(lab, undo)
         yield Site(lab, connect(load_settings(str(file))), file)
 
@@ -187,6 +178,7 @@ def test_an_order_whose_repository_is_gone_or_closed_can_be_ended(
 
     assert (ended.code, ended.err) == (0, "")
     assert victim.get(XGARAGE, victim.entry.order) is None
+    assert victim.get(NAMESPACE, victim.entry.order) is None
     assert victim.application() == {}
 
 

@@ -17,17 +17,14 @@ import labplatform
 import pytest
 import roguery
 from faultypushes import PUSHES, Push
-from labplatform import LabPlatform
+from labplatform import LabPlatform, bootstrapped
 from pusher import Pusher
 
-from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import CommitSha
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.schema.validate.located_findings import remedy, sentence
 from orderkit.core.visible_text import visible
 from orderkit.flows.argocd.refreshing import nudge
-from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.order.commit_status import CONTEXT, keep_checked
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.order_report import OrderReport
@@ -35,7 +32,6 @@ from orderkit.flows.platform import Platform
 
 pytestmark = pytest.mark.timeout(900)  # the lab comes up within the first test's time
 TEAMS = tuple(f"wild-{number}" for number in range(7))
-ASKER = "user:default/chief"
 ROUNDS = [PUSHES[start : start + len(TEAMS)] for start in range(0, len(PUSHES), len(TEAMS))]
 
 
@@ -60,20 +56,12 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def places(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Place]]:
-    if not request.config.getoption("--e2e"):
-        pytest.skip("a real lab: needs --e2e")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Place]]:
     folder = tmp_path_factory.mktemp("wild-pushes")
     (folder / "lab").mkdir()
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(folder / "lab", teams=TEAMS))
-        wanted = BootstrapOptions(
-            str(lab.file), str(reference_pack()), ASKER, timeout_s=400.0, probe=False
-        )
-        platform, bootstrapping = undo.enter_context(prepared(wanted))
-        bootstrap(platform, bootstrapping, on_step=lambda *_: None)
+        platform = undo.enter_context(bootstrapped(lab))
         with ThreadPoolExecutor(4) as threads:
             entries = list(threads.map(lambda team: roguery.place(platform, "garage", team), TEAMS))
         yield [_cloned(platform, lab, folder, entry) for entry in entries]

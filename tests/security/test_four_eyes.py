@@ -20,6 +20,7 @@ from orderkit.core.errors import ConflictError, RefusedError
 from orderkit.core.names import MAIN, blob_sha
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.main_protection import CONTEXT
+from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -355,6 +356,40 @@ def test_a_crafted_merge_commit_hides_nothing(review: Review, tmp_path: Path) ->
         merge_reviewed(bay.platform, bay.order, number, requester=BOSS)
 
     assert bay.spec()["stage"] == "stage3"
+
+
+def test_the_forge_says_what_is_lacking_and_refuses_to_merge_before(
+    review: Review, orderkit: Command, forge_admin: ForgeUser
+) -> None:
+    """Neither has anybody asked Orderkit to merge, nor does its own account get past it."""
+    merge = ("POST", f"{review.path}/merge", {"Do": "merge"})
+    assert forge_admin.call(*merge).status_code == 405
+    assert orderkit("platform", "webhook", "--repository", str(review.bay.repo)).code == 0
+
+    review.eve.api("PATCH", review.path, {"body": "edited"})
+    lacking = stated(review, "failure")
+    assert f"nobody else has approved {review.pull.head_commit[:8]}" in lacking
+    assert forge_admin.call(*merge).status_code == 405
+
+    review.approve(review.carol)
+    assert stated(review, "success") == f"approved by {review.carol.login}"
+
+    body = {"event": "REQUEST_CHANGES", "body": "too fast"}
+    review.carol.api("POST", f"{review.path}/reviews", body)
+    assert f"{review.carol.login} asked for changes" in stated(review, "failure")
+
+
+def stated(review: Review, state: str) -> str:
+    """Wait for a state of the review's status; return its text."""
+    forge = review.bay.platform.forge
+    statuses = until(
+        review.bay.platform.clock,
+        lambda: forge.statuses(review.bay.repo, review.pull.head_commit),
+        lambda now: any((each.context, each.state) == (CONTEXT, state) for each in now),
+        timeout_s=120,
+        goal=f"the status {state}",
+    )
+    return next(each.description for each in statuses if each.context == CONTEXT)
 
 
 def test_doctor_reports_an_order_whose_protection_was_removed(

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
-from bays import EVE, XR, Bay, ask, merge, new_bay, set_
+from bays import EVE, XR, Bay, allow_squash, ask, merge, new_bay, set_
 from changingpack import changing_pack
 from commands import Command, in_process
 from pusher import MALLORY, Pusher
@@ -25,6 +25,7 @@ from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, 
 from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.order import order_file
 from orderkit.flows.change.reverting import RevertRequest, revert
+from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.install import diagnosis
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, steps_of
 from orderkit.flows.install.pack_rendering import values_of
@@ -33,7 +34,7 @@ from orderkit.flows.order.order_history import HistoryEntry, history
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft
 from orderkit.ports.requesters import Requester
-from orderkit.ports.signatures import blob_changes, signed_message
+from orderkit.ports.signatures import CommitFiles, blob_changes, signed_message
 
 _numbers = itertools.count(1)
 BOB = Requester("user:default/bob")
@@ -164,6 +165,50 @@ def test_a_signature_covers_message_and_content(
     assert newest(bay).to_json()["requester"] == ""
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        ("--chmod=+x", str(XR)),
+        ("--cacheinfo", "120000,{blob},{xr}"),
+        ("--add", "--cacheinfo", "160000,{commit},manifests/other"),
+        ("--add", "--cacheinfo", "120000,{blob},manifests/other.yaml"),
+        ("--chmod=+x", ".orderkit/order.yaml"),
+    ],
+    ids=["executable", "link", "submodule", "another link", "another executable"],
+)
+def test_a_signature_covers_modes_and_submodules(
+    bay: Bay, mallory: Pusher, index: tuple[str, ...]
+) -> None:
+    """The same message and the same blobs, in the place of the signed commit."""
+    done = ask(bay, set_("stage", "stage2"))
+    mallory.pull()
+    blob, commit = (mallory.git("rev-parse", name) for name in (f"HEAD:{XR}", "HEAD"))
+    mallory.git("update-index", *(word.format(blob=blob, commit=commit, xr=XR) for word in index))
+    mallory.git("commit", "--quiet", "--amend", "--cleanup=verbatim", "-C", "HEAD")
+    unprotect(bay.platform, bay.repo)
+    mallory.push("HEAD:main", "--force")
+
+    head = bay.head
+    assert head not in (None, done.commit)
+    judge = CommitJudge(bay.platform, bay.repo, head)
+    assert judge.verdict(judge.history[0]) is SignatureVerdict.INVALID
+
+
+def test_what_had_a_mode_of_its_own_may_be_changed_and_stays_proved(
+    bay: Bay, mallory: Pusher
+) -> None:
+    mallory.git("update-index", "--chmod=+x", str(XR))
+    named = f"160000,{bay.head},manifests/sub"
+    mallory.git("update-index", "--add", "--cacheinfo", named)
+    mallory.git("commit", "--quiet", "-m", "modes")
+    mallory.push()
+    done = ask(bay, set_("stage", "stage2"))
+
+    assert done.commit
+    assert bay.platform.forge.special_files(bay.repo, done.commit)[XR].mode == 0o100755
+    assert verdicts(bay)[0] == "valid"
+
+
 def test_a_copy_of_a_reverted_change_is_by_hand_and_the_original_is_not(
     bay: Bay, mallory: Pusher
 ) -> None:
@@ -224,6 +269,29 @@ def merge_by_hand(mallory: Pusher, other: str, *, hers_first: bool) -> None:
     mallory.push(f"{merge}:main")
 
 
+def test_the_forge_squashes_no_pull_request_of_an_order(
+    site: Running, bay: Bay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That writes a new commit, and nothing proves who asked for it; merging keeps the proof."""
+    pull = ask(bay, set_("colour", "red"), requester=member(bay)).pull
+    assert pull is not None
+    request = Operation("op-merge", "user:default/boss", "merge")
+    with pytest.raises(RefusedError, match="squash"):
+        merge_unreviewed(bay.platform, bay.repo, pull, request, style=MergeStyle.SQUASH)
+    merge(bay, pull.number)
+    assert [entry.who for entry in history(bay.platform, bay.order)][:2].count(EVE.ref) == 1
+
+    orderkit: Command = in_process(site.embedded.state.folder / "platform.yaml", capsys)
+    allow_squash(bay)
+    warned = orderkit("doctor").out
+    assert f"first {bay.repo}: that loses the proof of who asked" in warned
+    assert f"'orderkit team add {bay.repo.owner}' forbids it" in warned
+    assert orderkit("team", "add", bay.repo.owner).code == 0
+    repository = bay.platform.forge.repo(bay.repo)
+    assert repository is not None
+    assert not repository.may_squash
+
+
 def test_a_signature_of_another_order_proves_nothing_here(
     bay: Bay, site: Running, tmp_path: Path
 ) -> None:
@@ -248,7 +316,8 @@ def test_a_signature_with_a_key_of_ones_own_proves_nothing(
     made = mallory.commit("draft", stage(mallory, "stage1", "stage3"))
     mallory.push(f"{made}:refs/heads/draft")
     forge = bay.platform.forge
-    files = (forge.tree(bay.repo, commit) for commit in (head, made))  # type: ignore[arg-type]
+    trees = (forge.tree(bay.repo, commit) for commit in (head, made))  # type: ignore[arg-type]
+    files = (CommitFiles(tree, {}) for tree in trees)
     operation = Operation("op", "user:default/eve", "stage", "signed by X")
     message = signed_message(own, bay.repo, "main", operation, blob_changes(*files), at=1)
     mallory.git("commit", "--quiet", "--amend", "--cleanup=verbatim", "-m", message)

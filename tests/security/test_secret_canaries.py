@@ -330,3 +330,23 @@ def _objects(repository: Path) -> bytes:
     """Return all objects of a repository, one after the other."""
     command = ["git", "cat-file", "--batch-all-objects", "--batch"]
     return subprocess.run(command, cwd=repository, check=True, capture_output=True).stdout
+
+
+def test_no_row_of_the_live_model_holds_a_secret(site: Site) -> None:
+    """Neither while its reason is being checked, nor afterwards."""
+    site.bay.edit("spec:", "spec:\n  note: refuse")
+    shown: list[str] = []
+
+    def reason() -> str:
+        answer = site.ask("GET", "/v1/orders")
+        shown.append(answer.text)
+        (row,) = [row for row in answer.json()["orders"] if row["order"] == site.order]
+        return str(row["reason"])
+
+    masked = until(
+        site.running.platform.clock, reason,
+        lambda text: "too weak" in text, timeout_s=120, goal="the reason, checked",
+    )  # fmt: skip
+
+    assert MASK in masked
+    assert [leaks(text) for text in shown if leaks(text)] == []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, blob_sha
 from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
@@ -100,10 +101,22 @@ def merge(
     bay: Bay, number: int, style: MergeStyle = MergeStyle.MERGE, *, deadline_s: float = 30.0
 ) -> None:
     """Merge a pull request as the platform does, without asking who approved it."""
+    if style is MergeStyle.SQUASH:
+        allow_squash(bay)
     pull = bay.platform.forge.pull(bay.repo, number)
     assert pull is not None
     merging = Operation(f"merge-{number}", "user:default/boss", f"Merge #{number}")
     merge_unreviewed(bay.platform, bay.repo, pull, merging, style=style, deadline_s=deadline_s)
+
+
+def allow_squash(bay: Bay) -> None:
+    """Let the forge squash pull requests, as in orders of earlier releases."""
+    forge = bay.platform.forge
+    assert isinstance(forge, GiteaForge)
+    answer = forge._http.send(  # noqa: SLF001  the port has no way to do this
+        "PATCH", f"/repos/{bay.repo}", body={"allow_squash_merge": True}
+    )
+    assert answer.ok, answer.text
 
 
 TEAM = TeamName(f"bays-{secrets.token_hex(3)}")

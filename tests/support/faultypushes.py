@@ -38,9 +38,9 @@ class Push:
     delivered: bool = False
     """Argo CD delivers it all the same."""
     passes_argocd: bool = False
-    """The real Argo CD delivers it, the embedded platform does not."""
+    """Argo CD delivers it, although it is faulty: the order is Ready."""
     is_pruned: bool = False
-    """The real API server applies the rest and refuses nothing; the embedded one refuses it."""
+    """The API server drops what it does not know; Argo CD applies it again and again."""
 
 
 def text(clone: Path) -> str:

@@ -30,9 +30,12 @@ from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, service_options, token
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.flows.install.bootstrapping import bootstrap
+from orderkit.flows.platform import Platform
 from orderkit.web.service import service_app
 
 NOBODY = "http://127.0.0.1:9"
@@ -40,6 +43,8 @@ NOBODY = "http://127.0.0.1:9"
 SCOPES = (*(scope for scope in BOT_SCOPES if "admin" not in scope), "write:admin")
 """With the right to make an account for each team that reads its organisation."""
 ARGOCD_VERSION = "3.2.11"
+CHIEF = "user:default/chief"
+"""Who bootstraps."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,16 @@ def serving(
         found = LabPlatform(folder / "platform", settings, gitea, argocd, forge, cluster)
         found.file.write_text(settings.to_yaml())
         yield found
+
+
+@contextlib.contextmanager
+def bootstrapped(lab: LabPlatform, pack: Path | None = None) -> Iterator[Platform]:
+    """Bootstrap a lab, without a probe; yield the platform as ``orderkit`` connects to it."""
+    source = None if pack is None else str(pack)
+    options = BootstrapOptions(str(lab.file), source, CHIEF, timeout_s=400.0, probe=False)
+    with prepared(options) as (platform, request):
+        bootstrap(platform, request, on_step=lambda *_: None)
+        yield platform
 
 
 def _kept(path: Path, secret: str) -> Path:

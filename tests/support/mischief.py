@@ -9,11 +9,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from forgeusers import ForgeUser
 from pusher import Pusher
 
+from orderkit.core.errors import NotFoundError
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -65,6 +67,21 @@ class Victim:
 
     def xr_uid(self) -> str:
         return str(dig(self.get(XGARAGE, self.entry.order) or {}, "metadata", "uid", default=""))
+
+    def is_well(self) -> bool:
+        """Say whether it is as an order is that nobody did anything to."""
+        try:
+            state = order_damage.status(self.platform, self.entry.order).state
+        except NotFoundError:
+            return False
+        main = self.admin.api("GET", self.repo_path)["default_branch"] == "main"
+        return state.ready and not state.reason and main
+
+    def grow_old(self) -> None:
+        """Wait until the XR is so old that a difference of clocks explains nothing."""
+        created = dig(self.get(XGARAGE, self.entry.order) or {}, "metadata", "creationTimestamp")
+        age = self.platform.clock.now() - datetime.fromisoformat(str(created))
+        self.platform.clock.sleep(max(0.0, 5.0 - age.total_seconds()))
 
     def application(self) -> Manifest:
         return self.get(APPLICATION, self.entry.order, ARGOCD_NAMESPACE) or {}
@@ -163,6 +180,12 @@ class Mischief:
 
 MENDED = [
     Mischief(
+        "branch main is deleted",
+        delete_main,
+        "{repo} has no branch main any more; ",
+        "main is at ",
+    ),
+    Mischief(
         "the ledger file is deleted",
         remove_ledger_file,
         "platform/ledger has no {file} any more: removed in ",
@@ -192,12 +215,6 @@ MENDED = [
         archive_repository,
         "the repository {repo} is archived: nobody can change it",
         "it can be changed again",
-    ),
-    Mischief(
-        "branch main is deleted",
-        delete_main,
-        "{repo} has no branch main any more; ",
-        "main is at ",
     ),
     Mischief(
         "the record is edited",

@@ -30,7 +30,7 @@ def orderkit(platform: Running, capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(platform.embedded.state.folder / "platform.yaml", capsys)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_name() -> Callable[[], str]:
     """Return names of orders that no other test uses."""
     return lambda: f"wild-{next(_numbers):03d}"

@@ -1,4 +1,8 @@
-"""An order that names another order's XR gets nothing of it: neither shown nor waited for."""
+"""
+An order that names another order's XR gets nothing of it: neither shown nor waited for.
+
+The last test ends the order that the others look at.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from roguery import place
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.crossplane.composed_metadata import composed_keys
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
@@ -25,6 +30,7 @@ from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import published_kit
+from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation
 
@@ -50,11 +56,11 @@ class Claim:
         return {key: cluster.get(key) or {} for key in keys}
 
 
-@pytest.fixture
-def claim(platform: Running, orderkit: Command, new_name: Callable[[], str]) -> Claim:
+@pytest.fixture(scope="module")
+def claim(platform: Running, new_name: Callable[[], str]) -> Claim:
     teams = [new_name(), new_name()]
     for team in teams:
-        assert orderkit("team", "add", team).code == 0
+        add_team(platform.platform, TeamName(team), requester="user:default/chief")
     claimant, victim = (place(platform.platform, "garage", team) for team in teams)
     forge = platform.platform.forge
     found = forge.read(claimant.repository, FILE, "main")
@@ -73,32 +79,6 @@ def claim(platform: Running, orderkit: Command, new_name: Callable[[], str]) -> 
         goal="the claim being refused",
     )
     return Claim(platform, claimant, victim)
-
-
-def test_neither_reports_nor_the_end_of_a_claimant_touch_the_victim(
-    claim: Claim, orderkit: Command
-) -> None:
-    claimant, victim = claim.claimant.order, claim.victim.order
-    before = {key: metadata(part)["uid"] for key, part in claim.victims_parts.items()}
-
-    status = orderkit("status", claimant, "--json").json
-    listed = {each["order"]: each for each in orderkit("list", "--json").json["orders"]}
-    events = orderkit("events", claimant, "--json").json["events"]
-    tree = tracing.trace(claim.running.platform, claimant)
-
-    assert {each["xr"]["name"] for each in (status, listed[claimant])} == {claimant}
-    assert listed[victim]["ready"]
-    assert set(tree.parts()).isdisjoint(before)
-    assert {each["object"]["name"] for each in events} == {claimant}
-
-    ended = orderkit("destroy", claimant, "--json")
-
-    assert ended.code == 0, ended.err
-    assert {key["name"] for key in ended.json["gone"]} == {claimant, "spec-sheet"}
-    assert {key.get("namespace", "") for key in ended.json["gone"]} <= {"", claimant}
-    after = {key: metadata(part).get("uid") for key, part in claim.victims_parts.items()}
-    assert after == before
-    assert orderkit("status", victim, "--json").json["ready"]
 
 
 def test_an_end_that_was_recorded_with_the_victims_parts_finishes(claim: Claim) -> None:
@@ -132,3 +112,29 @@ def test_an_object_that_an_xr_only_refers_to_is_no_part_of_its_order(
     assert sheet not in set(shown.parts())
     rows = {node.key: node.reason for _, node in shown.root.walk()}
     assert rows[sheet] == f"belongs to Namespace {home.name}"
+
+
+def test_neither_reports_nor_the_end_of_a_claimant_touch_the_victim(
+    claim: Claim, orderkit: Command
+) -> None:
+    claimant, victim = claim.claimant.order, claim.victim.order
+    before = {key: metadata(part)["uid"] for key, part in claim.victims_parts.items()}
+
+    status = orderkit("status", claimant, "--json").json
+    listed = {each["order"]: each for each in orderkit("list", "--json").json["orders"]}
+    events = orderkit("events", claimant, "--json").json["events"]
+    tree = tracing.trace(claim.running.platform, claimant)
+
+    assert {each["xr"]["name"] for each in (status, listed[claimant])} == {claimant}
+    assert listed[victim]["ready"]
+    assert set(tree.parts()).isdisjoint(before)
+    assert {each["object"]["name"] for each in events} == {claimant}
+
+    ended = orderkit("destroy", claimant, "--json")
+
+    assert ended.code == 0, ended.err
+    assert {key["name"] for key in ended.json["gone"]} == {claimant, "spec-sheet"}
+    assert {key.get("namespace", "") for key in ended.json["gone"]} <= {"", claimant}
+    after = {key: metadata(part).get("uid") for key, part in claim.victims_parts.items()}
+    assert after == before
+    assert orderkit("status", victim, "--json").json["ready"]

@@ -389,6 +389,28 @@ def test_a_converted_composition_runs_in_plans_and_keeps_its_comments(
     assert "owner: thing-first" in resources
 
 
+STATUS = """\
+      - type: ToCompositeFieldPath
+        fromFieldPath: status.atProvider.arn
+        toFieldPath: status.arn
+        policy: {fromFieldPath: Required}
+      readinessChecks:
+      - {type: NonEmpty, fieldPath: status.atProvider.arn}
+"""
+
+
+def test_what_a_provider_reports_is_not_known_to_a_check(kit_import: tuple[Path, Import]) -> None:
+    """It is a warning with the path: a real Crossplane gets the order Ready."""
+    added = kit_import[1](LEGACY + STATUS, "--convert")
+
+    findings = added.json["findings"]
+    assert added.code == 0, added.err
+    assert not [finding for finding in findings if " error: " in finding], findings
+    (told,) = (finding for finding in findings if "not ready" in finding)
+    assert " warning: " in told
+    assert "not ready without values of status.atProvider.arn: bucket" in told
+
+
 def test_a_pipeline_brings_its_functions_and_kinds(
     kit_import: tuple[Path, Import], tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,8 +19,10 @@ from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.names import RepoId
 from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.ports.forge import FileChange, Operation
 
 OWN = {"name", "team", "forge_host", "pack_commit"}
 
@@ -116,14 +119,29 @@ def test_an_xrd_that_needs_a_secret_is_not_imported(
     schema = group("login", login=group("user", "password", user=TEXT, password=TEXT))
     file.write_text(yaml.safe_dump(wild_xrd("Mail", schema)))
 
-    code = run(["kit", "import", str(file), "--pack", str(pack)])
+    arguments = ["kit", "import", str(file), "--pack", str(pack)]
+    code = run(arguments)
 
     shown = capsys.readouterr().err
     assert code == 2
+    assert "--not-secret login.password" in shown
     assert "login.password" in shown
     assert "would be a secret in plain text: orders are files in Git" in shown
     assert "passwordSecretRef" in shown
     assert not (pack / "templates/mail").exists()
+
+    misspelled = run([*arguments, "--not-secret", "login.pasword"])
+
+    assert misspelled == 2
+    shown = capsys.readouterr().err
+    assert "--not-secret: 'login.pasword' is not a field of the XRD" in shown
+    assert "did you mean 'login.password'?" in shown
+
+    other = shutil.copytree(pack, tmp_path / "other")
+    arguments[-1] = str(other)
+    assert run([*arguments, "--not-secret", "login.password"]) == 0
+    assert "login.password:\n      secret: false" in (other / "templates/mail/kit.yaml").read_text()
+    assert run(["kit", "check", "--pack", str(other), "mail"]) == 0
 
 
 def test_an_order_from_the_form_is_delivered_and_changed(
@@ -249,3 +267,33 @@ def test_a_form_of_a_change_shows_and_changes_the_text(
         "osImage": "debian-13",
         "quota": {"setting02": "new"},
     }
+
+
+def test_doctor_says_that_a_published_kit_needs_a_secret_in_plain_text(
+    orderkit: Command, forms_platform: Running
+) -> None:
+    """As a pack may that an earlier release published."""
+    platform, path = forms_platform.platform, definition_path("postgres")
+
+    def replace(old: str, new: str) -> None:
+        file = platform.forge.read(platform.pack_repo, path, "main")
+        assert file is not None
+        assert old in file.text
+        change = FileChange(path, file.text.replace(old, new).encode(), file.sha)
+        platform.forge.write(
+            platform.pack_repo, [change], Operation(f"edit-{len(new)}", "user:default/x", "x")
+        )
+
+    def doctor() -> dict[str, str]:
+        findings = orderkit("doctor", "--json").json["findings"]
+        return next(finding for finding in findings if finding["what"] == "pack")
+
+    replace("- diskSizeGb\n", "- adminPassword\n")
+    told = doctor()
+    replace("- adminPassword\n", "- diskSizeGb\n")
+
+    assert told["verdict"] == "warn"
+    assert "kit 'postgres' would be refused when the pack is published again" in told["detail"]
+    assert "parameters.adminPassword" in told["detail"]
+    assert "adminPasswordSecretRef" in told["advice"]
+    assert doctor()["verdict"] == "ok"

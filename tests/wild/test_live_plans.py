@@ -13,10 +13,11 @@ import yaml
 from commands import Command
 from packcopies import copied_pack
 
+from orderkit.adapters.embedded.crossplane.circuit import BURST
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.core.objects.kube_objects import Kind, ObjectKey, condition
 
 PAUSED = "crossplane.io/paused"
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
@@ -151,6 +152,35 @@ def test_a_plan_makes_again_what_somebody_deleted(
     order.annotate(None)
     assert orderkit("change", order.order, "stage=stage2").code == 0
     assert "drift" not in orderkit("plan", order.order, "stage=stage3").out
+
+
+def test_a_circuit_breaker_that_is_open_is_reported(
+    orderkit: Command, platform: Running, new_name: Callable[[], str]
+) -> None:
+    """As many events as a loop makes; the order is Ready, and Crossplane looks at it no more."""
+    order = PausedOrder(new_name(), platform)
+    assert orderkit("team", "add", order.name).code == 0
+    assert orderkit("order", "garage", f"team_name={order.name}", "stage=stage1").code == 0
+    key, cluster = ObjectKey(XGARAGE, order.order), platform.platform.cluster
+    for number in range(BURST):
+        cluster.patch(key, {"metadata": {"labels": {"loop": str(number)}}}, owner="loop")
+        xr = cluster.get(key) or {} if number % 25 == 0 else {}
+        if (condition(xr, "Responsive") or {}).get("status") == "False":
+            break
+
+    status, trace = orderkit("status", order.order), orderkit("trace", order.order)
+    findings = {f["what"]: f for f in orderkit("doctor", "--json").json["findings"]}
+
+    said = (condition(xr, "Responsive") or {}).get("message")
+    assert said == (
+        f"Too many watch events from XGarage/{order.order}. Allowing events periodically."
+    )
+    assert "circuit breaker is open (Responsive=False): it looks only every 30 s" in status.out
+    assert "--circuit-breaker-burst=1000" in status.out
+    assert f"{order.order} of team {order.name}: Ready" in status.out
+    assert "circuit breaker is open" in trace.out
+    assert findings["crossplane"]["verdict"] == "warn"
+    assert f"throttled ({order.order})" in findings["crossplane"]["detail"]
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ class Placed:
         forge, repo = self.running.platform.forge, self.entry.repository
         ((path, (data, sha)),) = roguery.manifests(forge, self.entry).items()
         change = FileChange(path, data.replace(old.encode(), new.encode()), sha)
-        return forge.write(repo, [change], Operation(f"hand-{new}", roguery.REQUESTER, "x")).commit
+        return forge.write(repo, [change], Operation(f"hand-{sha}", roguery.REQUESTER, "x")).commit
 
     def revision_now(self) -> str:
         """Have Argo CD compare, and return the commit that it compared."""
@@ -91,6 +92,39 @@ def push_names(placed: Placed, folder: Path) -> str:
     return evil
 
 
+def test_status_names_what_can_be_taken_for_main_and_the_remedy_removes_it(
+    placed: Placed, orderkit: Command, tmp_path: Path
+) -> None:
+    push_names(placed, tmp_path)
+    hostile = "refs/heads/main\N{NO-BREAK SPACE}$(id)"
+    pusher = Pusher(tmp_path / "clone")
+    pusher.push(f"HEAD:{hostile}")
+
+    shown = orderkit("status", placed.entry.order, "--json").json
+    for ref in (*REFS, hostile):
+        assert repr(ref) in shown["reason"]
+    command, url, *deletions = shlex.split(shown["advice"].removeprefix("git "))
+    assert (command, url) == ("push", f"{placed.admin.url}/{placed.entry.repository}.git")
+    pusher.git("push", "-q", "origin", *deletions)
+
+    assert "taken for its branch" not in orderkit("status", placed.entry.order).out
+
+
+def test_status_names_a_finalizer_that_git_gives_the_xr(placed: Placed, orderkit: Command) -> None:
+    """Its end would wait for whoever pushed it."""
+    placed.write("metadata:\n", "metadata:\n  finalizers: [example.org/mine]\n")
+    order = placed.entry.order
+    asked = ("--kit", "garage", "--team", placed.entry.team)
+    assert orderkit("register", order, *asked).code == 0
+    await_commit(placed.running.platform, order, placed.head, timeout_s=WAIT_S)
+
+    shown = orderkit("status", order, "--json").json
+
+    assert shown["phase"] == "Ready"
+    assert "Git gives its XR the finalizer example.org/mine" in shown["reason"]
+    assert shown["advice"].startswith("take metadata.finalizers out of the XR's file")
+
+
 def test_the_stand_in_takes_any_ref_of_that_short_name(placed: Placed, tmp_path: Path) -> None:
     """As Argo CD does now and then (tests/e2e/test_security_argocd_refs.py)."""
     pusher = placed.clone(tmp_path)
@@ -109,11 +143,18 @@ def test_the_stand_in_takes_any_ref_of_that_short_name(placed: Placed, tmp_path:
     assert sources.resolve(url, MAIN) == placed.head
 
 
-def test_no_other_name_of_main_is_delivered(placed: Placed, tmp_path: Path) -> None:
+def test_no_other_name_of_main_is_delivered_and_the_order_can_end(
+    placed: Placed, orderkit: Command, tmp_path: Path
+) -> None:
     push_names(placed, tmp_path)
 
     assert pinned_commit(placed.running.platform, placed.entry) == placed.head
     assert placed.revision_now() == placed.head
+
+    ended = orderkit("destroy", placed.entry.order)
+
+    assert ended.code == 0, ended.err
+    assert placed.running.platform.cluster.get(application_key(placed.entry.order)) is None
 
 
 def test_what_somebody_wrote_past_orderkit_is_shown_and_delivered_on_demand(
@@ -175,14 +216,3 @@ def test_what_an_earlier_release_wrote_is_reported_and_mended(
     assert pinned_commit(platform, placed.entry) == placed.head
     await_commit(platform, placed.entry.order, placed.head, timeout_s=WAIT_S)
     assert placed.entry.team not in unpinned_teams(platform)
-
-
-def test_an_order_ends_with_them_in_place(
-    placed: Placed, orderkit: Command, tmp_path: Path
-) -> None:
-    push_names(placed, tmp_path)
-
-    ended = orderkit("destroy", placed.entry.order)
-
-    assert ended.code == 0, ended.err
-    assert placed.running.platform.cluster.get(application_key(placed.entry.order)) is None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from commands import Command
@@ -24,11 +23,12 @@ from mischief import (
     Mischief,
     Victim,
     archive_repository,
+    delete_main,
     delete_repository,
     edit_record,
     remove_ledger_file,
 )
-from roguery import place
+from roguery import place, unprotect
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import OrderId, TeamName
@@ -44,20 +44,47 @@ from orderkit.core.order.ledger import is_safe, order_application
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.platform import write_ledger
+from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import InvalidObjectError
 from orderkit.ports.forge import FileChange, Operation
 
 
-@pytest.fixture
-def victim(
-    platform: Running, orderkit: Command, new_name: Callable[[], str], tmp_path: Path
-) -> Victim:
-    team = new_name()
-    assert orderkit("team", "add", team).code == 0
+@pytest.fixture(scope="module")
+def new_victim(
+    platform: Running, new_name: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], Victim]:
     flows = platform.platform
     admin = embedded_admin(flows.forge.base_url, platform.embedded.state.folder)
-    return Victim(flows, admin, place(flows, "garage", team), tmp_path)
+
+    def make() -> Victim:
+        team = new_name()
+        add_team(flows, TeamName(team), requester="user:default/chief")
+        entry = place(flows, "garage", team)
+        return Victim(flows, admin, entry, tmp_path_factory.mktemp(team))
+
+    return make
+
+
+@pytest.fixture
+def fresh_victim(new_victim: Callable[[], Victim]) -> Victim:
+    """Return an order to which nobody has done anything."""
+    return new_victim()
+
+
+@pytest.fixture(scope="module")
+def victims() -> list[Victim]:
+    return []
+
+
+@pytest.fixture
+def victim(new_victim: Callable[[], Victim], victims: list[Victim]) -> Victim:
+    """Return the order that the test before left well, or else another."""
+    if victims and victims[-1].is_well():
+        unprotect(victims[-1].platform, victims[-1].entry.repository)  # repairs protect it again
+    else:
+        victims.append(new_victim())
+    return victims[-1]
 
 
 @pytest.mark.parametrize("mischief", MENDED, ids=lambda mischief: mischief.reason)
@@ -88,9 +115,27 @@ def test_status_explains_it_and_repair_mends_it(
     assert victim.xr_uid() == uid, "the order was deleted and made again"
 
 
-def test_a_deleted_ledger_file_deletes_nothing_and_the_order_is_still_delivered(
-    victim: Victim, orderkit: Command
+def test_main_is_not_made_of_a_commit_that_went_with_an_earlier_repository(
+    fresh_victim: Victim, orderkit: Command
 ) -> None:
+    victim, order = fresh_victim, fresh_victim.entry.order
+    delete_repository(victim)
+    assert orderkit("repair", order).code == 0
+    unprotect(victim.platform, victim.entry.repository)
+    delete_main(victim)
+    told = victim.until(lambda report: "has no branch main" in report.state.reason, "told").state
+
+    repaired = orderkit("repair", order)
+
+    assert told.advice == "push main again"
+    assert repaired.code == 1
+    assert "what to do  push main again" in repaired.out
+
+
+def test_a_deleted_ledger_file_deletes_nothing_and_the_order_is_still_delivered(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    victim = fresh_victim
     uid = victim.xr_uid()
     remove_ledger_file(victim)
     team = f"team-{victim.entry.team}"
@@ -115,22 +160,6 @@ def test_a_deleted_ledger_file_deletes_nothing_and_the_order_is_still_delivered(
     assert orderkit("repair", victim.entry.order).code == 0
     assert orderkit("destroy", victim.entry.order).code == 0
     assert victim.get(XGARAGE, victim.entry.order) is None
-
-
-@pytest.mark.parametrize(
-    "act", [delete_repository, archive_repository], ids=lambda act: act.__name__
-)
-def test_an_order_whose_repository_is_gone_or_closed_can_be_ended(
-    act: Callable[[Victim], None], victim: Victim, orderkit: Command
-) -> None:
-    act(victim)
-
-    ended = orderkit("destroy", victim.entry.order, "--timeout", "60")
-
-    assert (ended.code, ended.err) == (0, "")
-    assert victim.get(XGARAGE, victim.entry.order) is None
-    assert victim.get(NAMESPACE, victim.entry.order) is None
-    assert victim.application() == {}
 
 
 def test_an_order_that_was_refused_as_one_too_many_is_not_put_back(
@@ -162,8 +191,9 @@ def test_an_order_that_was_refused_as_one_too_many_is_not_put_back(
 
 
 def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(
-    victim: Victim, orderkit: Command
+    fresh_victim: Victim, orderkit: Command
 ) -> None:
+    victim = fresh_victim
     order, repo = victim.entry.order, victim.entry.repository
     head = victim.push(FILE, lambda text: text.replace("stage1", "stage2"))
     victim.until(lambda report: report.state.ready and report.state.revision == head, "stage2")
@@ -188,7 +218,10 @@ def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(
     assert dig(victim.get(XGARAGE, order) or {}, "spec", "stage") == "stage2"
 
 
-def test_a_rule_that_closes_main_is_named_as_the_cause(victim: Victim, orderkit: Command) -> None:
+def test_a_rule_that_closes_main_is_named_as_the_cause(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    victim = fresh_victim
     order, repo = victim.entry.order, victim.entry.repository
     rule = {"rule_name": "main", "enable_push": False}
     victim.admin.api("POST", f"{victim.repo_path}/branch_protections", rule)
@@ -233,10 +266,11 @@ def test_a_team_application_deleted_by_hand_takes_no_order_along(victim: Victim)
 
 
 def test_an_xr_deleted_by_hand_comes_back_and_status_says_so(
-    victim: Victim, orderkit: Command
+    fresh_victim: Victim, orderkit: Command
 ) -> None:
+    victim = fresh_victim
     uid = victim.xr_uid()
-    victim.platform.clock.sleep(5)  # what is younger could be a difference of clocks
+    victim.grow_old()
     victim.platform.cluster.delete(ObjectKey(XGARAGE, victim.entry.order))
     victim.until(lambda report: report.state.ready and victim.xr_uid() not in ("", uid), "a new XR")
 
@@ -343,24 +377,20 @@ def test_what_an_earlier_release_wrote_is_reported_and_brought_up_to_date(
     assert after["verdict"] == "ok"
 
 
-def test_doctor_lists_every_failing_order_once(victim: Victim, orderkit: Command) -> None:
+def test_doctor_lists_every_failing_order_once(
+    victim: Victim, fresh_victim: Victim, orderkit: Command
+) -> None:
+    second = fresh_victim
     archive_repository(victim)
-    other = place(victim.platform, "garage", str(_team(orderkit, f"{victim.entry.team}-b")))
-    second = replace(victim, entry=other)
     edit_record(second)
     second.until(lambda report: report.state.phase == "Failing", "told")
 
     found = orderkit("doctor", "--json").json["findings"]
     orders = next(one for one in found if one["what"] == "orders")
 
-    for entry in (victim.entry, other):
+    for entry in (victim.entry, second.entry):
         assert orders["detail"].count(f"{entry.order}:") == 1
         assert f"orderkit repair {entry.order}" in orders["advice"]
-
-
-def _team(orderkit: Command, name: str) -> TeamName:
-    assert orderkit("team", "add", name).code == 0
-    return TeamName(name)
 
 
 def test_an_order_that_never_was_is_not_repaired(orderkit: Command) -> None:

@@ -2,12 +2,15 @@
 What the shell offers for orders, kits and fields when Tab is pressed (click's shell completion).
 
 The platform is asked, for at most `_ASKING_S`. Whatever goes wrong offers nothing and says nothing:
-a shell has no place for errors while somebody types. Called by the commands' arguments.
+a shell has no place for errors while somebody types. Shells put what is offered into the command
+line as it is, and would run a ``$(…)`` in it; so only plain words are offered. Called by the
+commands' arguments.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
 
 _ASKING_S = 5.0
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@%+=,-]*")
+"""Words that every shell takes literally."""
 
 
 def orders(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -95,12 +100,14 @@ def _platform(ctx: click.Context) -> Platform:
 
 
 def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
-    """Return the names that begin with what was typed; none if they are not known in time."""
+    """Return the plain names that begin with what was typed; none if they are not known in time."""
     matching: list[str] = []
 
     def ask() -> None:
         with contextlib.suppress(Exception):  # see the module's docstring
-            matching.extend(name for name in names() if name.startswith(incomplete))
+            matching.extend(
+                name for name in names() if name.startswith(incomplete) and _PLAIN.fullmatch(name)
+            )
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()

@@ -5,6 +5,9 @@ Without that, a push would pass by ``how: review`` and ``who``. On a protected b
 platform's account pushes and merges; it asks the kit's rules first. What a kit's changes allow
 everybody of the team to do directly needs no protection.
 
+No order's pull request may be squashed: the forge would write a new commit, without the signature
+that proves who asked.
+
 Called where an order enters the ledger, where its team is brought up to date, before a pull request
 is opened, after an upgrade, and by ``orderkit doctor``.
 """
@@ -12,7 +15,10 @@ is opened, after an upgrade, and by ``orderkit doctor``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
+from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.kit.model import How, Kit
 from orderkit.core.names import MAIN, RepoId
 from orderkit.core.order import ledger
@@ -23,6 +29,7 @@ from orderkit.ports.forge import Forge
 CONTEXT = "orderkit/review"
 """The status of a pull request's head: success if its kit lets it be merged."""
 TEAM = "team"
+_AT_ONCE = 8
 
 
 def needs_protection(kit: Kit) -> bool:
@@ -41,12 +48,28 @@ def protect_main(forge: Forge, repo: RepoId, kit: Kit) -> bool:
     return needs_protection(kit) and forge.protect_branch(repo, MAIN, checks=(CONTEXT,))
 
 
+def forbid_squash(forge: Forge, repo: RepoId) -> bool:
+    """
+    Make sure that no pull request is squashed, if we administer the repository. Idempotent.
+
+    Returns whether that was possible before. Where we may not, ``doctor`` says so.
+    """
+    with suppress(AccessError):
+        return forge.forbid_squash(repo)
+    return False
+
+
 def protect_orders(
     platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
 ) -> int:
-    """Protect the living orders that need it, of one team or all; return how many were not."""
-    entries = orders_in_need(platform, ledger_files, team)
-    return sum(protect_main(platform.forge, entry.repository, kit) for entry, kit in entries)
+    """Protect the living orders, of one team or all; return how many lacked something."""
+    squashing = squashing_orders(platform, ledger_files, team)
+    changed = {entry for entry in squashing if forbid_squash(platform.forge, entry.repository)}
+    needy = orders_in_need(platform, ledger_files, team)
+    changed |= {
+        entry for entry, kit in needy if protect_main(platform.forge, entry.repository, kit)
+    }
+    return len(changed)
 
 
 def unprotected_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:
@@ -56,6 +79,23 @@ def unprotected_orders(platform: Platform, ledger_files: RepositorySnapshot) -> 
         for entry, _ in orders_in_need(platform, ledger_files)
         if not platform.forge.is_protected(entry.repository, MAIN, checks=(CONTEXT,))
     ]
+
+
+def squashing_orders(
+    platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
+) -> list[OrderEntry]:
+    """Return the living orders whose pull requests the forge would squash, of one team or all."""
+    entries = [e for e in ledger.entries(ledger_files.blobs) if team in (None, e.team)]
+
+    def may_squash(entry: OrderEntry) -> bool:
+        with suppress(OrderkitError):  # 'status' of the order says what is wrong
+            repository = platform.forge.repo(entry.repository)
+            return bool(repository and repository.may_squash and not repository.archived)
+        return False
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        answers = threads.map(may_squash, entries)
+        return [entry for entry, answer in zip(entries, answers, strict=True) if answer]
 
 
 def orders_in_need(

@@ -52,7 +52,7 @@ class AccessGrant:
 
     target: str
     holder: str
-    """A login, or for example ``deploy-key:TITLE``, ``runner:NAME``, ``webhook:URL``."""
+    """A login, or ``deploy-key:TITLE:FINGERPRINT``, ``runner:NAME:ID``, ``webhook:URL`` etc."""
     right: AccessRight
 
 

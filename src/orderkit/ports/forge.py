@@ -38,7 +38,9 @@ from orderkit.ports.pulls import (
 )
 from orderkit.ports.revisions import (
     CHANGE_TRAILER,
+    LINK,
     OPERATION_TRAILER,
+    PLAIN,
     PROOF_TRAILER,
     REASON_TRAILER,
     REQUEST_TRAILER,
@@ -48,13 +50,16 @@ from orderkit.ports.revisions import (
     FileChange,
     FileRevision,
     Operation,
+    SpecialFile,
     Written,
     trailers,
 )
 
 __all__ = [
     "CHANGE_TRAILER",
+    "LINK",
     "OPERATION_TRAILER",
+    "PLAIN",
     "PROOF_TRAILER",
     "REASON_TRAILER",
     "REQUESTER_ACCOUNT_TRAILER",
@@ -79,6 +84,7 @@ __all__ = [
     "ReaderAccount",
     "Repository",
     "Review",
+    "SpecialFile",
     "StatusState",
     "TeamRight",
     "Webhook",
@@ -102,6 +108,8 @@ class Repository:
     can_write: bool = False
     can_admin: bool = False
     """Whether our credentials have admin rights; `can_write`: whether they may push."""
+    may_squash: bool = False
+    """Whether pull requests may be squashed, which loses signatures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +197,22 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """
         ...
 
-    def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
+    def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
         """
-        Return git's mode of every file of a commit: 0o100644, 0o100755, or 0o120000 for a link.
+        Return the full names of refs that git, a forge or Argo CD may take for a branch.
+
+        Such as the tag ``main``, or the branches ``refs/heads/main`` and ``main``, a space, ``x``.
+
+        Raises:
+            NotFoundError: No such repository.
+        """
+        ...
+
+    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
+        """
+        Return what a commit has besides plain files: executables, links, submodules.
+
+        `tree` has no submodules. Needs no request for a commit whose `tree` was just read.
 
         Raises:
             NotFoundError: No such commit.
@@ -227,6 +248,18 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         self, repo: RepoId, *, ref: str = "main", path: PurePosixPath | None = None, limit: int = 50
     ) -> Sequence[Commit]:
         """Return the newest commits first; empty if the repository or branch is empty."""
+        ...
+
+    def forbid_squash(self, repo: RepoId) -> bool:
+        """
+        Make sure that pull requests are not merged as one new commit. Idempotent.
+
+        Returns whether they could be. Other ways to merge keep the commits with their signatures.
+
+        Raises:
+            AccessError: Our credentials are no admin's of the repository.
+            NotFoundError: No such repository.
+        """
         ...
 
     def archive(self, repo: RepoId, *, undo: bool = False) -> None:

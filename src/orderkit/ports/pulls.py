@@ -22,6 +22,10 @@ ReviewState = Literal["approved", "rejected"]
 StatusState = Literal["pending", "success", "failure", "error", "warning"]
 
 
+PLAN_CONTEXT = "orderkit/plan"
+"""The context of the commit status that says what a plan came to."""
+
+
 class MergeStyle(StrEnum):
     """How a pull request becomes part of its base."""
 

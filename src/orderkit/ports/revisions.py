@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from orderkit.core.names import BlobSha, CommitSha
 
@@ -23,7 +24,18 @@ CHANGE_TRAILER = "Orderkit-Change"
 REASON_TRAILER = "Orderkit-Reason"
 REQUEST_TRAILER = "Orderkit-Request"
 """Trailers of a change: its name in the kit, the reason, and a digest of the request."""
+PLAIN, LINK, SUBMODULE = 0o100644, 0o120000, 0o160000
+"""Modes of git."""
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
+
+
+class SpecialFile(NamedTuple):
+    """What is no plain file in a commit: an executable, a link or a submodule."""
+
+    mode: int
+    """0o100755, 0o120000 or 0o160000."""
+    id: str
+    """Blob id, or the commit that a submodule names."""
 
 
 @dataclass(frozen=True, slots=True)

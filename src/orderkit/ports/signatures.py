@@ -4,7 +4,9 @@ Signatures of commits: they prove that Orderkit wrote a commit, for whom, and wh
 Whoever can push can write any trailer. So a writer that has the platform's signing key adds one
 more, ``Orderkit-Signature: <key> <branch> <time> <signature>``. It covers the repository, the
 branch, the time, the whole message, and the old and new blob id of every path that the commit
-changes. It does not cover the parents: the forge chooses them. `statement` is what is signed.
+changes. What we write are plain files, or files that keep their mode, so a commit that makes an
+executable, a link or a submodule changes more than was signed. It does not cover the parents: the
+forge chooses them. `statement` is what is signed.
 
 Called by the forge adapter, which signs, and by ``flows.order.commit_judging``, which checks.
 """
@@ -20,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from orderkit.core.names import BlobSha, RepoId
-from orderkit.ports.revisions import Commit, Operation, trailers
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.ports.revisions import PLAIN, SUBMODULE, Commit, Operation, SpecialFile, trailers
 
 SIGNATURE_TRAILER = "Orderkit-Signature"
 _VALUE = re.compile(r"([0-9a-f]{12}) (\S+) ([0-9]{1,12}) ([A-Za-z0-9_-]{86})")
@@ -138,10 +140,62 @@ def statement(repo: RepoId, branch: str, at: int, message: str, changes: BlobCha
     return json.dumps(document, sort_keys=True).encode()
 
 
-def blob_changes(before: Files, after: Files) -> BlobChanges:
-    """Return the paths that differ between the files of two commits."""
-    return {
-        path: (before.get(path), after.get(path))
-        for path in {*before, *after}
-        if before.get(path) != after.get(path)
-    }
+@dataclass(frozen=True, slots=True)
+class CommitFiles:
+    """The files of a commit, and those of its entries that are no plain files."""
+
+    files: Files
+    special: Mapping[PurePosixPath, SpecialFile]
+
+    def entry(self, path: PurePosixPath) -> SpecialFile | None:
+        """Return mode and id of a path, if the commit has it."""
+        plain = self.files.get(path)
+        return self.special.get(path) or (SpecialFile(PLAIN, plain) if plain else None)
+
+    def paths(self) -> set[PurePosixPath]:
+        """Return all paths, submodules included."""
+        return {*self.files, *self.special}
+
+
+_NO_FILES = CommitFiles({}, {})
+
+
+class CommitReader(Protocol):
+    """The part of the forge port that reads what a commit has; see ``ports.forge``."""
+
+    def tree(self, repo: RepoId, commit: CommitSha) -> Files: ...
+
+    def special_files(
+        self, repo: RepoId, commit: CommitSha
+    ) -> Mapping[PurePosixPath, SpecialFile]: ...
+
+
+def blob_changes(before: CommitFiles, after: CommitFiles) -> BlobChanges:
+    """
+    Return the paths that differ between two commits.
+
+    A new id begins with its mode if that is neither a plain file's nor the old file's.
+    """
+    changes: dict[PurePosixPath, tuple[BlobSha | None, BlobSha | None]] = {}
+    for path in before.paths() | after.paths():
+        old, new = before.entry(path), after.entry(path)
+        if old == new:
+            continue
+        modes = (PLAIN, old.mode if old and old.mode != SUBMODULE else PLAIN)
+        new_id = new and (new.id if new.mode in modes else f"{new.mode:o} {new.id}")
+        changes[path] = (BlobSha(old.id) if old else None, BlobSha(new_id) if new_id else None)
+    return changes
+
+
+def read_changes(forge: CommitReader, repo: RepoId, commit: Commit) -> BlobChanges:
+    """
+    Return what a commit changes of its first parent.
+
+    Raises:
+        NotFoundError, RemoteError: The forge.
+    """
+    before, after = (
+        CommitFiles(forge.tree(repo, id_), forge.special_files(repo, id_)) if id_ else _NO_FILES
+        for id_ in (commit.parents[0] if commit.parents else None, commit.id)
+    )
+    return blob_changes(before, after)

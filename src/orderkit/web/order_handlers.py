@@ -7,11 +7,14 @@ not exist. Called by ``request_pipeline``, listed in ``operation_table``.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_selection import OrderQuery, select
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
@@ -21,7 +24,6 @@ from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.row_selection import COMPLETE_S, selection
 
 
 def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -79,12 +81,30 @@ def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 
 def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Show the orders of the caller's teams, by team and id, as the live model has them."""
-    is_shown, model = selection(call), service.model
-    model.wait_complete(COMPLETE_S)
+    """Show the orders of the caller's teams that a query selects, as the live model has them."""
+    teams, model = call.who.teams("read"), service.model
+    query = order_query(call.query)
+    model.wait_complete()
     position = model.log.position()  # before the rows: a stream that begins here misses nothing
-    orders = b",".join(row.data for row in model.rows() if is_shown(row.row))
-    return ServiceResponse(200, b'{"orders":[%s],"position":"%s"}' % (orders, position.encode()))
+    live = {row.row.order: row for row in model.rows() if teams is None or row.row.team in teams}
+    rows, cursor = select((row.row for row in live.values()), query)
+    orders = b",".join(live[row.order].data for row in rows)
+    tail = json.dumps({"cursor": cursor or None, "position": position}).encode()
+    return ServiceResponse(200, b'{"orders":[%s],%s' % (orders, tail[1:]))
+
+
+def order_query(query: Mapping[str, str]) -> OrderQuery:
+    """Return what the parameters of an address select."""
+    return OrderQuery(
+        team=query.get("team", ""),
+        kit=query.get("kit", ""),
+        owner=query.get("owner", ""),
+        phase=tuple(filter(None, query.get("phase", "").split(","))),
+        text=query.get("text", ""),
+        sort=query.get("sort", "team"),
+        limit=int(query["limit"]) if "limit" in query else None,
+        cursor=query.get("cursor", ""),
+    )
 
 
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:

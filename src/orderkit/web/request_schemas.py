@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from orderkit.core.kit.yaml_settings import TEXT_MAX
+from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
 from orderkit.core.order.order_state import Phase
 from orderkit.flows.change.request import State
 from orderkit.flows.order.commit_judging import SignatureVerdict
@@ -34,7 +35,7 @@ POSITION: dict[str, Any] = {
 }
 
 
-def closed(required: list[str], **properties: Any) -> dict[str, Any]:
+def closed(required: list[str], /, **properties: Any) -> dict[str, Any]:
     """Return the schema of an object with these properties and no others."""
     return {
         "type": "object",
@@ -137,25 +138,76 @@ DELIVERY: dict[str, Any] = {
     "type": "object",
     "description": "As Gitea sends it; only repository.full_name, number, action and ref are read.",
 }
+_PHASE = "|".join(get_args(Phase))
 LIMIT = {"type": "string", "pattern": "^[1-9][0-9]{0,2}$"}
+ORDER_QUERY: dict[str, dict[str, Any]] = {
+    "team": LABEL,
+    "kit": LABEL,
+    "owner": {
+        "type": "string",
+        "pattern": "^[-A-Za-z0-9_.@+:/]{1,253}$",
+        "description": "Who ordered it: a catalog reference, or its name alone.",
+    },
+    "phase": {
+        "type": "string",
+        "pattern": rf"^({_PHASE})(,({_PHASE}))*$",
+        "description": "One phase, or several with commas.",
+    },
+    "text": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "description": "In the id, team, kit, owner, reason or an output; any case.",
+    },
+    "sort": {
+        "type": "string",
+        "pattern": f"^-?({'|'.join(SORTS)})$",
+        "description": "phase: the most urgent first; with '-' the other way round.",
+    },
+    "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
+    "cursor": {
+        "type": "string",
+        "pattern": "^[-_A-Za-z0-9]+$",
+        "maxLength": CURSOR_MAX,
+        "description": "Where the page before ended, as its answer says. Opaque.",
+    },
+}
+OUTPUTS = closed(
+    ["names"],
+    names={
+        "type": "array",
+        "items": {"type": "string", "pattern": "^[a-zA-Z0-9-]{1,40}$"},
+        "minItems": 1,
+        "maxItems": 20,
+        "description": "Secret outputs, by the names in the kit.",
+    },
+)
 _OBJECT = closed(["apiVersion", "kind", "name"], apiVersion=TEXT, kind=TEXT, name=TEXT)
 _OBJECT["properties"]["namespace"] = TEXT
-_FAILING = {**_OBJECT, "properties": {**_OBJECT["properties"], "reason": TEXT}}
-_ORDER: dict[str, Any] = {
+_FAILING = closed([*_OBJECT["required"], "reason"], **_OBJECT["properties"], reason=TEXT)
+_ROW: dict[str, dict[str, Any]] = {
     "order": TEXT,
     "team": TEXT,
     "kit": TEXT,
     "phase": {"enum": list(get_args(Phase))},
-    "ready": FLAG,
     "reason": TEXT,
-    "advice": TEXT,
-    "head": nullable(TEXT),
+    "remedy": TEXT,
+    "since": nullable(TEXT),
+    "created": nullable(TEXT),
+    "owner": nullable(TEXT),
+    "parts": every(
+        ready={"type": "integer"}, total={"type": "integer"}, failing=nullable(_FAILING)
+    ),
+    "outputs": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), link=FLAG, secret=FLAG)),
+    "facts": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT))),
+    "attention": listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
+    "cost": nullable(TEXT),
+    "expires": nullable(TEXT),
     "revision": nullable(TEXT),
     "delivered": nullable(TEXT),
-    "findings": listed(named("Finding")),
     "repository": TEXT,
-    "xr": nullable(named("Object")),
 }
+"""A row of ``core.order.order_view``."""
 
 COMPONENTS: dict[str, dict[str, Any]] = {
     "Error": closed(
@@ -179,21 +231,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         field=TEXT, seen={}, now={}, wanted={}, commit=nullable(TEXT), author=TEXT, requester=TEXT
     ),
     "Object": _OBJECT,
-    "Order": every(**_ORDER),
-    "Row": every(
-        **_ORDER,
-        remedy=TEXT,
-        since=nullable(TEXT),
-        created=nullable(TEXT),
-        owner=nullable(TEXT),
-        parts=every(
-            ready={"type": "integer"}, total={"type": "integer"}, failing=nullable(_FAILING)
-        ),
-        outputs=listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), link=FLAG, secret=FLAG)),
-        facts=listed(every(name=TEXT, title=TEXT, value=nullable(TEXT))),
-        attention=listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
-        cost=nullable(TEXT),
-        expires=nullable(TEXT),
+    "Order": every(
+        **_ROW,
+        ready=FLAG,
+        advice=TEXT,
+        head=nullable(TEXT),
+        findings=listed(named("Finding")),
+        xr=nullable(named("Object")),
     ),
     "Event": closed(
         ["id"],
@@ -205,8 +249,80 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         data={
             "type": "string",
             "contentMediaType": "application/json",
-            "description": "Of order a Row, of gone its order and team, otherwise {}.",
+            "description": "Of order an Order, of gone its order and team, otherwise {}.",
         },
+    ),
+    "Row": every(**_ROW),
+    "View": every(
+        **_ROW,
+        head=nullable(TEXT),
+        values={"type": "object"},
+        pulls=listed(
+            every(
+                number={"type": "integer"},
+                title=TEXT,
+                url=TEXT,
+                requester=TEXT,
+                plan=nullable(TEXT),
+                planState=nullable(TEXT),
+            )
+        ),
+        changes=listed(
+            every(
+                name=TEXT,
+                title=TEXT,
+                fields=listed(TEXT),
+                how={"enum": ["direct", "review"]},
+                allowed=FLAG,
+                whyNot=nullable(TEXT),
+            )
+        ),
+        lastChange=nullable(named("HistoryEntry")),
+        findings=listed(named("Finding")),
+    ),
+    "Revealed": every(order=TEXT, outputs=listed(every(name=TEXT, value=nullable(TEXT)))),
+    "Kits": every(
+        kits=listed(
+            every(
+                name=TEXT,
+                title=TEXT,
+                description=TEXT,
+                owner=TEXT,
+                tags=listed(TEXT),
+                fields=listed(
+                    every(
+                        path=TEXT,
+                        parameter=TEXT,
+                        title=TEXT,
+                        description=TEXT,
+                        type=TEXT,
+                        required=FLAG,
+                        choices=nullable(listed({})),
+                    )
+                ),
+                changes=listed(
+                    every(
+                        name=TEXT,
+                        title=TEXT,
+                        fields=listed(TEXT),
+                        how={"enum": ["direct", "review"]},
+                        who=listed(TEXT),
+                    )
+                ),
+                form=nullable(TEXT),
+            )
+        )
+    ),
+    "Team": every(
+        team=TEXT,
+        members=nullable(listed(TEXT)),
+        kits=nullable(listed(TEXT)),
+        namespaces=listed(TEXT),
+        limits={"type": "object"},
+        total={"type": "integer"},
+        phases={"type": "object", "additionalProperties": {"type": "integer"}},
+        orders=listed(named("Row")),
+        more=FLAG,
     ),
     "Finding": every(
         file=TEXT,
@@ -221,7 +337,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         hint=TEXT,
         severity=TEXT,
     ),
-    "Orders": every(orders=listed(named("Row")), position=POSITION),
+    "Orders": every(orders=listed(named("Order")), cursor=nullable(TEXT), position=POSITION),
     "Node": {
         "type": "object",
         "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],
@@ -339,25 +455,24 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Merged": every(order=TEXT, number={"type": "integer"}, commit=TEXT, approvers=listed(TEXT)),
     "History": every(
         order=TEXT,
-        entries=listed(
-            every(
-                commit=TEXT,
-                when=TEXT,
-                author=TEXT,
-                summary=TEXT,
-                byHand=FLAG,
-                signature={"enum": [verdict.value for verdict in SignatureVerdict]},
-                claims={"type": "object", "additionalProperties": TEXT},
-                requester=TEXT,
-                requesterProof=TEXT,
-                operation=TEXT,
-                change=TEXT,
-                reason=TEXT,
-                ordered=FLAG,
-                fields=listed(named("Difference")),
-                unreadable=TEXT,
-            )
-        ),
+        entries=listed(named("HistoryEntry")),
+    ),
+    "HistoryEntry": every(
+        commit=TEXT,
+        when=TEXT,
+        author=TEXT,
+        summary=TEXT,
+        byHand=FLAG,
+        signature={"enum": [verdict.value for verdict in SignatureVerdict]},
+        claims={"type": "object", "additionalProperties": TEXT},
+        requester=TEXT,
+        requesterProof=TEXT,
+        operation=TEXT,
+        change=TEXT,
+        reason=TEXT,
+        ordered=FLAG,
+        fields=listed(named("Difference")),
+        unreadable=TEXT,
     ),
     "Events": every(
         order=TEXT,

@@ -14,8 +14,8 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError, shorten
 from orderkit.core.names import MAIN, RepoId
 
-_EVENTS = frozenset({"pull_request", "push"})
-_ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited"})
+_EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
+_ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed"})
 _NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
 _NUMBER_MAX = 10**9
 

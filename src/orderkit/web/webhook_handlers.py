@@ -1,6 +1,8 @@
 """
 Handler for the forge's webhooks: plan a pull request again after it was opened or pushed to.
 
+What it still lacks to be merged is said by the status of its review, also after an approval.
+
 A new commit on main is checked, which sets its commit status. It also changes what merging would
 do, so all open pull requests of the repository are planned again. A delivery is answered at once: a
 few threads plan from a bounded queue that has each pull request at most once; one that is pushed to
@@ -28,6 +30,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import MAIN, RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
+from orderkit.flows.change.reviewing import keep_judged
 from orderkit.flows.order.commit_status import keep_checked
 from orderkit.flows.plan.pull_requests import keep_planned, say_failed
 from orderkit.ports.requesters import UnprovedError
@@ -42,6 +45,7 @@ _STUCK_MAX = 4
 """Bound on the number of threads that are given up."""
 _TRIES, _PAUSE_S = 3, 2.0
 _DONE = "done"
+_LEFT_OUT = "ignored"
 
 logger = logging.getLogger(__name__)
 
@@ -197,6 +201,9 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
         lambda: str(keep_planned(service.platform, repo, number).judged.state),
     )
     service.metrics.plan(state)
+    if state != _LEFT_OUT:
+        name = f"the review of {repo}#{number}"
+        _run_safely(service, name, lambda: keep_judged(service.platform, repo, number))
     if state in {"lost", "bug"}:
         why = "the platform failed; it is planned again with the next push"
         _say_failed(service, repo, number, why)
@@ -209,7 +216,7 @@ def _run_safely(service: Service, name: str, act: Callable[[], str]) -> str:
             return act()
         except (NotFoundError, RefusedError) as error:
             logger.info("%s is left out: %s", name, error)
-            return "ignored"
+            return _LEFT_OUT
         except OrderkitError as error:
             logger.warning("%s failed: %s", name, error)
             if not (tries_left and error.retryable):

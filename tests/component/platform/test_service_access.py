@@ -238,17 +238,21 @@ def calls(team: str) -> list[tuple[str, str, object]]:
         ("GET", f"/v1/orders/{order(team)}", None),
         ("GET", f"/v1/orders/{order(team)}/trace", None),
         ("GET", f"/v1/orders/{order(team)}/history", None),
+        ("GET", f"/v1/orders/{order(team)}/view", None),
+        ("GET", f"/v1/teams/{team}", None),
         ("POST", f"/v1/orders/{order(team)}/changes", {"values": {"stage": "stage1"}}),
         ("GET", "/metrics", None),
         ("POST", f"/v1/orders/{order(team)}/end", {"confirm": order(team)}),
         ("GET", f"/v1/orders/{order(team)}/end", None),
+        ("POST", f"/v1/orders/{order(team)}/outputs", {"names": ["password"]}),
     ]
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.reason)
 def test_what_proves_nobody_opens_nothing(case: Credential, site: Site) -> None:
     settings = ("POST", "/v1/kits/garage/settings", {"text": ""})
-    for method, path, body in [*calls(OURS), settings, ("GET", "/v1/stream", None)]:
+    open_to_teams = [("GET", path, None) for path in ("/v1/kits", "/v1/stream")]
+    for method, path, body in [*calls(OURS), settings, *open_to_teams]:
         status, found = site.ask(method, path, case.headers(site), body)
 
         assert (status, set(found)) == (401, {"error"}), f"{method} {path}"
@@ -274,14 +278,14 @@ GOOD = {
 @pytest.mark.parametrize("headers", GOOD.values(), ids=GOOD)
 def test_a_team_sees_and_orders_its_own_and_nothing_else(headers: Headers, site: Site) -> None:
     found = headers(site)
-    own = [site.ask(*call[:2], found, call[2]) for call in calls(OURS)[:7]]
+    own = [site.ask(*call[:2], found, call[2]) for call in calls(OURS)[:9]]
     foreign = [site.ask(*call[:2], found, call[2]) for call in calls(THEIRS)]
 
-    assert [status for status, _ in own] == [200] * 7, own
+    assert [status for status, _ in own] == [200] * 9, own
     assert [entry["order"] for entry in own[2][1]["orders"]] == [order(OURS)]
     listed = foreign.pop(2)
     assert [entry["order"] for entry in listed[1]["orders"]] == [order(OURS)]
-    assert [status for status, _ in foreign] == [403] * 9, foreign
+    assert [status for status, _ in foreign] == [403] * 12, foreign
 
 
 @pytest.mark.parametrize("headers", GOOD.values(), ids=GOOD)
@@ -310,6 +314,17 @@ ORDER_OURS = {"order": order(OURS), "kit": "garage", "team": OURS}
 LACKING = [
     Lacking(
         "a reader orders", lambda _: bearer(TOKENS["reader"]), "POST", "/v1/orders", ORDER_OURS
+    ),
+    Lacking(
+        "a reader reveals a secret",
+        lambda _: bearer(TOKENS["reader"]),
+        "POST",
+        f"/v1/orders/{order(OURS)}/outputs",
+        {"names": ["password"]},
+    ),
+    Lacking("a scraper reads kits", lambda _: bearer(TOKENS["scraper"]), "GET", "/v1/kits"),
+    Lacking(
+        "a scraper reads a team", lambda _: bearer(TOKENS["scraper"]), "GET", f"/v1/teams/{OURS}"
     ),
     Lacking("a scraper reads orders", lambda _: bearer(TOKENS["scraper"]), "GET", "/v1/orders"),
     Lacking("a team looks at all figures", lambda _: bearer(TOKENS["ci"]), "GET", "/metrics"),
@@ -370,6 +385,34 @@ def test_the_platform_team_sees_everything(headers: Headers, site: Site) -> None
     assert {order(OURS), order(THEIRS)} <= {entry["order"] for entry in found["orders"]}
     assert site.ask("GET", "/metrics", headers(site))[0] == 200
     assert site.ask("GET", "/v1/orders/garage-nobody", headers(site))[0] == 404
+
+
+def test_a_view_offers_what_the_caller_may_change(site: Site) -> None:
+    shown = site.ask("GET", f"/v1/orders/{order(OURS)}/view", bearer(TOKENS["reader"]))[1]
+    own = site.ask("GET", f"/v1/orders/{order(OURS)}/view", bearer(TOKENS["ci"]))[1]
+
+    assert [(c["name"], c["allowed"]) for c in own["changes"]] == [("stage", True)]
+    (stage,) = shown["changes"]
+    assert (stage["allowed"], stage["whyNot"]) == (
+        False,
+        "you lack the right 'change' for this team",
+    )
+
+
+def test_the_audit_log_names_revealed_outputs_and_no_value(site: Site) -> None:
+    site.ask(
+        "POST",
+        f"/v1/orders/{order(OURS)}/outputs",
+        bearer(TOKENS["ci"]),
+        {"names": ["password"]},
+    )
+
+    line = json.loads(site.audit.read_text().splitlines()[-1])
+    assert (line["operation"], line["caller"], line["outputs"]) == (
+        "revealOutputs",
+        "user:default/ci",
+        "password",
+    )
 
 
 def test_a_removed_client_is_out_at_once(site: Site) -> None:

@@ -96,7 +96,7 @@ def written(platform: Platform, team: str) -> dict[str, Any]:
     entity["metadata"] = {k: v for k, v in entity["metadata"].items() if k not in {"uid", "etag"}}
     whole = {
         "files": files,
-        "modes": {str(p): m for p, m in platform.forge.modes(repo, head).items()},
+        "modes": {str(p): m for p, (m, _) in platform.forge.special_files(repo, head).items()},
         "entry": entry.text.replace(head, "HEAD") if entry else None,
         "entity": entity,
     }

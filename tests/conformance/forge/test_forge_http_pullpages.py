@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+import requests
 
 from orderkit.core.names import RepoId
 
@@ -73,3 +75,68 @@ def test_y110_the_number_as_an_issue_leads_to_the_pull_request(shop: Workshop, d
 
     assert answer.status_code == 303
     assert answer.headers["Location"] == f"/{desk.repo}/pulls/{desk.number}"
+
+
+@dataclass(frozen=True)
+class Pressed:
+    """Somebody who sends a form of the page, and what that leads to."""
+
+    id: str
+    reason: str
+    by: str
+    fields: dict[str, str]
+    reviews: tuple[str, ...] = ()
+    merged: bool = False
+
+
+FORMS = [
+    Pressed("Y120", "approve", "outsider", {"type": "approve"}, ("APPROVED",)),
+    Pressed("Y121", "comment", "outsider", {"type": "comment", "content": "a"}, ("COMMENT",)),
+    Pressed("Y122", "reject", "outsider", {"type": "reject", "content": "a"}, ("REQUEST_CHANGES",)),
+    Pressed("Y123", "reject without words", "outsider", {"type": "reject"}),
+    Pressed("Y124", "the author approves", "admin", {"type": "approve"}),
+    Pressed("Y125", "nobody approves", "", {"type": "approve"}),
+    Pressed("Y126", "an outsider merges", "outsider", {"do": "merge"}),
+    Pressed("Y127", "a writer merges", "admin", {"do": "merge"}, merged=True),
+    Pressed("Y128", "another head is merged", "admin", {"do": "merge", "head": "0" * 40}),
+    Pressed("Y129", "nobody merges", "", {"do": "merge"}),
+]
+
+
+def send(shop: Workshop, address: str, case: Pressed, head: str) -> None:
+    """Send a form as a browser of somebody who signed in: by a session, here by Basic."""
+    with requests.Session() as session:
+        session.headers["Origin"] = shop.target.url
+        if case.by:
+            user, password = shop.outsider if case.by == "outsider" else shop.admin
+            session.auth = (user, password)
+            login = {"user_name": user, "password": password}
+            session.post(f"{shop.target.url}/user/login", data=login, timeout=60)
+        page = session.get(f"{shop.target.url}{address}", timeout=60).text
+        token = re.search(r'name="_csrf" value="(\w+)"', page)
+        fields = {"_csrf": token[1] if token else "", "commit_id": head, "head_commit_id": head}
+        fields |= case.fields
+        if "head" in fields:
+            fields["head_commit_id"] = fields.pop("head")
+        part = "merge" if "do" in fields else "files/reviews/submit"
+        session.post(f"{shop.target.url}{address}/{part}", data=fields, timeout=60)
+
+
+@pytest.mark.parametrize("case", FORMS, ids=lambda case: case.id)
+def test_y_forms_of_a_pull_request(shop: Workshop, case: Pressed) -> None:
+    repo = shop.seeded_repo()
+    copy = shop.clone(repo)
+    (copy / "new.txt").write_text("new\n")
+    assert shop.git("add", "-A", cwd=copy).returncode == 0
+    assert shop.git("commit", "-qm", "One", cwd=copy).returncode == 0
+    assert shop.git("push", "-q", "origin", "HEAD:more", cwd=copy).returncode == 0
+    body = {"head": "more", "base": "main", "title": "More"}
+    made = shop.api("POST", f"/repos/{repo}/pulls", body, auth=shop.admin).json()
+    path = f"/repos/{repo}/pulls/{made['number']}"
+    shop.eventually(lambda: shop.api("GET", path).json()["mergeable"])
+
+    send(shop, f"/{repo}/pulls/{made['number']}", case, made["head"]["sha"])
+
+    reviews = shop.api("GET", f"{path}/reviews").json()
+    assert tuple(review["state"] for review in reviews) == case.reviews, case.reason
+    assert shop.api("GET", path).json()["merged"] == case.merged, case.reason

@@ -1,4 +1,4 @@
-"""The port's `modes`: what git pushed is what a reader sees."""
+"""The port's `special_files`: what git pushed is what a reader sees."""
 
 from __future__ import annotations
 
@@ -22,19 +22,27 @@ def test_m01_modes_are_those_that_git_pushed(shop: Workshop) -> None:
     (copy / "plain").write_text("x")
     (copy / "link").symlink_to("plain")
     shop.git("add", "-A", cwd=copy)
+    named = f"160000,{'1' * 40},folder/sub"
+    shop.git("update-index", "--add", "--cacheinfo", named, cwd=copy)
     shop.git("commit", "-q", "-m", "modes", cwd=copy)
     assert shop.git("push", "-q", "origin", "HEAD:main", cwd=copy).returncode == 0
 
     head = shop.forge.head(repo)
     assert head is not None
-    modes = shop.forge.modes(repo, head)
+    special = shop.forge.special_files(repo, head)
 
-    assert modes[PurePosixPath("run.sh")] == 0o100755
-    assert modes[PurePosixPath("plain")] == 0o100644
-    assert modes[PurePosixPath("link")] == 0o120000
-    assert set(modes) == set(shop.forge.tree(repo, head))
+    assert {str(path): entry.mode for path, entry in special.items()} == {
+        "run.sh": 0o100755,
+        "link": 0o120000,
+        "folder/sub": 0o160000,
+    }
+    assert special[PurePosixPath("folder/sub")].id == "1" * 40
+    tree = shop.forge.tree(repo, head)
+    assert {PurePosixPath("plain"), PurePosixPath("run.sh")} < set(tree)
+    assert PurePosixPath("folder/sub") not in tree
+    assert shop.forge.read(repo, PurePosixPath("folder/sub"), head) is None
 
 
-def test_m02_a_commit_that_is_not_there_has_no_modes(shop: Workshop) -> None:
+def test_m02_a_commit_that_is_not_there_has_no_special_files(shop: Workshop) -> None:
     with pytest.raises(NotFoundError):
-        shop.forge.modes(shop.seeded_repo(), CommitSha("0" * 40))
+        shop.forge.special_files(shop.seeded_repo(), CommitSha("0" * 40))

@@ -241,6 +241,21 @@ def test_f20_an_archived_repository_refuses_writes(shop: Workshop) -> None:
     assert shop.forge.write(repo, [shop.new("a", "1")], shop.op()).changed
 
 
+def test_f24a_squash_merges_are_forbidden_once(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    before = shop.forge.repo(repo)
+
+    assert shop.forge.forbid_squash(repo) is True
+    assert shop.forge.forbid_squash(repo) is False
+
+    after = shop.forge.repo(repo)
+    assert before is not None
+    assert after is not None
+    assert (before.may_squash, after.may_squash) == (True, False)
+    with pytest.raises(NotFoundError):
+        shop.forge.forbid_squash(NOWHERE)
+
+
 def test_f24b_a_renamed_repository_says_where_it_is_and_takes_its_name_back(shop: Workshop) -> None:
     repo = shop.seeded_repo()
     other = RepoId(repo.owner, f"{repo.name}-other")

@@ -21,7 +21,8 @@ from orderkit.core.errors import (
     RemoteError,
 )
 from orderkit.core.names import RepoId
-from orderkit.ports.forge import FileChange, ReaderAccount, TeamRight
+from orderkit.flows.team.webhooks import service_webhook
+from orderkit.ports.forge import FileChange, ReaderAccount, TeamRight, Webhook
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
@@ -268,3 +269,19 @@ def test_f89_what_is_missing_to_write_is_told_without_writing(
         shop.forge.missing_rights(NOWHERE)
     assert shop.forge.head(repo) == before
     assert shop.api("GET", f"/repos/{repo}/issues").json() == []
+
+
+def test_f95_a_webhook_is_there_once_it_was_registered(shop: Workshop, guest: GiteaForge) -> None:
+    repo = shop.empty_repo()
+    webhook = service_webhook("http://127.0.0.1:9/", "key")
+    other = Webhook(webhook.url, (*webhook.events, "issues"), "key")
+
+    for target in (repo.owner, repo):
+        assert not shop.forge.has_webhook(target, webhook)
+        shop.forge.ensure_webhook(target, webhook)
+        assert shop.forge.has_webhook(target, webhook)
+        assert not shop.forge.has_webhook(target, other)
+        with pytest.raises((AccessError, NotFoundError)):
+            guest.has_webhook(target, webhook)
+    with pytest.raises(NotFoundError):
+        shop.forge.has_webhook(NOWHERE, webhook)

@@ -190,6 +190,16 @@ def test_f41_merging_puts_the_change_on_the_base(bench: Bench, style: MergeStyle
     assert len(forge.commits(bench.repo)[0].parents) == (2 if style is MergeStyle.MERGE else 1)
 
 
+def test_f55b_a_style_that_the_repository_forbids_is_refused(bench: Bench) -> None:
+    bench.shop.forge.forbid_squash(bench.repo)
+    found = bench.open()
+
+    with pytest.raises(RefusedError, match="squash"):
+        bench.merge(found.number, bench.commit, style=MergeStyle.SQUASH)
+
+    assert bench.merge(found.number, bench.commit, style=MergeStyle.MERGE)
+
+
 @pytest.mark.parametrize("style", [MergeStyle.MERGE, MergeStyle.SQUASH])
 def test_f42_the_merge_commit_carries_operation_and_requester(
     bench: Bench, style: MergeStyle

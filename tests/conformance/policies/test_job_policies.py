@@ -177,6 +177,13 @@ def container(made: Object) -> Object:
     return first
 
 
+def source(made: Object, kind: str) -> Object:
+    """Return the first source of that kind in the volume of settings."""
+    sources = pod(made)["volumes"][0]["projected"]["sources"]
+    first: Object = next(entry[kind] for entry in sources if kind in entry)
+    return first
+
+
 HOST = {"name": "host", "hostPath": {"path": "/"}}
 FORGE_TOKEN = {"name": "token", "secret": {"secretName": "orderkit-credentials"}}
 JOBS = [
@@ -243,6 +250,59 @@ JOBS = [
         "the settings over the program",
         lambda made: container(made)["volumeMounts"][0].update(mountPath="/app"),
         "mounted in /etc/orderkit",
+    ),
+    Case(
+        "the forge's token as platform.yaml, which an error message quotes",
+        lambda made: source(made, "secret").update(
+            items=[{"key": "forge-token", "path": "platform.yaml"}]
+        ),
+        "under their own names",
+    ),
+    Case(
+        "another setting as the forge's token",
+        lambda made: source(made, "configMap").update(
+            items=[{"key": "kubeconfig", "path": "forge-token"}]
+        ),
+        "under their own names",
+    ),
+    Case(
+        "the certificates as platform.yaml",
+        lambda made: pod(made)["volumes"][0]["projected"]["sources"][3]["configMap"].update(
+            items=[{"key": "ca.crt", "path": "platform.yaml"}]
+        ),
+        "under their own names",
+    ),
+    Case(
+        "all certificates, under any name",
+        lambda made: pod(made)["volumes"][0]["projected"]["sources"][3]["configMap"].pop("items"),
+    ),
+    Case(
+        "a token for another audience",
+        lambda made: source(made, "serviceAccountToken").update(audience="vault"),
+        "volumes",
+    ),
+    Case(
+        "no label, so that the network policy does not select it",
+        lambda made: made["spec"]["template"]["metadata"].pop("labels"),
+        "label of their network policy",
+    ),
+    Case(
+        "an annotation that an injector obeys",
+        lambda made: made["spec"]["template"]["metadata"].update(
+            annotations={"vault.hashicorp.com/agent-inject": "true"}
+        ),
+        "no annotations",
+    ),
+    Case("many Pods", lambda made: made["spec"].update(parallelism=500), "one Pod"),
+    Case("many times", lambda made: made["spec"].update(completions=500), "one Pod"),
+    Case("many tries", lambda made: made["spec"].update(backoffLimit=10_000), "one Pod"),
+    Case(
+        "as if it were being deleted, which is not judged",
+        lambda made: (
+            made["metadata"].update(deletionTimestamp="2026-11-22T18:00:00Z"),
+            container(made).update(image="evil"),
+        ),
+        "image",
     ),
 ]
 

@@ -78,15 +78,20 @@ class Grants(GiteaReading):
                 yield login, right
 
     def _machines(self, path: str, *, org: bool) -> Iterator[tuple[str, AccessRight]]:
-        """Yield runners, webhooks, keys and mirrors; a feature that is switched off has none."""
+        """
+        Yield runners, webhooks, keys and mirrors; a feature that is switched off has none.
+
+        Titles and names can be given to another key or runner; its fingerprint or id cannot.
+        """
         for runner in self._optional_list(f"{path}/actions/runners", "runners"):
-            yield f"runner:{runner.get('name')}", "write"
+            yield f"runner:{runner.get('name')}:{runner.get('id')}", "write"
         for hook in self._optional_list(f"{path}/hooks"):
             yield f"webhook:{(hook.get('config') or {}).get('url')}", "listen"
         if org:
             return
         for key in self._optional_list(f"{path}/keys"):
-            yield f"deploy-key:{key.get('title')}", "listen" if key.get("read_only") else "write"
+            right: AccessRight = "listen" if key.get("read_only") else "write"
+            yield f"deploy-key:{key.get('title')}:{key.get('fingerprint')}", right
         for mirror in self._optional_list(f"{path}/push_mirrors"):
             yield f"push-mirror:{mirror.get('remote_address')}", "listen"
 

@@ -31,15 +31,15 @@ from orderkit.adapters.gitea.calls import (
 )
 from orderkit.adapters.gitea.first_commit import BROKEN, says_empty
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.trees import TooManyError, TreeEntry, Trees
+from orderkit.adapters.gitea.trees import TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.forge import Commit, Evidence, FileRevision
+from orderkit.ports.forge import LINK, PLAIN, Commit, Evidence, FileRevision, SpecialFile
 
 TREE_PAGE = 1000
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_LINK = 0o120000
+_FILE = SpecialFile(PLAIN, "")
 DEFAULT_BRANCH = "main"
 
 
@@ -102,37 +102,31 @@ class GiteaReading(Calls):
             entries += self._tree_page(repo, commit, page)[0]
         return self._trees.keep_large(repo, commit, map(_tree_entry, entries))
 
-    def _children(self, repo: RepoId, sha: str) -> Iterator[TreeEntry]:
-        """Yield the direct entries of a folder."""
+    def _children(self, repo: RepoId, sha: str, *, recursive: bool = False) -> Iterator[TreeEntry]:
+        """Yield the entries of a folder or commit, the direct ones or all."""
         page, pages = 1, 1
         while page <= pages:
-            entries, pages = self._tree_page(repo, sha, page, recursive=False)
+            entries, pages = self._tree_page(repo, sha, page, recursive=recursive)
             yield from map(_tree_entry, entries)
             page += 1
 
-    def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
+    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
         """
-        Return git's mode of every file of a commit; see the port.
+        Return what a commit has besides plain files; see the port.
 
         Raises:
             NotFoundError: No such repository or commit.
         """
-        return {
-            PurePosixPath(text_in(entry, "path")): int(text_in(entry, "mode"), 8)
-            for entry in self._entries(repo, commit)
-        }
-
-    def _entries(self, repo: RepoId, commit: CommitSha) -> Iterator[Found]:
-        page, pages = 1, 1
-        while page <= pages:
-            entries, pages = self._tree_page(repo, commit, page)
-            yield from filter(_is_file, entries)
-            page += 1
+        self.tree(repo, commit)
+        special = self._trees.remembered_special(repo, commit)
+        return (
+            special_in(self._children(repo, commit, recursive=True)) if special is None else special
+        )
 
     def _tree_page(
         self, repo: RepoId, commit: str, page: int, *, recursive: bool = True
     ) -> tuple[list[Found], int]:
-        """Return the files and folders of one page, and the number of pages."""
+        """Return the files, folders and submodules of one page, and the number of pages."""
         query: dict[str, str | int] = {"page": page, "per_page": TREE_PAGE}
         answer = self._http.get(
             self._path(repo, "git", "trees", commit),
@@ -144,7 +138,7 @@ class GiteaReading(Calls):
         tree = object_in(checked(answer, doing), doing)
         entries = list_in(tree.get("tree") or [])
         pages = -(-int(tree.get("total_count") or 0) // TREE_PAGE) if entries else page
-        return [entry for entry in entries if entry.get("type") in ("blob", "tree")], pages
+        return entries, pages
 
     def blobs(
         self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
@@ -201,7 +195,9 @@ class GiteaReading(Calls):
         """
         blob = self.tree(repo, commit).get(path)
         is_shown = entry is not None and entry.get("sha") == blob
-        is_missing = entry is None and (blob is None or self.modes(repo, commit)[path] == _LINK)
+        is_missing = entry is None and (
+            blob is None or self.special_files(repo, commit).get(path, _FILE).mode == LINK
+        )
         if not (is_shown or is_missing):
             raise refused_name(repo, commit)
 
@@ -231,6 +227,22 @@ class GiteaReading(Calls):
         if entry.get("user_can_push") or not entry.get("protected"):
             return ""
         return str(entry.get("effective_branch_protection_name") or branch)
+
+    def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
+        """Return refs that may be taken for a branch; see the port."""
+        short_names = (branch, f"heads/{branch}", f"refs/heads/{branch}")
+        misleading = {f"refs/tags/{name}" for name in short_names}
+        misleading |= {f"refs/heads/{name}" for name in short_names[1:]}
+        misleading.add(f"refs/heads/{branch}")  # followed by a space, which Argo CD cuts off
+        folders = (("tags",), ("heads", "heads"), ("heads", "refs"), ("heads", branch))
+        answers = (self._http.get(self._path(repo, "git", "refs", *path)) for path in folders)
+        refs = {
+            str(ref.get("ref"))
+            for answer in answers
+            if answer.status != MISSING
+            for ref in list_in(checked(answer, f"read the refs of {repo}").json() or [])
+        } - {f"refs/heads/{branch}"}
+        return tuple(sorted(ref for ref in refs if ref.split()[0] in misleading))
 
     def commits(
         self,
@@ -285,7 +297,7 @@ def _is_file(entry: Found) -> bool:
 
 
 def _tree_entry(entry: Found) -> TreeEntry:
-    return TreeEntry(text_in(entry, "path"), text_in(entry, "sha"), not _is_file(entry))
+    return TreeEntry(text_in(entry, "path"), text_in(entry, "sha"), int(text_in(entry, "mode"), 8))
 
 
 def commit_of(entry: Any) -> Commit:

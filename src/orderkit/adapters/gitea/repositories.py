@@ -23,6 +23,12 @@ from orderkit.core.errors import ConflictError, InvalidInputError, MovedError, N
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import Repository
 
+_NO_SQUASH = {
+    "allow_squash_merge": False,
+    "allow_merge_commits": True,
+    "default_merge_style": "merge",
+}
+
 
 class Repositories(GiteaReading):
     """The part of the port about organisations and repositories."""
@@ -128,6 +134,26 @@ class Repositories(GiteaReading):
 
         settle(look, patch, doing)
 
+    def forbid_squash(self, repo: RepoId) -> bool:
+        """
+        Switch off the style *squash*, and what would make it the default. See the port.
+
+        Raises:
+            NotFoundError: It does not exist.
+        """
+        doing = f"forbid squash merges in {repo}"
+
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            repository = self.repo(repo)
+            if repository is None:
+                raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
+            return None if repository.may_squash else attempted
+
+        def patch() -> bool:
+            return done(self._http.send("PATCH", self._path(repo), body=_NO_SQUASH), doing)
+
+        return settle(look, patch, doing)
+
     def rename_repo(self, repo: RepoId, name: str) -> None:
         """
         Give the repository another name. Idempotent. See the port.
@@ -180,4 +206,5 @@ class Repositories(GiteaReading):
             clone_url=f"{web_url}.git",
             can_write=bool(rights.get("push")),
             can_admin=bool(rights.get("admin")),
+            may_squash=bool(entry.get("allow_squash_merge")),
         )

@@ -18,11 +18,14 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.ports.revisions import PLAIN, SUBMODULE, SpecialFile
 
 Files = Mapping[PurePosixPath, BlobSha]
+Special = Mapping[PurePosixPath, SpecialFile]
 _FrozenFiles = MappingProxyType[PurePosixPath, BlobSha]
 _COMMITS_KEPT, _LARGE_KEPT = 64, 4
 _ROOT = PurePosixPath()
+_FOLDER = 0o040000
 _MOST_FOLDERS = 40
 """Folders requested at most: beyond that, reading all pages of the tree is faster."""
 
@@ -33,7 +36,15 @@ class TreeEntry:
 
     path: str
     sha: str
-    is_folder: bool
+    mode: int
+
+    @property
+    def is_folder(self) -> bool:
+        return self.mode == _FOLDER
+
+    @property
+    def is_file(self) -> bool:
+        return self.mode not in (_FOLDER, SUBMODULE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,15 @@ class Folder:
 
     sha: str
     files: Files
+
+
+def special_in(entries: Iterable[TreeEntry]) -> Special:
+    """Return those of the entries that are neither folders nor plain files."""
+    return {
+        PurePosixPath(entry.path): SpecialFile(entry.mode, entry.sha)
+        for entry in entries
+        if not entry.is_folder and entry.mode != PLAIN
+    }
 
 
 class TooManyError(Exception):
@@ -55,6 +75,8 @@ class Trees:
     _commits: OrderedDict[tuple[RepoId, CommitSha], _FrozenFiles] = field(
         default_factory=OrderedDict
     )
+    _special: dict[tuple[RepoId, CommitSha], Special] = field(default_factory=dict)
+    """Of the commits in the cache, those of which it is known."""
     _large: OrderedDict[RepoId, dict[PurePosixPath, Folder]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -63,6 +85,11 @@ class Trees:
         with self._lock:
             return self._commits.get((repo, commit))
 
+    def remembered_special(self, repo: RepoId, commit: CommitSha) -> Special | None:
+        """Return the special files of a commit, or None if they are not in the cache."""
+        with self._lock:
+            return self._special.get((repo, commit))
+
     def is_large(self, repo: RepoId) -> bool:
         """Say whether folders of the repository are cached."""
         with self._lock:
@@ -70,8 +97,9 @@ class Trees:
 
     def keep(self, repo: RepoId, commit: CommitSha, entries: Iterable[TreeEntry]) -> Files:
         """Cache a commit of a small repository."""
-        files = {PurePosixPath(e.path): BlobSha(e.sha) for e in entries if not e.is_folder}
-        return self._remember(repo, commit, files)
+        entries = tuple(entries)
+        files = {PurePosixPath(e.path): BlobSha(e.sha) for e in entries if e.is_file}
+        return self._remember(repo, commit, files, special_in(entries))
 
     def keep_large(self, repo: RepoId, commit: CommitSha, entries: Iterable[TreeEntry]) -> Files:
         """Cache a commit of a large repository with all its folders."""
@@ -80,6 +108,7 @@ class Trees:
             path = PurePosixPath(entry.path)
             if entry.is_folder:
                 folders[path] = Folder(entry.sha, lists.of(entry.path)[0])
+            if not entry.is_file:
                 continue
             for files in lists.of(entry.path.rpartition("/")[0]):
                 files[path] = BlobSha(entry.sha)
@@ -122,7 +151,10 @@ class Trees:
                 files.pop(path, None)
             else:
                 files[path] = sha
-        self._remember(repo, commit, files)
+        special = self.remembered_special(repo, parent)
+        # A forge keeps the mode of a file that it changes, or not: then nothing is known.
+        kept = None if special is None or special.keys() & changed.keys() else special
+        self._remember(repo, commit, files, kept)
 
     def _keep_folders(self, repo: RepoId, folders: dict[PurePosixPath, Folder]) -> None:
         with self._lock:
@@ -132,16 +164,23 @@ class Trees:
                 self._large.popitem(last=False)
 
     def _remember(
-        self, repo: RepoId, commit: CommitSha, files: dict[PurePosixPath, BlobSha]
+        self,
+        repo: RepoId,
+        commit: CommitSha,
+        files: dict[PurePosixPath, BlobSha],
+        special: Special | None = None,
     ) -> Files:
         frozen_files = MappingProxyType(files)
         with self._lock:
             self._commits[repo, commit] = frozen_files
+            if special is not None:
+                self._special[repo, commit] = special
             if repo in self._large:  # keep only the newest commit of a large repository
                 for key in [key for key in self._commits if key[0] == repo and key[1] != commit]:
                     del self._commits[key]
+                    self._special.pop(key, None)
             if len(self._commits) > _COMMITS_KEPT:
-                self._commits.popitem(last=False)
+                self._special.pop(self._commits.popitem(last=False)[0], None)
         return frozen_files
 
 
@@ -178,7 +217,7 @@ class _Walk:
             entry_path = path / entry.path
             if entry.is_folder:
                 files.update(self._folder(entry_path, entry.sha))
-            else:
+            elif entry.is_file:
                 files[entry_path] = BlobSha(entry.sha)
         return files
 

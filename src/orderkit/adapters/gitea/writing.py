@@ -62,7 +62,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import BlobSha, CommitSha, RepoId, blob_sha
 from orderkit.ports.forge import Commit, FileChange, Operation, Written
-from orderkit.ports.signatures import Signatures, blob_changes, is_signed_by, signed_message
+from orderkit.ports.signatures import Signatures, is_signed_by, read_changes, signed_message
 
 FILE_DEPTH, SEARCH_DEPTH = 50, 200
 """Commits searched for our trailer: in the history of one file, and of the branch."""
@@ -329,8 +329,7 @@ class _Write:
         signatures = self.forge._signatures  # noqa: SLF001  one module
         if signatures is None or not signatures.can_sign or signatures.public_key is None:
             return True
-        before = self.forge.tree(self.repo, commit.parents[0]) if commit.parents else {}
-        changes = blob_changes(before, self.forge.tree(self.repo, commit.id))
+        changes = read_changes(self.forge, self.repo, commit)
         return is_signed_by(signatures, signatures.public_key, self.repo, commit, changes)
 
     def _conflict(self, change: FileChange, now: BlobSha | None) -> _Failure:

@@ -230,6 +230,8 @@ def merge_command(
 
     An approval counts for the newest commit only, and not from whoever asked for the change,
     opened it or pushed to it. Only the platform's account can merge where a kit wants reviews.
+    Nothing is merged after which the order would be refused. The command waits until the merged
+    commit is Ready; repeating it changes nothing.
 
     Example: orderkit merge garage-ae86 3
     """

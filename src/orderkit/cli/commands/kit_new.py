@@ -140,6 +140,12 @@ def _prompted_fields() -> list[FieldDraft]:
     is_flag=True,
     help="Turn a Composition of mode Resources into a pipeline of function-patch-and-transform.",
 )
+@click.option(
+    "--not-secret",
+    multiple=True,
+    metavar="FIELD",
+    help="A field below spec that only looks like a secret, such as login.tokenCount. Repeatable.",
+)
 @json_option
 def kit_import(
     files: tuple[str, ...],
@@ -150,6 +156,7 @@ def kit_import(
     context: str | None,
     composition: str,
     convert: bool,
+    not_secret: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """
@@ -168,7 +175,7 @@ def kit_import(
         raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
     xrd_sources = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
     request = ImportRequest(
-        pack, xrd_sources, render_skeleton, name, composition, _beside(files), convert
+        pack, xrd_sources, render_skeleton, name, composition, _beside(files), convert, not_secret
     )
     imported = import_kit(request)
     _show(imported.added, imported.next, as_json)

@@ -91,6 +91,7 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
     """Plan the pull requests without a plan; yield each with its state and a summary."""
     from orderkit.cli.time_limits import within
     from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
+    from orderkit.flows.change.reviewing import keep_judged
     from orderkit.flows.plan.pull_requests import keep_planned, say_failed
     from orderkit.flows.plan.unplanned_pulls import unplanned
 
@@ -98,6 +99,7 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
         try:
             with within(_PLAN_S):
                 judged = keep_planned(platform, repo, number).judged
+                keep_judged(platform, repo, number)
             yield f"{repo}#{number}", judged.state, judged.summary
         except (NotFoundError, RefusedError):
             continue  # merged, closed or ended meanwhile

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.check.kit_under_check import KitUnderCheck, finding_at
+from orderkit.core.check.kit_under_check import KitUnderCheck, finding_at, steps_in
 from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.trial_runs import Run
@@ -242,10 +242,26 @@ def _ready(run: Run) -> Iterator[tuple[PipelineRule, str]]:
     if run.simulation.ready:
         return
     unready = run.simulation.final.unready
-    kinds = [str(Kind.of(run.simulation.observed[name])) for name in unready]
+    kinds = [Kind.of(run.simulation.observed[name]) for name in unready]
     unready_names = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
-    cause = first_and_more(unready_names) if unready_names else "a station says so"
+    cause = first_and_more(unready_names) if unready_names else "a function says so"
+    inputs = [dict(step.input) for step in steps_in(run.doc) or ()]
+    paths = dict.fromkeys(_status_paths(inputs))
+    if paths and all(map(keeps_ready_condition, kinds)):
+        message = f"not ready without values of {first_and_more([*paths])}: {cause}"
+        yield PipelineRule.NEEDS_STATUS, message
+        return
     yield PipelineRule.NEVER_READY, f"not ready at the end: {cause}"
+
+
+def _status_paths(value: dict[str, Any] | list[Any]) -> Iterator[str]:
+    """Yield the paths in a status from which the input of a function says that it reads."""
+    for entry in value.values() if isinstance(value, dict) else value:
+        if isinstance(entry, dict | list):
+            yield from _status_paths(entry)
+    if isinstance(value, dict):
+        paths = (value.get(key) for key in ("fromFieldPath", "fieldPath"))
+        yield from (path for path in paths if isinstance(path, str) and path.startswith("status."))
 
 
 def _without_facts(run: Run) -> Iterator[tuple[PipelineRule, str]]:

@@ -48,6 +48,15 @@ class PipelineRule(Coded):
         "The XR never becomes Ready although all composed resources are healthy.",
         "call response.set_ready for kinds that function-auto-ready does not judge",
     )
+    NEEDS_STATUS = (
+        "needs-status",
+        _W,
+        (
+            "The XR is not Ready in this check, because the pipeline reads what providers write "
+            "into the status of composed resources."
+        ),
+        "give these values to a scenario that ends Ready: statuses (tests/kits/README.md)",
+    )
     COMPOSES_NOTHING = (
         "composes-nothing",
         _W,

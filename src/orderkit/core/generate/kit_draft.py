@@ -212,13 +212,19 @@ def _schema(draft: Draft) -> dict[str, Any]:
 
 
 def skeleton_values(
-    name: str, title: str, xrd: Manifest, *, complete: bool = False
+    name: str,
+    title: str,
+    xrd: Manifest,
+    *,
+    complete: bool = False,
+    not_secret: Sequence[str] = (),
 ) -> dict[str, Any]:
     """
     Return the values that ``skeletons/kit`` needs for an XRD.
 
     Args:
         complete: The example has a value for every field that can be guessed.
+        not_secret: Paths of fields that look like secrets and are none.
 
     Raises:
         BrokenXrdError: No version is referenceable.
@@ -229,6 +235,8 @@ def skeleton_values(
     spec = dig(schema, "properties", "spec", default={})
     fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
     naming = {**_naming(name, spec), **form_draft(xrd)}
+    if not_secret:
+        naming["fields"] = {path: {"secret": False} for path in not_secret}
     kit = kit_of(name, naming, xrd)
     values = form_values(kit, complete=complete)
     status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
@@ -267,7 +275,7 @@ def declared_kinds(composes: Sequence[Kind], requires: Sequence[Kind]) -> str:
     return _yaml(entries) if entries else ""
 
 
-def _naming(kit: str, spec: Mapping[str, Any]) -> dict[str, str]:
+def _naming(kit: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return which fields name an order and its team, as kit.yaml says it."""
     name = dig(spec, "properties", NAME_FIELD, default={})
     named = _is_required_text(spec, NAME_FIELD) and (

@@ -101,6 +101,7 @@ def _secret_problem(field: KitField, steps: Steps) -> KitProblem:
     hint = (
         f"let the XRD take a reference to a Secret, such as {field.name}SecretRef with name and "
         f"key; or, if it is not a secret, say so in kit.yaml: fields: {{{path}: {{secret: false}}}}"
+        f" (kit import: --not-secret {path})"
     )
     return KitProblem("xrd", steps, field.path, PLAIN_TEXT_RULE, hint)
 

@@ -188,6 +188,7 @@ def _output(entry: Mapping[str, Any]) -> KitOutput:
         title=entry.get("title") or spelt_out(entry["name"]),
         path=entry.get("path", ""),
         secret_name=source.get("name", ""),
+        secret_namespace=source.get("namespace", ""),
         secret_key=source.get("key", ""),
         is_secret=bool(secret),
         is_link=entry.get("link", False),

@@ -239,6 +239,9 @@ _CONNECTION = _closed(
     ["name", "key"],
     {
         "name": _doc(_TEXT, "Its name; {spec.field} or {metadata.name} stands for a value."),
+        "namespace": _doc(
+            _TEXT, "Its namespace, likewise. Default: that of the XR, or where the order has it."
+        ),
         "key": _doc(_TEXT, "Which of its values."),
     },
 )

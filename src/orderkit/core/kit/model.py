@@ -212,6 +212,8 @@ class KitOutput:
     """Below ``status``; empty for a Secret's value."""
     secret_name: str = ""
     """The name of a connection Secret, with ``{spec.field}`` for a value; empty: `path`."""
+    secret_namespace: str = ""
+    """Likewise; empty: that of the XR, or of the Secret that the order composes."""
     secret_key: str = ""
     is_secret: bool = False
     """Shown to the team's members only, and only when they ask for it."""

@@ -51,7 +51,8 @@ def _output(
 ) -> Iterator[KitProblem]:
     secret = entry.get("secret")
     if isinstance(secret, Mapping):
-        yield from _placeholders(subject, str(secret["name"]), (*steps, "secret", "name"))
+        for key in ("name", "namespace"):
+            yield from _placeholders(subject, str(secret.get(key, "")), (*steps, "secret", key))
         return
     schema = yield from _shown(kit, entry["path"], (*steps, "path"))
     if entry.get("link") and schema is not None and schema.get("type", "string") != "string":

@@ -81,7 +81,7 @@ def row_of(
     entry, application, xr = sources.entry, sources.application, sources.xr
     texts = _Texts(secrets)
     attention, gaps = _attention(state, kit, xr)
-    state = attended(state, attention)
+    state = _with_attention(state, attention)
     return OrderRow(
         order=entry.order,
         team=entry.team,
@@ -107,13 +107,12 @@ def row_of(
     )
 
 
-def attention_of(state: OrderState, kit: Kit | None, xr: Manifest | None) -> tuple[Attention, ...]:
-    """Return what somebody should look at; empty unless the order is Ready or paused."""
-    return _attention(state, kit, xr)[0]
-
-
-def attended(state: OrderState, attention: Sequence[Attention]) -> OrderState:
+def attended(state: OrderState, kit: Kit | None, xr: Manifest | None) -> OrderState:
     """Return a state with the phase Attention if it is Ready, but somebody should look at it."""
+    return _with_attention(state, _attention(state, kit, xr)[0])
+
+
+def _with_attention(state: OrderState, attention: Sequence[Attention]) -> OrderState:
     if state.phase != "Ready" or not attention:
         return state
     first = attention[0]
@@ -127,7 +126,7 @@ def _attention(
     """Return what to look at, and a fact for each condition that cannot be evaluated."""
     if state.paused:
         return (Attention(state.reason),), ()
-    if state.phase != "Ready" or kit is None or xr is None or not kit.attention:
+    if not state.ready or kit is None or xr is None or not kit.attention:
         return (), ()
     values = _subject(_Identity(kit)).values(xr)
     sentences: list[Attention] = []
@@ -143,12 +142,17 @@ def _attention(
 
 
 def _filled(declared: KitAttention, kit: Kit, xr: Manifest) -> Attention:
-    sentence = PLACEHOLDER.sub(
-        lambda match: _text(conditions.value_at(xr, match[1])) or "unknown", declared.sentence
-    )
+    sentence = filled(declared.sentence, xr)
     titles = {change.name: change.title for change in kit.changes}
     button = declared.button or titles.get(declared.change, declared.change)
     return Attention(sentence, declared.change, button if declared.change else "")
+
+
+def filled(text: str, xr: Manifest) -> str:
+    """Return a text with an XR's values in the place of ``{spec.field}``."""
+    return PLACEHOLDER.sub(
+        lambda match: _text(conditions.value_at(xr, match[1])) or "unknown", text
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,9 +188,7 @@ class _Texts:
         """Return a text on one line, masked and bounded."""
         if self.secrets:
             text = self.secrets.redact(text[: limit + _LONGEST_SECRET])
-        if len(text) > limit:
-            text = f"{text[:limit]}…"
-        return text if text.isprintable() else " ".join(visible(text).split())
+        return plain(text, limit)
 
     def output(self, output: KitOutput, xr: Manifest | None) -> Output:
         """Return an output; a secret without its value."""
@@ -201,6 +203,13 @@ class _Texts:
         """Return a fact in its unit."""
         value = _formatted(dig(xr, "status", *fact.path.split(".")), fact)
         return Fact(fact.name, fact.title, None if value is None else self.clean(value))
+
+
+def plain(text: str, limit: int = VALUE_MAX) -> str:
+    """Return a text on one line, bounded and without characters that nobody sees."""
+    if len(text) > limit:
+        text = f"{text[:limit]}…"
+    return text if text.isprintable() else " ".join(visible(text).split())
 
 
 def is_web_address(text: str) -> bool:

@@ -11,12 +11,12 @@ Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.objects.values import same
 from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
 from orderkit.core.plan.composed_tree import Assembly
@@ -131,6 +131,25 @@ def summed(bills: Sequence[Costs]) -> Sums | None:
         (_sum(bill.before.total for bill in bills), _sum(bill.after.total for bill in bills)),
         (_sum(bill.before.limit for bill in bills), _sum(bill.after.limit for bill in bills)),
     )
+
+
+def flat_cost(parts: Iterable[ObjectKey], table: PriceTable) -> str:
+    """
+    Return what parts cost a month, from their kinds alone.
+
+    Empty if that is not enough: a price of one of these kinds looks at fields, or is a limit; or
+    none of them has a price.
+    """
+    monthly: list[Decimal] = []
+    for key in parts:
+        identity = {"apiVersion": key.kind.api_version, "kind": key.kind.kind}
+        for price in table.prices:
+            if not _applies(identity, price):
+                continue
+            if price.when or price.count or price.per or price.up_to:
+                return ""
+            monthly.append(_line("", identity, price, table).monthly)
+    return f"{money(_sum(iter(monthly)))} {table.currency}" if monthly else ""
 
 
 def _steps(amounts: tuple[Decimal, Decimal]) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.form_formats import FORMATS, REFUSED
 from orderkit.core.portal.js_regex import compile_pattern
 
@@ -124,13 +125,26 @@ def _check_pattern(path: str, pattern: object) -> None:
 
 
 def problems(schema: Schema, value: object) -> Iterator[Any]:
-    """Yield a value's errors, as ``jsonschema.ValidationError``: the form's errors first."""
+    """
+    Yield a value's errors, as ``jsonschema.ValidationError``: the form's errors first.
+
+    Raises:
+        InvalidInputError: A ``$ref`` of the schema leads back to itself.
+    """
     has_problem = False
-    for problem in _form()(schema).iter_errors(value):
-        has_problem = True
-        yield problem
-    if not has_problem:
-        yield from _backend()(schema).iter_errors(value)
+    try:
+        for problem in _form()(schema).iter_errors(value):
+            has_problem = True
+            yield problem
+        if not has_problem:
+            yield from _backend()(schema).iter_errors(value)
+    except RecursionError as error:
+        raise InvalidInputError(
+            "$ref",
+            schema.get("$ref", ""),
+            "leads back to itself",
+            hint="have it name a schema that has no such reference",
+        ) from error
 
 
 def first_problem(schema: Schema, value: object) -> Any | None:

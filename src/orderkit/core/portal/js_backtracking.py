@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 
 from orderkit.core.portal.js_regex import END, LOOKING, Token, TokenKind, tokens
@@ -113,6 +114,7 @@ def _times(counts: Mapping[int, int], factor: int) -> Counter[int]:
     return Counter({position: ways * factor for position, ways in counts.items() if factor})
 
 
+@lru_cache(1024)  # forms repeat a few patterns
 def backtracks(source: str) -> bool:
     """
     Return whether some short text makes a backtracking engine try too many ways.

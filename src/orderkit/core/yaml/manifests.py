@@ -4,7 +4,8 @@ Read manifests from untrusted files.
 A file yields the Kubernetes objects in it, or one error with file and line. YAML is read as
 Kubernetes reads it (``core.yaml.go_scalars``), from parser events with limits on size, depth,
 events and aliases, because loading hostile YAML can hang or crash the process. Stricter than
-Kubernetes in one respect: a repeated key is refused. No templating, no I/O.
+Kubernetes in one respect: a repeated key is refused unless the limits say otherwise. No templating,
+no I/O.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class ManifestLimits:
     depth: int = 64
     events: int = 50_000
     aliases: int = 20
+    unique_keys: bool = True
+    """Refuse a repeated key; without it the last one counts, as in Kubernetes."""
 
 
 DEFAULT_LIMITS = ManifestLimits()
@@ -158,7 +161,7 @@ def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
 def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         entries = dict(pairs)
-        if len(entries) != len(pairs):
+        if limits.unique_keys and len(entries) != len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise ManifestError(path, f"key {shorten(twice)!r} is given twice")
@@ -350,7 +353,8 @@ class _Composer:
         if isinstance(value, dict | list):
             raise self._fail("a key that is a map or a list", line)
         key = value if isinstance(value, str) else json.dumps(value)
-        if isinstance(top.value, dict) and key in top.value:
+        repeats = isinstance(top.value, dict) and key in top.value
+        if repeats and self._limits.unique_keys:
             raise self._fail(f"key {shorten(key)!r} is given twice", line)
         return key
 

@@ -11,7 +11,7 @@ only ever add people. Nobody leaves this list without a push, which adds the pus
 pusher the forge does not show is not merged. People are compared by the forge's ids: a login can
 be changed, and somebody else can take it. So a signed proposal names the requester's id.
 
-Called by ``orderkit merge`` and by the service.
+Called by ``orderkit merge`` and by the service, which also hears of reviews.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
-from orderkit.flows.main_protection import CONTEXT, TEAM
+from orderkit.flows.main_protection import CONTEXT, TEAM, needs_protection
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
+from orderkit.flows.plan.announcing import set_plan_status
+from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     REQUESTER_ACCOUNT_TRAILER,
@@ -105,7 +107,8 @@ def merge_reviewed(
 
     Raises:
         NotFoundError: No such order or pull request.
-        RefusedError: It lacks an approval by somebody else, or the kit's rules forbid it.
+        RefusedError: It lacks an approval by somebody else, the kit's rules forbid it, or the order
+            would be refused after it.
         ConflictError: Somebody pushed to it meanwhile, or it was closed.
         InProgressError: The forge does not show yet who pushed a commit.
         IncompleteError: It is merged and not delivered yet; the same again delivers it.
@@ -124,6 +127,7 @@ def merge_reviewed(
             f"{live.repository}#{number} is not merged: {verdict.refusal}",
             hint="somebody else of the team has to approve its newest commit on the forge",
         )
+    _refuse_by_plan(platform, live.repository, pull)
     notes = tuple(("Orderkit-Approved-By", login) for login in verdict.approvers)
     why = Operation(
         f"merge-{number}-{pull.head_commit[:12]}", requester, pull.title, proof, notes=notes
@@ -135,13 +139,31 @@ def merge_reviewed(
     return MergedPull(live.entry.order, number, commit, verdict.approvers)
 
 
+def _refuse_by_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> None:
+    """
+    Plan the merge again, since whoever may push may set statuses too, and refuse by that.
+
+    An order that would be refused as it is may be changed in any way: a repair may take steps. A
+    plan that cannot be made stops nothing.
+    """
+    judged = plan_pull(platform, repo, pull.number).judged
+    set_plan_status(platform, repo, pull.head_commit, judged, pull.web_url)
+    was_refused = judged.plan is not None and judged.plan.before.faults
+    if judged.refused or (judged.state == "failure" and not was_refused):
+        raise RefusedError(
+            f"{repo}#{pull.number} is not merged, by its plan: {judged.summary}",
+            hint="push a commit that corrects it; the whole plan is shown by"
+            f" 'orderkit plan --pull-request {repo}#{pull.number}'",
+        )
+
+
 def merge_unreviewed(
     platform: Platform,
     repo: RepoId,
     pull: PullRequest,
     operation: Operation,
     *,
-    style: MergeStyle = MergeStyle.SQUASH,
+    style: MergeStyle = MergeStyle.MERGE,
     deadline_s: float = 30.0,
 ) -> CommitSha:
     """
@@ -177,6 +199,28 @@ def set_review_status(
     text = shorten(verdict.summary, limit=_DESCRIPTION_MAX).strip()
     state = CommitStatus(CONTEXT, "failure" if verdict.refusal else "success", text, pull.web_url)
     platform.forge.set_status(repo, pull.head_commit, state)
+
+
+def keep_judged(platform: Platform, repo: RepoId, number: int) -> str:
+    """
+    Say in a status what an open pull request of an order lacks to be merged. Idempotent.
+
+    Returns what the status says; "" where the kit wants no review.
+
+    Raises:
+        NotFoundError: No such order or pull request.
+        RefusedError: It is not open, or goes into another branch.
+        InProgressError: The forge does not show yet who pushed a commit.
+    """
+    live = find_living(platform, repo.name)
+    if not needs_protection(live.kit):
+        return ""
+    pull = _open_pull(platform, live, number)
+    if pull.merge_commit is not None:
+        return ""
+    verdict = judge_review(platform, live, pull)
+    set_review_status(platform, live.repository, pull, verdict)
+    return verdict.summary
 
 
 def forge_user(platform: Platform, repo: RepoId, requester: str) -> ForgeUser | None:

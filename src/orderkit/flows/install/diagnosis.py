@@ -14,6 +14,7 @@ from typing import Literal
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.kit.checked_kits import refusals
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -35,7 +36,7 @@ from orderkit.flows.argocd.application_sources import (
 from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_orders
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
-from orderkit.flows.main_protection import unprotected_orders
+from orderkit.flows.main_protection import squashing_orders, unprotected_orders
 from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.order_damage import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
@@ -192,6 +193,14 @@ def _protection(platform: Platform) -> DoctorFinding:
             f" {entries[0].repository}",
             f"'orderkit team add {entries[0].team}' protects main of its orders",
         )
+    if entries := squashing_orders(platform, files):
+        return DoctorFinding(
+            "protection",
+            "warn",
+            f"the forge may squash pull requests of {len(entries)} orders, first"
+            f" {entries[0].repository}: that loses the proof of who asked",
+            f"'orderkit team add {entries[0].team}' forbids it; our account has to administer them",
+        )
     return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
 
 
@@ -211,6 +220,14 @@ def _undelivered(platform: Platform) -> DoctorFinding:
 def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
+    for name in pack.kit_names:
+        for refusal in refusals(name, pack.files):
+            return DoctorFinding(
+                "pack",
+                "warn",
+                f"kit '{name}' would be refused when the pack is published again: {refusal}",
+                refusal.hint,
+            )
     return DoctorFinding("pack", "ok", f"{platform.pack_repo} offers {kits}")
 
 

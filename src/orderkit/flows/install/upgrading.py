@@ -168,7 +168,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
         )
     ledger_files = snapshot(platform, platform.ledger)
     if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
-        on_step("orders", f"main of {count} orders is protected now")
+        on_step("orders", f"{count} orders are protected on the forge now")
     return Upgraded(operation, commits)
 
 

@@ -42,7 +42,10 @@ from orderkit.core.generate.imported_pipeline import (
     with_renamed_functions,
 )
 from orderkit.core.generate.kit_draft import declared_kinds, skeleton_values
+from orderkit.core.kit.field_problems import nearest
 from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     FUNCTION,
@@ -79,6 +82,8 @@ class ImportRequest:
     """Files beside the sources that may name the packages of functions."""
     convert: bool = False
     """Turn a Composition of mode Resources into a pipeline."""
+    not_secret: Sequence[str] = ()
+    """Paths of fields that look like secrets and are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ def import_kit(request: ImportRequest) -> Imported:
     """
     xrd = the_xrd(request.sources)
     _check(xrd)
+    _check_fields(xrd, request.not_secret)
     source = composition_for(xrd.manifest, request.sources, name=request.composition)
     name = request.name or kit_name(xrd.manifest)
     composition = None if source is None else _composition(request, source)
@@ -210,6 +216,15 @@ def _check(xrd: SourcedObject) -> None:
         )
 
 
+def _check_fields(xrd: SourcedObject, paths: Sequence[str]) -> None:
+    kit = Kit(name="draft", xrd=xrd.manifest)
+    known = [field.path for field in fields_of(kit).walk()] if paths else []
+    for path in paths:
+        if path not in known:
+            hint = nearest(path, known) or "write it as below spec: login.tokenCount"
+            raise InvalidInputError("--not-secret", path, "is not a field of the XRD", hint=hint)
+
+
 def _files(
     request: ImportRequest,
     name: str,
@@ -221,7 +236,11 @@ def _files(
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
     xrd_manifest = cleaned(xrd.manifest)
     values = skeleton_values(
-        name, spelt_out(kind), xrd_manifest, complete=example is Example.COMPLETE
+        name,
+        spelt_out(kind),
+        xrd_manifest,
+        complete=example is Example.COMPLETE,
+        not_secret=request.not_secret,
     )
     guessed = example is not Example.NONE and values["guessed"]
     values |= {"starter": composition is None, "guessed": guessed}

@@ -19,11 +19,11 @@ class LiveRow:
     """What ``GET /v1/orders`` and ``GET /v1/stream`` send of it."""
 
     @classmethod
-    def of(cls, row: OrderRow, xr: ObjectKey | None) -> LiveRow:
+    def of(cls, row: OrderRow, xr: ObjectKey | None, *, is_ready: bool) -> LiveRow:
         """Make a row with the fields that ``orderkit list --json`` has, too."""
         content: dict[str, Any] = {
             **row.to_json(),
-            "ready": row.phase == "Ready",
+            "ready": is_ready,
             "advice": row.remedy,
             "head": None,
             "findings": [],

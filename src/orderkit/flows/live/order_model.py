@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orderkit.core.errors import InProgressError, NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
@@ -30,6 +30,8 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger
+from orderkit.core.order.order_state import judge
+from orderkit.core.order.order_summary import row_of
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
 from orderkit.flows.live.change_log import ChangeLog
@@ -37,7 +39,6 @@ from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_pack
 from orderkit.flows.live.live_row import LiveRow
-from orderkit.flows.live.minimal_rows import summarize
 from orderkit.flows.live.reason_masks import ReasonMasks
 from orderkit.flows.order.order_report import own_xr
 from orderkit.flows.platform import Platform
@@ -46,6 +47,8 @@ KINDS_MAX = 200
 """Kinds that are followed; whoever pushes an XR may name others."""
 REREAD_S = 60.0
 """How often ledger and pack are read without a hint."""
+COMPLETE_S = 10.0
+"""How long an answer waits for the model to be complete, right after a start."""
 _REREAD_PAUSE_S, _RETRY_S = 0.2, 1.0
 """After a read, and after one that failed."""
 _BATCH = 500
@@ -124,7 +127,7 @@ class OrderModel:
         with self._lock:
             return self._rows.get(order)
 
-    def wait_complete(self, timeout_s: float) -> None:
+    def wait_complete(self, timeout_s: float = COMPLETE_S) -> None:
         """
         Return once everything was read.
 
@@ -348,13 +351,16 @@ class OrderModel:
             key, xr = own_xr(entry.order, application, kinds, kit, self._objects.xr)
             parts = self._objects.parts(key, self._unknown) if key and xr else ()
             sources = OrderSources(entry, is_ending, application, xr, parts)
-            row = summarize(sources, kits.get(kit))
-            row = replace(row, repository=f"{self._platform.forge.base_url}/{entry.repository}")
-            return LiveRow.of(self._masks.masked(row, sources, key), key)
+            state = judge(application, xr, head=None, ending=is_ending)
+            forge_url = self._platform.forge.base_url
+            row = row_of(sources, state, kits.get(kit), records.prices, forge_url=forge_url)
+            masked = self._masks.masked(row, sources, key)
+            return LiveRow.of(masked, key, is_ready=state.ready)
         except Exception:  # whatever somebody pushed: one order must not hide all others
             logger.exception("a bug while making the row of %s", order)
             reason = "this is a bug in Orderkit: the service's log has more"
-            return LiveRow.of(OrderRow(entry.order, entry.team, "", "Failing", reason), None)
+            row = OrderRow(entry.order, entry.team, "", "Failing", reason)
+            return LiveRow.of(row, None, is_ready=False)
 
     def _unknown(self, kind: Kind) -> str | None:
         """Return why the objects of a kind are not known; see `ClusterObjects.parts`."""

@@ -18,6 +18,7 @@ from dataclasses import replace
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig
 from orderkit.core.objects.secret_values import NO_SECRETS
+from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import MISSING, UNREAD
 from orderkit.flows.order.foreign_words import CROSSPLANES_OWN
@@ -150,8 +151,7 @@ def _foreign(sources: OrderSources) -> Iterator[str]:
     for entry in dig(sources.xr, "status", "conditions") or ():
         message = entry.get("message") if isinstance(entry, dict) else None
         if message and not str(message).startswith(CROSSPLANES_OWN):
-            yield " ".join(str(message).split())
-            yield str(message)
+            yield from (plain(str(message)), plain(" ".join(str(message).split())))
     for part in sources.parts:
         if part.reason not in ("", MISSING, UNREAD) and not part.reason.startswith(CROSSPLANES_OWN):
-            yield part.reason
+            yield plain(part.reason)

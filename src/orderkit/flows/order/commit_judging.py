@@ -20,7 +20,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import API_VERSION
 from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import Commit
-from orderkit.ports.signatures import PublicKey, blob_changes, is_signed_by, signature_of
+from orderkit.ports.signatures import PublicKey, is_signed_by, read_changes, signature_of
 
 KEYS_PATH = PurePosixPath("signing-keys.yaml")
 """In the ledger: the public keys whose signatures count."""
@@ -126,9 +126,7 @@ class CommitJudge:
         key = self._keys.get(signature.key_id)
         if key is None:
             return SignatureVerdict.UNKNOWN_KEY
-        forge = self.platform.forge
-        before = forge.tree(self.repo, commit.parents[0]) if commit.parents else {}
-        changes = blob_changes(before, forge.tree(self.repo, commit.id))
+        changes = read_changes(self.platform.forge, self.repo, commit)
         if not is_signed_by(self.platform.signatures, key, self.repo, commit, changes):
             return SignatureVerdict.INVALID
         copies = self._commits_by_signature.get(signature.signature, set()) - {commit.id}

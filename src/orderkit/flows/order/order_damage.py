@@ -9,6 +9,7 @@ happened, who did it as far as Git knows, and which command helps. Called by ``o
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -57,9 +58,14 @@ class DamageKind(StrEnum):
     REWRITTEN = "rewritten"
     STUCK = "stuck"
     RECREATED = "recreated"
+    MISLEADING = "misleading"
+    FINALIZER = "finalizer"
 
 
-_REMARKS = (DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK)
+_REMARKS = (
+    *(DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK),
+    *(DamageKind.MISLEADING, DamageKind.FINALIZER),
+)
 """The order's state says how it is; these only add to it."""
 _CAUSES = (DamageKind.TEAM, DamageKind.MOVED, DamageKind.DELETED, DamageKind.NO_MAIN)
 """What explains whatever Argo CD says besides."""
@@ -150,7 +156,7 @@ def _entry_of(application: Manifest) -> OrderEntry | None:
 
 
 def look(platform: Platform, entry: OrderEntry, report: OrderReport) -> DamagedOrder:
-    """Look at everything that belongs to an order; about six requests to the forge."""
+    """Look at everything that belongs to an order; about nine requests to the forge."""
     application = get_object(platform, application_key(entry.order))
     xr = get_object(platform, report.xr) if report.xr else None
     damages = [
@@ -219,7 +225,7 @@ def _on_forge(
         )
     head = platform.forge.head(repo)
     if head is None:
-        yield _without_main(repo, application)
+        yield _without_main(platform, repo, application)
         return
     if rule := platform.forge.blocking_rule(repo, MAIN):
         yield Damage(
@@ -227,6 +233,14 @@ def _on_forge(
             f"main of {repo} is protected on the forge by the rule '{rule}',"
             " which does not let Orderkit's account push",
             "remove that rule on the forge, or add the account to those who may push",
+        )
+    if names := platform.forge.names_like(repo, MAIN):
+        deletions = " ".join(shlex.quote(f":{name}") for name in names)
+        yield Damage(
+            DamageKind.MISLEADING,
+            f"{repo} has {' and '.join(map(repr, names))}, which can be taken for its branch main:"
+            " changes may fail, or another commit may be delivered",
+            f"git push {repository.clone_url} {deletions}",
         )
     yield from _record(platform, entry, kit, head)
     yield from _rewritten(platform, entry, application, head)
@@ -245,15 +259,13 @@ def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
     )
 
 
-def _without_main(repo: RepoId, application: Manifest | None) -> Damage:
-    history = _delivered(application)
+def _without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
+    """Name the newest delivered commit that the repository has; it may have been made again."""
     what = f"{repo} has no branch main any more"
-    if history:
-        return Damage(
-            DamageKind.NO_MAIN,
-            f"{what}; {short(history[-1])} was delivered last",
-            place=history[-1],
-        )
+    for revision in reversed(_delivered(application)):
+        if _has(platform, repo, CommitSha(revision)):
+            text = f"{what}; {short(revision)} was delivered last"
+            return Damage(DamageKind.NO_MAIN, text, place=revision)
     return Damage(DamageKind.NO_MAIN, what, "push main again")
 
 
@@ -355,6 +367,14 @@ def _is_lost(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSh
         return False  # of a repository that was deleted, or collected: nothing to go back to
 
 
+def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:
+    try:
+        platform.forge.compare(repo, commit, commit)
+    except NotFoundError:
+        return False
+    return True
+
+
 def restoring_branch(revision: str) -> str:
     """Return the branch whose pull request brings a lost commit back."""
     return f"orderkit/restore-{short(revision)}"
@@ -371,6 +391,24 @@ def _in_cluster(
         if obstacle and (obstacle.failing or obstacle.waits_for):
             yield Damage(DamageKind.STUCK, "")
     yield from _recreated(application, xr)
+    if finalizers := _delivered_finalizers(xr or {}):
+        yield Damage(
+            DamageKind.FINALIZER,
+            f"Git gives its XR the finalizer {', '.join(finalizers)}: 'orderkit destroy' would wait"
+            " until somebody removes it",
+            "take metadata.finalizers out of the XR's file, unless something removes it at the end",
+        )
+
+
+def _delivered_finalizers(xr: Manifest) -> list[str]:
+    """Return the finalizers that Argo CD wrote: those of controllers are not in Git."""
+    return sorted(
+        key.removeprefix("v:").strip('"')
+        for fields in metadata(xr).get("managedFields") or ()
+        if str(fields.get("manager", "")).startswith("argocd")
+        for key in dig(fields, "fieldsV1", "f:metadata", "f:finalizers", default={})
+        if key != "."
+    )
 
 
 def _gave_up(application: Manifest) -> bool:

@@ -99,7 +99,11 @@ def history(platform: Platform, order: str, *, limit: int = LIMIT) -> list[Histo
         NotFoundError: There is no such order, or its XR is in no file.
         RefusedError: It is ending, or archived.
     """
-    live = find_living(platform, order)
+    return history_of(platform, find_living(platform, order), limit=limit)
+
+
+def history_of(platform: Platform, live: LiveOrder, *, limit: int = LIMIT) -> list[HistoryEntry]:
+    """Return what happened to the XR of an order that was read before, newest first."""
     head = platform.forge.head(live.repository)
     if head is None:
         return []

@@ -17,6 +17,7 @@ from typing import Any
 
 from orderkit.core.argocd.application import applied, tracker
 from orderkit.core.errors import MovedError, NotFoundError
+from orderkit.core.kit.model import Kit
 from orderkit.core.names import LABEL, OrderId, TeamName
 from orderkit.core.objects.gc_pause import uncollected
 from orderkit.core.objects.kube_objects import (
@@ -32,6 +33,8 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
+from orderkit.core.order.order_summary import attended, row_of
+from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.commit_pinning import undelivered
@@ -53,31 +56,45 @@ from orderkit.ports.cluster import NoSuchKindError
 class OrderReport:
     """One order: its entry in the ledger, its kit, its XR and its state."""
 
-    entry: OrderEntry
+    sources: OrderSources
+    """What the cluster has of it; `parts` are empty unless somebody read them."""
     kit: str
     state: OrderState
-    repository_url: str
+    forge_url: str
     xr: ObjectKey | None
-    delivered: str = ""
-    """The newest commit whose objects Argo CD applied; empty if there is none."""
+    declared: Kit | None = None
+    """Its kit as published; None if the pack does not have it."""
     check: CommitCheck | None = None
     """What is wrong with the files of the head; None if they were not read."""
+
+    @property
+    def entry(self) -> OrderEntry:
+        return self.sources.entry
+
+    @property
+    def repository_url(self) -> str:
+        return f"{self.forge_url}/{self.entry.repository}"
+
+    @property
+    def delivered(self) -> str:
+        """The newest commit whose objects Argo CD applied; empty if there is none."""
+        return applied(self.sources.application or {})
+
+    @property
+    def row(self) -> OrderRow:
+        """What lists show of it."""
+        row = row_of(self.sources, self.state, self.declared, forge_url=self.forge_url)
+        return replace(row, kit=self.kit)
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command line and service both answer with."""
         return {
-            "order": self.entry.order,
-            "team": self.entry.team,
-            "kit": self.kit,
-            "phase": self.state.phase,
+            **self.row.to_json(),
             "ready": self.state.ready,
             "reason": self.state.reason,
             "advice": self.state.advice,
             "head": self.state.head,
-            "revision": self.state.revision,
-            "delivered": self.delivered or None,
             "findings": self.check.to_json() if self.check else [],
-            "repository": self.repository_url,
             "xr": self.xr.to_json() if self.xr else None,
         }
 
@@ -91,9 +108,10 @@ def list_orders(platform: Platform) -> list[OrderReport]:
     with uncollected(), ThreadPoolExecutor(max_workers=2) as beside:
         ledger_ = beside.submit(ledger_snapshot, platform)
         applications = beside.submit(_applications, platform)
-        kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
-        xrs = {key: xr for kind in kinds.values() for key, xr in _all(platform, kind)}
-        cluster_state = _ClusterState(applications.result(), kinds, xrs)
+        kits = {kit.name: kit for kit in published_pack(platform).kits()}
+        xrs = {key: xr for kit in kits.values() for key, xr in _all(platform, kit.kind)}
+        kinds = {name: kit.kind for name, kit in kits.items()}
+        cluster_state = _ClusterState(applications.result(), kits, kinds, xrs)
         paths = ledger_.result().blobs
         return [
             _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
@@ -106,7 +124,8 @@ class _ClusterState:
     """What the cluster holds of all orders."""
 
     applications: Mapping[str, Manifest]
-    kinds: dict[str, Kind]
+    kits: Mapping[str, Kit]
+    kinds: Mapping[str, Kind]
     xrs: Mapping[ObjectKey, Manifest]
 
 
@@ -120,11 +139,11 @@ def _listed(
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
     kit = ledger.kit_of(application or {})
-    look_up = cluster_state.xrs.get
-    key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, look_up)
+    key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, cluster_state.xrs.get)
     state = order_state.judge(application, xr, head=None, ending=ending)
     state = without_secrets(platform, xr, state)
-    return _report(platform, entry, kit, state, key, delivered=applied(application or {}))
+    sources = OrderSources(entry, ending, application, xr)
+    return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
 
 def status(platform: Platform, order: str) -> OrderReport:
@@ -142,8 +161,9 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     """Report an order whose place in the ledger is known, in the ledger or not any more."""
     application = platform.cluster.get(application_key(entry.order))
     pack = published_pack(platform)
-    kinds = {kit.name: kit.kind for kit in pack.kits()}
+    kits = {kit.name: kit for kit in pack.kits()}
     kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
+    kinds = {name: declared.kind for name, declared in kits.items()}
     key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
     head = None
     with suppress(MovedError):  # `flows.order.order_damage` says where to
@@ -158,8 +178,8 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     check: CommitCheck | None = None
     if checked is not None and not ending:
         state, check = explained_by_files(platform, checked, application, state)
-    report = _report(platform, entry, kit, state, key, delivered=applied(application or {}))
-    return replace(report, check=check)
+    sources = OrderSources(entry, ending, application, xr)
+    return replace(_report(platform, sources, state, (kit, key), kits.get(kit)), check=check)
 
 
 def registered_kit(platform: Platform, entry: OrderEntry) -> str:
@@ -262,12 +282,12 @@ def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]
 
 def _report(
     platform: Platform,
-    entry: OrderEntry,
-    kit: str,
+    sources: OrderSources,
     state: OrderState,
-    xr: ObjectKey | None,
-    *,
-    delivered: str,
+    of: tuple[str, ObjectKey | None],
+    declared: Kit | None,
 ) -> OrderReport:
-    url = f"{platform.forge.base_url}/{entry.repository}"
-    return OrderReport(entry, kit, state, url, xr, delivered)
+    """Return a report; `of` names its kit and its XR."""
+    kit, xr = of
+    state = attended(state, declared, sources.xr)
+    return OrderReport(sources, kit, state, platform.forge.base_url, xr, declared)

@@ -28,7 +28,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.main_protection import protect_main
+from orderkit.flows.main_protection import forbid_squash, protect_main
 from orderkit.flows.order import live_order
 from orderkit.flows.platform import (
     Platform,
@@ -110,6 +110,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         _check_new(platform, entry, record, team)
     kit = published_kit(platform, record.kit)
     protect_main(platform.forge, entry.repository, kit)
+    forbid_squash(platform.forge, entry.repository)
     is_raced = is_new and team_limits.is_counted(team, registration.kit)
     stage: ledger.Stage = "entering" if is_raced else "living"
     commit = _enter(platform, registration, entry, kit, snapshot, stage=stage)

@@ -78,9 +78,13 @@ def trace(platform: Platform, order: str) -> Trace:
     Raises:
         NotFoundError: The ledger has no such order.
     """
-    report = status(platform, order)
+    return trace_of(platform, status(platform, order))
+
+
+def trace_of(platform: Platform, report: OrderReport) -> Trace:
+    """Read the tree of an order whose report is known."""
     key = application_key(report.entry.order)
-    application = platform.cluster.get(key)
+    application = report.sources.application
     children = [_node(platform, report.xr, frozenset(), None)] if report.xr else []
     if any(node.reason not in {"", MISSING} for child in children for _, node in child.walk()):
         texts = secrets_of(platform, report)

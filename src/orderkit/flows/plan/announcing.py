@@ -22,8 +22,9 @@ from orderkit.core.plan.graph_mermaid import to_mermaid
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, StatusState
+from orderkit.ports.pulls import PLAN_CONTEXT
 
-CONTEXT = MARKER = "orderkit/plan"
+CONTEXT = MARKER = PLAN_CONTEXT
 ACCEPT_LOSS = "Accept-Loss: yes"
 """The line of a pull request's text that accepts that data is deleted."""
 _DESCRIPTION_MAX = 140

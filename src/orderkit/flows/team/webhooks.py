@@ -14,8 +14,8 @@ from orderkit.core.platform.webhook_key import PATH
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Webhook
 
-EVENTS = ("pull_request_only", "pull_request_sync", "push")
-"""Opened, edited, closed, reopened; pushed to; main moved on. Not every label and comment."""
+EVENTS = ("pull_request_only", "pull_request_sync", "pull_request_review", "push")
+"""Opened, edited, closed, reopened; pushed to; reviewed; main moved on. Not labels and comments."""
 
 
 def service_webhook(service_url: str, key: str) -> Webhook:

@@ -5,14 +5,16 @@ Where the manifests of an Application come from: repositories, revisions, folder
 repositories of the embedded forge on disk, whatever wrote them (the forge, git, a restore).
 Texts of errors are those of Argo CD's repo-server, because people and flows look for them.
 
-Not done: tags by semantic version, symbolic links and submodules, credentials, other protocols.
+Not done: tags by semantic version, links through linked folders, submodules, credentials, other
+protocols.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -31,6 +33,7 @@ MAX_TOTAL_BYTES = 10_000_000
 
 _NO_REPOSITORY = "failed to list refs: repository not found: Repository not found"
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
+_LINKS_MAX = 8
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -108,8 +111,12 @@ class BareRepositories:
             raise SourceError(
                 f"failed to checkout revision {commit}: reference is not a tree: {commit}"
             ) from error
-        files: dict[str, bytes] = {}
-        _collect(_subtree(root, path), "", files, recurse=recurse)
+        _refuse_links_out_of(root)
+        if ".gitmodules" in root:
+            raise SourceError("submodules are not supported here")
+        start = posixpath.normpath(path)
+        found = _files(root, _subtree(root, path), "" if start == "." else start, recurse=recurse)
+        files = {posixpath.relpath(name, start): data for name, data in found}
         if sum(map(len, files.values())) > MAX_TOTAL_BYTES:
             raise SourceError(f"{path}: exceeded max combined manifest file size of 10M")
         return files
@@ -214,14 +221,42 @@ def _subtree(root: pygit2.Tree, path: str) -> pygit2.Tree:
     return tree
 
 
-def _collect(tree: pygit2.Tree, prefix: str, files: dict[str, bytes], *, recurse: bool) -> None:
+def _refuse_links_out_of(tree: pygit2.Tree, folder: str = "") -> None:
+    """Refuse a repository with a symbolic link to a place outside of it, wherever it stands."""
     for entry in tree:
-        name = f"{prefix}{entry.name}"
+        path = posixpath.join(folder, str(entry.name))
+        if isinstance(entry, pygit2.Tree):
+            _refuse_links_out_of(entry, path)
+        elif entry.filemode == pygit2.enums.FileMode.LINK and _link_target(path, entry) is None:
+            raise SourceError(f"repository contains out-of-bounds symlinks. file: {path}")
+
+
+def _link_target(path: str, link: pygit2.Object) -> str | None:
+    """Return the path in the repository that a link means; None outside of it."""
+    target = link.data.decode(errors="surrogateescape") if isinstance(link, pygit2.Blob) else ""
+    resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return None if target.startswith("/") or resolved.split("/")[0] == ".." else resolved
+
+
+def _files(
+    root: pygit2.Tree, tree: pygit2.Tree, folder: str, *, recurse: bool
+) -> Iterator[tuple[str, bytes]]:
+    for entry in tree:
+        path = posixpath.join(folder, str(entry.name))
         if isinstance(entry, pygit2.Tree):
             if recurse:
-                _collect(entry, f"{name}/", files, recurse=True)
-        elif name.endswith(_READ):
-            if entry.filemode == pygit2.enums.FileMode.LINK:
-                raise SourceError(f"{name}: symbolic links are not supported")
-            if isinstance(entry, pygit2.Blob):
-                files[name] = entry.data
+                yield from _files(root, entry, path, recurse=True)
+        elif path.endswith(_READ) and (data := _data(root, path, entry)) is not None:
+            yield path, data
+
+
+def _data(root: pygit2.Tree, path: str, entry: pygit2.Object) -> bytes | None:
+    """Read a file, or what a symbolic link names; None if that is not a file: it is ignored."""
+    for _ in range(_LINKS_MAX):
+        if entry.filemode != pygit2.enums.FileMode.LINK:
+            return entry.data if isinstance(entry, pygit2.Blob) else None
+        path = _link_target(path, entry) or ""
+        if path not in root:
+            return None
+        entry = root[path]
+    return None

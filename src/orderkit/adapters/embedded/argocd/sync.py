@@ -3,7 +3,8 @@ Run one step of a sync operation: apply and prune wave by wave until a wave must
 
 Level-based: earlier work is in the operation's results, everything else is read again, so a step
 may be repeated after a crash. Applies are always server-side with force (a real
-Argo CD does so only with ``ServerSideApply=true``) and carry the tracking annotation. A wave
+Argo CD does so only with ``ServerSideApply=true``; without it, fields that a CRD does not declare
+are left out, as a client-side apply loses them) and carry the tracking annotation. A wave
 waits for the health of the one before only when there is more than one, Progressing without
 limit, and Degraded fails the operation; the last wave is not waited for.
 
@@ -54,11 +55,13 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.core.schema.structural import prune
 from orderkit.ports.cluster import Cluster
 
 Phase = Literal["Running", "Terminating", "Succeeded", "Failed", "Error"]
 
 SKIP_MISSING = "SkipDryRunOnMissingResource=true"
+SERVER_SIDE = "ServerSideApply=true"
 RESPECT = "RespectIgnoreDifferences=true"
 _CRD_WAIT_S = 20.0
 _SERVER_SET = ("managedFields", "creationTimestamp")
@@ -185,7 +188,21 @@ class Syncer:
         respected = task.resource.respected if RESPECT in work.options else None
         if task.resource.status == "Synced" and (respected or not task.resource.respected):
             return PruneResult("Synced", f"{_object_text(task.key)} unchanged")
-        return self._apply(respected or task.resource.target or {})
+        target = respected or task.resource.target or {}
+        if SERVER_SIDE not in work.options | sync_options(target):
+            target = self._declared(target)
+        return self._apply(target)
+
+    def _declared(self, target: Manifest) -> Manifest:
+        """Leave out what a CRD does not declare: a client-side apply loses it without a word."""
+        kind = Kind.of(target)
+        name = f"{self._cluster.plural(kind)}.{kind.group}"
+        crd = self._comparer.live(ObjectKey(CRD, name)) or {}
+        for version in dig(crd, "spec", "versions", default=()):
+            if version["name"] == kind.version and not dig(crd, "spec", "preserveUnknownFields"):
+                schema = dig(version, "schema", "openAPIV3Schema", default={})
+                return {**prune(schema, target)[0], "metadata": target["metadata"]}
+        return target
 
     def _apply(self, target: Manifest) -> PruneResult:
         manifest = copy.deepcopy(target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +27,12 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 from orderkit.core.yaml import yaml12
-from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
+from orderkit.core.yaml.manifests import (
+    ManifestError,
+    ManifestLimits,
+    looks_like_manifest,
+    parse_manifests,
+)
 
 HOOK = "argocd.argoproj.io/hook"
 
@@ -46,6 +52,7 @@ _OVERRIDES = re.compile(r"\.argocd-source(-.*)?\.yaml")
 """Files in a folder that Argo CD merges into the source before it chooses."""
 
 _KEPT_FILES = 4096
+_LIMITS = ManifestLimits(unique_keys=False)
 _SourceKey = tuple[ApplicationSource, CommitSha]
 
 
@@ -160,8 +167,11 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _parse(name: str, data: bytes) -> tuple[Manifest, ...]:
+    """Read a file as Argo CD does: bytes that are not UTF-8 are replaced, the last key counts."""
+    encoding = "utf-16" if data.startswith((BOM_UTF16_BE, BOM_UTF16_LE)) else "utf-8-sig"
+    data = data.decode(encoding, errors="replace").encode()
     try:
-        return parse_manifests(name, data)
+        return parse_manifests(name, data, limits=_LIMITS)
     except ManifestError as error:
         if not name.endswith(".json") and not looks_like_manifest(data):
             return ()

@@ -5,10 +5,8 @@ Level-based: it converges from any state, also after a crash between any two wri
 never run for an XR that is being deleted; its children go by owner reference. Woken by the
 XR itself, by every object it composes or requires, by new revisions and by Function objects.
 
-Not here: Crossplane's circuit breaker (a station whose status changes at every call keeps its XR
-busy, but watches stay on; Responsive is always True), claims, connection secrets of legacy XRs,
-the two-minute limit of a reconcile, and the echo of ``reconcile-requested-at`` (its change
-does reconcile).
+Not here: claims, connection secrets of legacy XRs, the two-minute limit of a reconcile, and the
+echo of ``reconcile-requested-at`` (its change does reconcile).
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from typing import Any
 from orderkit.adapters.embedded.controller import Backoff, Controller
 from orderkit.adapters.embedded.crossplane import applying
 from orderkit.adapters.embedded.crossplane.applying import ApplyError
+from orderkit.adapters.embedded.crossplane.circuit import CircuitBreaker
 from orderkit.adapters.embedded.crossplane.events import OWNER
 from orderkit.adapters.embedded.crossplane.functions import installed
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
@@ -37,7 +36,6 @@ from orderkit.core.objects.conditions import (
     DELETING,
     RECONCILE_PAUSED,
     RECONCILE_SUCCESS,
-    RESPONSIVE,
     SYSTEM_TYPES,
     Condition,
     first_and_more,
@@ -99,10 +97,11 @@ class Composites:
         self._path = machinery_path(xrd)
         self._xrd = xrd
         self._tracker = Tracker()
+        self._breaker = CircuitBreaker()
         self._controller = Controller(
             f"composite/{metadata(xrd)['name']}", site.cluster, self._reconcile, backoff=BACKOFF
         )
-        self._controller.watch(self._kind)
+        self._controller.watch(self._kind, self._own)
         self._controller.watch(COMPOSITION_REVISION, self._users_of)
         self._controller.watch(FUNCTION, self._all)
 
@@ -112,6 +111,12 @@ class Composites:
     def stop(self) -> None:
         """Stop after the reconciles that are running."""
         self._controller.stop()
+
+    def _own(self, xr: Manifest) -> Iterable[ObjectKey]:
+        return self._breaker.passing(xr, (ObjectKey.of(xr),))
+
+    def _dependants(self, changed: Manifest) -> Iterable[ObjectKey]:
+        return self._breaker.passing(changed, self._tracker.dependants(changed))
 
     def _all(self, _: Manifest) -> Iterable[ObjectKey]:
         return [ObjectKey.of(xr) for xr in self._site.cluster.list(self._kind).items]
@@ -130,6 +135,7 @@ class Composites:
         xr = self._site.cluster.get(key)
         if xr is None:
             self._tracker.forget(key)
+            self._breaker.forget(key)
             return None
         try:
             return self._visit(xr)
@@ -140,7 +146,7 @@ class Composites:
         if is_paused(xr):
             text = "Reconciliation is paused via the pause annotation"
             self._site.recorder.normal(xr, "ReconciliationPaused", text)
-            self._site.write_status(xr, RESPONSIVE, RECONCILE_PAUSED)
+            self._site.write_status(xr, self._responsive(xr), RECONCILE_PAUSED)
             return None
         if is_deleting(xr):
             self._release(xr)
@@ -156,7 +162,7 @@ class Composites:
         self._tracker.forget(ObjectKey.of(xr))
         remaining = self._site.drop_finalizer(xr, FINALIZER)
         if remaining is not None:
-            self._site.write_status(remaining, RESPONSIVE, DELETING, RECONCILE_SUCCESS)
+            self._site.write_status(remaining, self._responsive(xr), DELETING, RECONCILE_SUCCESS)
 
     def _assemble(self, xr: Manifest) -> float | None:
         choice = choose(
@@ -224,7 +230,7 @@ class Composites:
         keys = [applying.key_of_reference(reference, xr) for reference in references]
         self._tracker.track(ObjectKey.of(xr), keys, required)
         for kind in self._tracker.kinds():
-            self._controller.watch(kind, self._tracker.dependants)
+            self._controller.watch(kind, self._dependants)
 
     def _tell(
         self, before: Manifest, composed: Composed, applied: applying.Applied
@@ -244,11 +250,18 @@ class Composites:
         if applied.unsynced:
             synced = reconcile_error(f"Unsynced resources: {first_and_more(applied.unsynced)}")
         self._site.write_status(
-            applied.xr, RESPONSIVE, *composed.conditions, synced, composed.ready_condition
+            applied.xr,
+            self._responsive(before),
+            *composed.conditions,
+            synced,
+            composed.ready_condition,
         )
         if not composed.ttl_s:
             return None
         return composed.ttl_s * self._site.chance.uniform(1 - _JITTER, 1 + _JITTER)
+
+    def _responsive(self, xr: Manifest) -> Condition:
+        return self._breaker.responsive(ObjectKey.of(xr))
 
     def _wish(self, xr: Manifest) -> Mapping[str, Any]:
         """Return the user's part of the spec: without Crossplane's own fields."""
@@ -264,7 +277,7 @@ class Composites:
         if current is None or self._wish(current) != self._wish(xr):
             return
         with contextlib.suppress(ConflictError):
-            self._site.write_status(current, RESPONSIVE, *failure.conditions(current))
+            self._site.write_status(current, self._responsive(xr), *failure.conditions(current))
 
 
 _COMPOSE = "cannot compose resources: "

@@ -42,6 +42,8 @@ _SCHEME_PORTS = {"http": 80, "https": 443}
 _EVENT_OF_TYPE = {
     "pull_request_sync": "pull_request",
     "pull_request_comment": "issue_comment",
+    "pull_request_review_approved": "pull_request_approved",
+    "pull_request_review_rejected": "pull_request_rejected",
 }
 
 

@@ -137,7 +137,7 @@ class EmbeddedForge:
         pull_routes = PullRoutes(
             access, self.issues, pulls, self.merge_journal, merging, events, shapes, self.reviews
         )
-        review_routes = ReviewRoutes(access, pulls, self.reviews, shapes)
+        review_routes = ReviewRoutes(access, pulls, self.reviews, shapes, events)
         smart_http = SmartHttp(access, repositories, updates, rules, self._git)
         endpoints = (
             UserRoutes(access, accounts, shapes),
@@ -157,16 +157,7 @@ class EmbeddedForge:
             OverviewPages(access, accounts, repositories),
             TreePages(access),
             HistoryPages(access, self.statuses),
-            PullPages(
-                access,
-                accounts,
-                self.issues,
-                pulls,
-                self.statuses,
-                self.reviews,
-                pull_routes,
-                review_routes,
-            ),
+            PullPages(access, accounts, self.statuses, pull_routes, review_routes),
         )
         app = Starlette(routes=list(self._routes(endpoints, smart_http, pages)))
         app.router.redirect_slashes = False

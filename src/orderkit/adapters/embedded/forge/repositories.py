@@ -50,6 +50,7 @@ class Repository:
     private: bool
     archived: bool
     default_branch: str
+    allow_squash_merge: bool
     created: str
     updated: str
     path: Path
@@ -120,6 +121,7 @@ class Repositories:
         private: bool | None = None,
         archived: bool | None = None,
         default_branch: str | None = None,
+        allow_squash_merge: bool | None = None,
     ) -> Repository:
         """
         Change the given fields.
@@ -134,6 +136,7 @@ class Repositories:
             private=private,
             archived=archived,
             default_branch=default_branch,
+            allow_squash_merge=allow_squash_merge,
             updated=timestamp(),
         )
         if default_branch is not None:

@@ -19,9 +19,12 @@ from orderkit.adapters.embedded.forge.store import Store, load, timestamp
 _SINGLE = ("push",)
 _GROUPS = {
     "issues": ("issue_comment",),
-    "pull_request": ("pull_request_comment", "pull_request_sync"),
+    "pull_request": ("pull_request_comment", "pull_request_review", "pull_request_sync"),
 }
 """Events that switch on others."""
+_SWITCHES = {
+    f"pull_request_review_{verdict}": "pull_request_review" for verdict in ("approved", "rejected")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,9 @@ class Webhooks:
             "SELECT * FROM hooks WHERE active = 1 AND (repo_id = ? OR owner_id = ?)"
             " ORDER BY repo_id IS NULL, id"
         )
+        switch = _SWITCHES.get(event_type, event_type)
         webhooks = map(_webhook, self._store.rows(sql, repo.id, repo.owner_id))
-        return [webhook for webhook in webhooks if event_type in webhook.settings.events]
+        return [webhook for webhook in webhooks if switch in webhook.settings.events]
 
 
 def events_named(names: Iterable[str]) -> frozenset[str]:

@@ -26,7 +26,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render.builtins import FUNCTIONS
-from orderkit.core.portal.render.javascript import Closed, Value
+from orderkit.core.portal.render.javascript import UNDEFINED, Closed, Function, Value
 from orderkit.core.portal.render.lexer import BACKSTAGE, Delimiters
 from orderkit.core.portal.render.operations import OPERATIONS
 from orderkit.core.portal.render.parser import Statement, TemplateParser
@@ -109,7 +109,7 @@ class Renderable:
         Raises:
             RenderError: An operation failed.
         """
-        return self._run(context, strict=False)[1]
+        return _without_functions(self._run(context, strict=False)[1])
 
     def _run(self, context: Mapping[str, Value], *, strict: bool) -> tuple[str, Value]:
         variables = {**FUNCTIONS, **context}
@@ -167,6 +167,16 @@ def _compiled(body: nodes.Template, number: int) -> jinja2.Template:
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise LimitError("the template is nested too deeply to be compiled") from error
     return jinja2.Template.from_code(_ENVIRONMENT, code, {})
+
+
+def _without_functions(value: Value) -> Any:
+    """Return a value as JSON has it: no functions."""
+    if isinstance(value, list):
+        return [None if isinstance(item, Function) else _without_functions(item) for item in value]
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if not isinstance(item, Function)}
+        return type(value)((key, _without_functions(item)) for key, item in kept.items())
+    return UNDEFINED if isinstance(value, Function) else value
 
 
 def _copied(value: Value) -> Any:

@@ -18,11 +18,10 @@ from pathlib import PurePosixPath
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.portal.render import SkeletonFile
-from orderkit.core.portal.render.tree import PLAIN_MODE, check_count
+from orderkit.core.portal.render.tree import LINK_MODE, PLAIN_MODE, check_count
 from orderkit.flows.template.actions.action_context import ActionContext, TemplateFolder
 from orderkit.ports.forge import Forge
 
-_LINK = 0o120000
 _SOURCE_URL = re.compile(
     r"(?P<base>https?://.+)/(?P<owner>[^/]+)/(?P<repo>[^/]+)/src/(branch|commit|tag)/"
     r"(?P<ref>[^/]+)(?:/(?P<path>.*?))?/?\Z"
@@ -70,12 +69,16 @@ class ForgeFolder:
 
     def _file_modes(self) -> Mapping[PurePosixPath, int]:
         if self._modes is None:
-            self._modes = self._forge.modes(self._repo, self._commit)
+            special = self._forge.special_files(self._repo, self._commit)
+            self._modes = {
+                path: special[path].mode if path in special else PLAIN_MODE
+                for path in self._forge.tree(self._repo, self._commit)
+            }
         return self._modes
 
     def _file(self, path: PurePosixPath) -> SkeletonFile | None:
         mode = self._file_modes().get(path)
-        if mode == _LINK:
+        if mode == LINK_MODE:
             return SkeletonFile(b"", symlink="?")  # the target does not matter: links are refused
         revision = None if mode is None else self._forge.read(self._repo, path, self._commit)
         return SkeletonFile(revision.data, mode or PLAIN_MODE) if revision else None

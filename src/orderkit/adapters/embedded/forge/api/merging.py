@@ -86,7 +86,8 @@ class Merging:
             self.refuse_unmergeable(repo, pull, request)
             tips = pull_request_git.tips(repo.path, pull)
             self.rules.refuse_unready(repo, pull, tips, request.doer, force=request.force)
-            if request.style not in MERGE_STYLES:
+            is_off = request.style == "squash" and not repo.allow_squash_merge
+            if is_off or request.style not in MERGE_STYLES:
                 text = "is not allowed an allowed merge style for this repository"
                 raise ApiError(405, f"{request.style} {text}")
             try:

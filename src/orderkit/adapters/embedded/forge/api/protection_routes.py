@@ -147,6 +147,4 @@ class ProtectionRoutes:
             "rule_name": rule.name,
             "priority": rule.priority,
             **settings,
-            "created_at": rule.created,
-            "updated_at": rule.updated,
         }

@@ -99,13 +99,14 @@ class RepositoryRoutes:
 
     @route("PATCH", REPO, "repository")
     def change(self, call: Call) -> Response:
-        """Change name, description, private, archived, default_branch: what is given."""
+        """Change name, description, private, archived, default_branch, allow_squash_merge."""
         repo, body = self.access.administered(call), call.fields()
         branch = body.text("default_branch")
         if branch and branch not in git_read.heads(repo.path):
             raise ApiError(422, f"branch does not exist [name: {branch}]")
         description, name = _description(body), body.text("name")
-        private, archived = (body.optional(key, bool) for key in ("private", "archived"))
+        keys = ("private", "archived", "allow_squash_merge")
+        private, archived, squash = (body.optional(key, bool) for key in keys)
         if name not in ("", repo.repo.name):
             try:
                 repo = self.repositories.rename(repo, name)
@@ -117,6 +118,7 @@ class RepositoryRoutes:
             private=private,
             archived=archived,
             default_branch=branch or None,
+            allow_squash_merge=squash,
         )
         return self._repository_answer(call, changed)
 

@@ -18,12 +18,17 @@ from orderkit.adapters.embedded.forge.api.access import Access, Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer, paged
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Json, Shapes
+from orderkit.adapters.embedded.forge.api.webhook_events import WebhookEvents
 from orderkit.adapters.embedded.forge.pull_request_git import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.reviews import VERDICTS, PullEvent, Review, Reviews
 
 _REVIEWS = f"{REPO}/pulls/{{number:number}}/reviews"
+_EVENT_TYPES = {
+    "APPROVED": "pull_request_review_approved",
+    "REQUEST_CHANGES": "pull_request_review_rejected",
+}
 _OWN = {"APPROVED": "approve", "REQUEST_CHANGES": "reject"}
 
 
@@ -35,6 +40,7 @@ class ReviewRoutes:
     pulls: Pulls
     reviews: Reviews
     shapes: Shapes
+    events: WebhookEvents
 
     @route("GET", _REVIEWS, "repository")
     def list_reviews(self, call: Call) -> Response:
@@ -66,6 +72,8 @@ class ReviewRoutes:
             sha=body.text("commit_id") or head,
             official=writes and state in VERDICTS,
         )
+        if event_type := _EVENT_TYPES.get(state):
+            self.events.pull_changed(repo, pull.id, "reviewed", by=user, event_type=event_type)
         return json_answer(self._shape(review, head))
 
     @route("POST", f"{_REVIEWS}/{{id:number}}/dismissals", "repository")

@@ -64,7 +64,6 @@ class Shapes:
             "username": account.name,
             "email": account.email,
             "html_url": f"{self.root_url}/{account.name}",
-            "is_admin": account.admin,
             "active": not account.is_org,
             "description": account.description,
             "visibility": account.visibility,
@@ -98,8 +97,7 @@ class Shapes:
             "html_url": html_url,
             "clone_url": f"{html_url}.git",
             "default_branch": repo.default_branch,
-            "created_at": repo.created,
-            "updated_at": repo.updated,
+            "allow_squash_merge": repo.allow_squash_merge,
             "permissions": {
                 "admin": right >= Right.ADMIN,
                 "push": right >= Right.WRITE,
@@ -207,8 +205,6 @@ class Shapes:
             "url": f"{self.api(repo)}/statuses/{status.sha}",
             "context": status.context,
             "creator": self.account_by_id(status.creator_id),
-            "created_at": status.created,
-            "updated_at": status.created,
         }
 
     # Issues and pull requests
@@ -230,7 +226,6 @@ class Shapes:
             "state": "closed" if issue.closed else "open",
             "comments": len(self.issues.comments(issue.id)),
             "created_at": issue.created,
-            "updated_at": issue.updated,
             "closed_at": issue.closed or None,
             "content_version": issue.version,
         }
@@ -259,8 +254,6 @@ class Shapes:
             "html_url": f"{page}#issuecomment-{comment.id}",
             "user": self.account_by_id(comment.poster_id),
             "body": comment.body,
-            "created_at": comment.created,
-            "updated_at": comment.updated,
         }
 
     def pull(self, repo: Repository, pull_id: int, right: Right) -> Json:

@@ -115,8 +115,6 @@ def webhook_shape(webhook: Webhook) -> Json:
         "config": {"content_type": settings.content_type, "url": settings.url},
         "events": sorted(settings.events),
         "active": settings.active,
-        "updated_at": webhook.updated,
-        "created_at": webhook.created,
     }
 
 

@@ -32,13 +32,12 @@ from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Endpoint
 from orderkit.adapters.embedded.forge.api.pull_routes import PullRoutes
 from orderkit.adapters.embedded.forge.api.review_routes import ReviewRoutes
 from orderkit.adapters.embedded.forge.api.routes import route
-from orderkit.adapters.embedded.forge.issues import Issue, Issues
+from orderkit.adapters.embedded.forge.issues import Issue
 from orderkit.adapters.embedded.forge.pages import changes, locations, site
 from orderkit.adapters.embedded.forge.pages.commit_records import record, shown_statuses
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
 from orderkit.adapters.embedded.forge.pull_request_git import Pull
-from orderkit.adapters.embedded.forge.pulls import Pulls
-from orderkit.adapters.embedded.forge.reviews import Review, Reviews
+from orderkit.adapters.embedded.forge.reviews import Review
 from orderkit.adapters.embedded.forge.statuses import Statuses
 from orderkit.core.markdown_html import in_html
 
@@ -46,7 +45,6 @@ COMMITS_MAX, COMMENTS_MAX = 250, 200
 STATES = ("open", "closed", "all")
 _MARKER = re.compile(r"\s*orderkit-operation:\s*(\S+)\s+requester:(.*)-->")
 _EVENTS = {"approve": "APPROVED", "reject": "REQUEST_CHANGES", "comment": "COMMENT"}
-_VERDICTS = {"APPROVED": "approved it", "REQUEST_CHANGES": "asked for changes"}
 _FORM_KEY = secrets.token_bytes(32)
 _OUTLOOK = {
     "checking": "The forge checks whether it can be merged. Load the page again.",
@@ -81,7 +79,7 @@ class ShownComment:
     at: str
     html: Markup
     anchor: str
-    note: str = ""
+    review: Review | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +107,7 @@ class PullPages:
 
     access: Access
     accounts: Accounts
-    issues: Issues
-    pulls: Pulls
     statuses: Statuses
-    reviews: Reviews
     api: PullRoutes
     review_api: ReviewRoutes
 
@@ -122,7 +117,7 @@ class PullPages:
         home = locations.filled_repository(self.access, call)
         state = call.query("state", "open")
         state = state if state in STATES else "open"
-        pulls, page = site.page_of(call, self.pulls.listed(home.row.id, state=state))
+        pulls, page = site.page_of(call, self.api.pulls.listed(home.row.id, state=state))
         return site.page(
             call,
             "pulls.html",
@@ -151,10 +146,11 @@ class PullPages:
             view="conversation",
             outlook=self._outlook(home, pull),
             forms=self._forms(home, pull),
+            head=head,
             merged_by=self._name(pull.merged.by) if pull.merged else "",
             origin=_origin(shown_pull.issue.body),
             said=shown_statuses(self.statuses.latest(home.row.id, head)),
-            **self._discussion(home, shown_pull, head),
+            **self._discussion(home, shown_pull),
             commits=[record(commit) for commit in commit_records[:COMMITS_MAX]],
             more=max(len(commit_records) - COMMITS_MAX, 0),
         )
@@ -184,7 +180,7 @@ class PullPages:
 
     def _pull(self, home: RepositoryView, number: str) -> Pull:
         plain = number.isascii() and number.isdigit() and len(number) < 10  # noqa: PLR2004  no number of SQLite overflows
-        pull = self.pulls.find(home.row.id, int(number)) if plain else None
+        pull = self.api.pulls.find(home.row.id, int(number)) if plain else None
         if pull is None:
             raise ApiError(404)
         return pull
@@ -192,23 +188,21 @@ class PullPages:
     def _shown_pull(self, pull: Pull) -> ShownPull:
         state = "merged" if pull.merged else "closed" if pull.closed else "open"
         state = "draft" if state == "open" and pull.draft else state
-        return ShownPull(pull, self.issues.by_id(pull.id), self._name(pull.poster_id), state)
+        return ShownPull(pull, self.api.issues.by_id(pull.id), self._name(pull.poster_id), state)
 
     def _name(self, account_id: int) -> str:
         return self.accounts.by_id(account_id).name
 
-    def _discussion(self, home: RepositoryView, shown: ShownPull, head: str) -> dict[str, Any]:
+    def _discussion(self, home: RepositoryView, shown: ShownPull) -> dict[str, Any]:
         """Return the description, reviews and comments, their Markdown as HTML."""
-        comments = self.issues.comments(shown.issue.id)[:COMMENTS_MAX]
-        reviews = self.reviews.of_pull(shown.pull.id)[-COMMENTS_MAX:]
+        comments = self.api.issues.comments(shown.issue.id)[:COMMENTS_MAX]
+        reviews = self.api.reviews.of_pull(shown.pull.id)[-COMMENTS_MAX:]
         texts = (shown.issue.body, *(r.body for r in reviews), *(c.body for c in comments))
         html = in_html(texts, home.branch_page(home.row.default_branch))
         return {
             "body": next(html),
             "reviews": [
-                ShownComment(
-                    self._name(r.reviewer_id), r.submitted, next(html), "", _review_note(r, head)
-                )
+                ShownComment(self._name(r.reviewer_id), r.submitted, next(html), "", r)
                 for r in reviews
             ],
             "comments": [
@@ -222,7 +216,7 @@ class PullPages:
             return ""
         if pull.draft:
             return "Its title says that it is work in progress, so it cannot be merged."
-        state = pull_request_git.state(home.row.path, pull, self.pulls.checks)
+        state = pull_request_git.state(home.row.path, pull, self.api.pulls.checks)
         tips = pull_request_git.tips(home.row.path, pull)
         lacks = self.api.merging.rules.unready(home.row, pull, tips)
         if state == "mergeable" and lacks:
@@ -319,14 +313,3 @@ def _origin(body: str) -> tuple[str, str] | None:
 
 def _form_token(account: Account, pull: Pull) -> str:
     return hmac.new(_FORM_KEY, f"{account.id} {pull.id}".encode(), hashlib.sha256).hexdigest()
-
-
-def _review_note(review: Review, head: str) -> str:
-    """Return what a review says, and why it may not count."""
-    remarks = (
-        ("dismissed", review.dismissed),
-        ("of an older commit", review.sha != head),
-        ("does not count", review.state in _VERDICTS and not review.official),
-    )
-    parts = [_VERDICTS.get(review.state, "commented"), *(text for text, holds in remarks if holds)]
-    return ", ".join(parts)

@@ -1,0 +1,1 @@
+ALTER TABLE repositories ADD COLUMN allow_squash_merge INTEGER NOT NULL DEFAULT 1;

@@ -1,0 +1,121 @@
+"""
+Handlers for what people look at: an order's view and its secret outputs, kits, and a team.
+
+Called by ``request_pipeline``, listed in ``operation_table``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.core.kit.change_forms import changes_of, title_of
+from orderkit.core.kit.field_titles import label_of
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.xrd_fields import fields_of
+from orderkit.core.names import TeamName
+from orderkit.core.order import ledger
+from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.flows.live.forge_records import row_prices
+from orderkit.flows.order import viewing
+from orderkit.flows.platform import ledger_snapshot, published_pack
+from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.web.change_handlers import member
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.order_handlers import entry_for
+
+_TEAM_ROWS = 50
+"""Orders that a team's page names, those that fail first."""
+
+
+def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Show one order with everything people want to see of it."""
+    entry = entry_for(service, call, "read")
+    proof = call.who.proof
+    viewer = viewing.Viewer(
+        member(call, None, entry.team), may_change=proof is None or "change" in proof.rights
+    )
+    shown = viewing.view(service.platform, entry.order, viewer, prices=row_prices(service.platform))
+    return ServiceResponse(200, shown.to_json())
+
+
+def post_outputs(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Reveal secret outputs of an order to somebody who may change it; the audit log has it."""
+    entry = entry_for(service, call, "change")
+    names = list(dict.fromkeys(call.body["names"]))
+    call.audit_fields["outputs"] = ", ".join(names)
+    outputs = [
+        {"name": name, "value": viewing.reveal(service.platform, entry.order, name)}
+        for name in names
+    ]
+    body = {"order": entry.order, "outputs": outputs}
+    return ServiceResponse(200, body, {"Cache-Control": "no-store"})
+
+
+def get_kits(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Show what the platform offers."""
+    call.who.teams("read")
+    kits = published_pack(service.platform).kits()
+    portal = service.options.portal_url
+    return ServiceResponse(200, {"kits": [_kit(kit, portal) for kit in kits]})
+
+
+def _kit(kit: Kit, portal_url: str) -> dict[str, Any]:
+    return {
+        "name": kit.name,
+        "title": kit.title,
+        "description": kit.description,
+        "owner": kit.owner,
+        "tags": list(kit.tags),
+        "fields": [
+            {
+                "path": field.path,
+                "parameter": kit.parameter(field.path),
+                "title": field.hints.title or label_of(field.name),
+                "description": field.hints.help or str(field.schema.get("description") or ""),
+                "type": str(field.schema.get("type") or ""),
+                "required": field.required,
+                "choices": field.schema.get("enum"),
+            }
+            for field in fields_of(kit).form
+            if field.visible
+        ],
+        "changes": [
+            {
+                "name": change.name,
+                "title": title_of(change),
+                "fields": list(change.fields),
+                "how": change.how,
+                "who": list(change.who),
+            }
+            for change in changes_of(kit)
+        ],
+        "form": f"{portal_url}/create/templates/default/{kit.name}" if portal_url else None,
+    }
+
+
+def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Show a team: its people, its limits, and how its orders are."""
+    team, teams = TeamName(call.path["team"]), call.who.teams("read")
+    if teams is not None and team not in teams:
+        raise call.who.foreign(f"team '{team}'", teams)
+    snapshot = ledger_snapshot(service.platform)
+    known_teams = list(ledger.teams(snapshot.blobs))
+    if team not in known_teams:
+        raise unknown_team(team, known_teams)
+    call.audit_fields["team"] = team
+    file = team_of(service.platform, team, snapshot)
+    service.model.wait_complete()
+    rows = [live.row for live in service.model.rows() if live.row.team == team]
+    page, cursor = select(rows, OrderQuery(sort="phase", limit=_TEAM_ROWS))
+    body = {
+        "team": team,
+        "members": None if file.members is None else list(file.members),
+        "kits": list(file.kits) or None,
+        "namespaces": [ledger.team_namespace(team), *file.namespaces],
+        "limits": file.limits.to_json(),
+        "total": len(rows),
+        "phases": counts(rows),
+        "orders": [row.to_json() for row in page],
+        "more": bool(cursor),
+    }
+    return ServiceResponse(200, body)

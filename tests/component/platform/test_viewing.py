@@ -1,0 +1,258 @@
+"""What the service shows of an order, of kits and of a team; and who is shown a secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import requests
+from commands import Command
+
+from orderkit.cli.connecting import SECRET_HEADER, token
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey
+from orderkit.ports.forge import FileChange, Operation
+
+PASSWORD = "correct-horse-battery"
+KIT = PurePosixPath("templates/garage/kit.yaml")
+DECLARED = """\
+  attention:
+    - when: status.stage == 'stage3'
+      sentence: '{metadata.name} is loud: {status.stage}.'
+      change: stage
+      button: Calm it down
+  outputs:
+    - {name: bay, title: Bay, path: namespace}
+    - {name: password, secret: {name: login, namespace: 'garage-{spec.teamName}', key: password}}
+    - {name: stage, path: stage, secret: true}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def declared(platform: Running) -> Iterator[None]:
+    """The published kit declares more than the reference pack's."""
+    forge, repo = platform.platform.forge, platform.platform.pack_repo
+    before = forge.read(repo, KIT, "main")
+    assert before is not None
+    start, _, rest = before.text.partition("  outputs:\n")
+    text = start + DECLARED + rest[rest.index("  facts:") :]
+
+    def write(data: bytes, sha: Any, name: str) -> None:
+        operation = Operation(name, "user:default/test", name)
+        forge.write(repo, [FileChange(KIT, data, sha)], operation)
+
+    write(text.encode(), before.sha, "declare-outputs")
+    yield
+    now = forge.read(repo, KIT, "main")
+    assert now is not None
+    write(before.data, now.sha, "restore-kit")
+
+
+def ask(platform: Running, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    settings = platform.settings.service
+    headers = {SECRET_HEADER: token(settings)}
+    answer = requests.request(
+        method, f"{settings.url}{path}", headers=headers, json=body, timeout=60
+    )
+    return answer.status_code, answer.json()
+
+
+@pytest.fixture
+def loud(orderkit: Command, team: str) -> str:
+    """An order that is Ready, but."""
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage3")
+    assert done.code == 0, done.err
+    return f"garage-{team}"
+
+
+def put_secret(platform: Running, team: str, *, owned: bool) -> None:
+    namespace = f"garage-{team}"
+    part = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "spec-sheet", namespace))
+    assert part is not None
+    owner = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "spec-sheet",
+        "uid": part["metadata"]["uid"],
+        "controller": True,
+    }
+    platform.platform.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": "login",
+                "namespace": namespace,
+                "ownerReferences": [owner] if owned else [],
+            },
+            "data": {"password": base64.b64encode(PASSWORD.encode()).decode()},
+        },
+        owner="test",
+    )
+
+
+def test_a_view_has_what_people_want_to_see(platform: Running, loud: str, team: str) -> None:
+    status, shown = ask(platform, "GET", f"/v1/orders/{loud}/view")
+
+    assert status == 200, shown
+    assert (shown["phase"], shown["reason"]) == ("Attention", f"{loud} is loud: stage3.")
+    assert shown["attention"] == [
+        {"sentence": f"{loud} is loud: stage3.", "change": "stage", "button": "Calm it down"}
+    ]
+    assert shown["outputs"][0] == {
+        "name": "bay",
+        "title": "Bay",
+        "value": f"garage-{team}",
+        "link": False,
+        "secret": False,
+    }
+    assert shown["values"] == {"teamName": team, "stage": "stage3"}
+    assert shown["parts"] == {"ready": 2, "total": 2, "failing": None}
+    assert shown["head"] == shown["revision"] == shown["delivered"]
+    assert shown["lastChange"]["ordered"] is True
+    assert shown["owner"]
+    assert shown["owner"] == shown["lastChange"]["requester"]
+    assert [(c["name"], c["how"], c["allowed"]) for c in shown["changes"]] == [
+        ("stage", "review", True)
+    ]
+    assert shown["pulls"] == shown["findings"] == []
+    assert shown["created"]
+
+
+def test_status_waits_for_no_more_although_it_asks_for_attention(
+    orderkit: Command, loud: str
+) -> None:
+    found = orderkit("status", loud, "--json", "--check")
+
+    assert found.code == 0
+    assert (found.json["phase"], found.json["ready"]) == ("Attention", True)
+    assert found.json["advice"] == "Calm it down: change 'stage'"
+    assert found.json["outputs"][0]["value"]
+    assert [
+        row["phase"] for row in orderkit("list", "--json").json["orders"] if row["order"] == loud
+    ] == ["Attention"]
+
+
+def test_a_view_shows_open_pull_requests_with_their_plans(
+    platform: Running, orderkit: Command, loud: str
+) -> None:
+    proposed = orderkit("change", loud, "stage=stage1", "--pr", "--json")
+    assert proposed.code == 0, proposed.err
+
+    (pull,) = ask(platform, "GET", f"/v1/orders/{loud}/view")[1]["pulls"]
+
+    assert pull["number"] == proposed.json["pull"]["number"]
+    assert pull["planState"] == "success"
+    assert "1 changed" in pull["plan"] or "change" in pull["plan"]
+    assert pull["requester"] == proposed.json["pull"]["requester"]
+
+
+def test_a_secret_is_revealed_on_request_and_shown_nowhere_else(
+    platform: Running, loud: str, team: str
+) -> None:
+    put_secret(platform, team, owned=True)
+
+    status, revealed = ask(
+        platform, "POST", f"/v1/orders/{loud}/outputs", {"names": ["password", "stage"]}
+    )
+
+    assert (status, revealed) == (
+        200,
+        {
+            "order": loud,
+            "outputs": [
+                {"name": "password", "value": PASSWORD},
+                {"name": "stage", "value": "stage3"},
+            ],
+        },
+    )
+    for path in (f"/v1/orders/{loud}/view", f"/v1/orders/{loud}", "/v1/orders"):
+        found = ask(platform, "GET", path)[1]
+        assert PASSWORD not in json.dumps(found)
+        rows = found.get("orders", [found])
+        (row,) = [row for row in rows if row["order"] == loud]
+        assert [o["value"] for o in row["outputs"] if o["secret"]] == [None, None]
+
+
+def test_a_secret_of_somebody_else_is_never_read(platform: Running, loud: str, team: str) -> None:
+    """Whoever pushes values chooses the name of the Secret."""
+    put_secret(platform, team, owned=False)
+
+    status, refused = ask(platform, "POST", f"/v1/orders/{loud}/outputs", {"names": ["password"]})
+
+    assert status == 403, refused
+    assert f"Secret garage-{team}/login is not one of {loud}" in refused["error"]["message"]
+    assert PASSWORD not in json.dumps(refused)
+
+
+def test_a_secret_that_is_not_there_yet_has_no_value(platform: Running, loud: str) -> None:
+    assert ask(platform, "POST", f"/v1/orders/{loud}/outputs", {"names": ["password"]}) == (
+        200,
+        {"order": loud, "outputs": [{"name": "password", "value": None}]},
+    )
+
+
+@pytest.mark.parametrize("name", ["bay", "missing"])
+def test_what_is_not_a_secret_output_is_not_revealed(
+    platform: Running, loud: str, name: str
+) -> None:
+    status, refused = ask(platform, "POST", f"/v1/orders/{loud}/outputs", {"names": [name]})
+
+    assert (status, refused["error"]["rule"]) == (400, "is not a secret output of its kit")
+    assert refused["error"]["hint"] == "secret outputs: password, stage"
+
+
+def test_lists_are_filtered_sorted_and_paged(platform: Running, loud: str, team: str) -> None:
+    def orders(query: str) -> tuple[list[str], str | None]:
+        status, found = ask(platform, "GET", f"/v1/orders?{query}")
+        assert status == 200, found
+        return [row["order"] for row in found["orders"]], found["cursor"]
+
+    everything, _ = orders("sort=order")
+    paged, cursor = orders("sort=order&limit=1")
+    while cursor:
+        page, cursor = orders(f"sort=order&limit=1&cursor={cursor}")
+        paged += page
+
+    assert paged == everything
+    assert orders(f"text={team}&phase=Attention,Failing") == ([loud], None)
+    assert orders(f"team={team}&phase=Ready") == ([], None)
+    assert ask(platform, "GET", "/v1/orders?sort=colour")[0] == 400
+    assert ask(platform, "GET", "/v1/orders?cursor=abc")[0] == 404
+
+
+def test_kits_say_what_can_be_ordered_and_changed(platform: Running) -> None:
+    status, found = ask(platform, "GET", "/v1/kits")
+
+    assert status == 200
+    (kit,) = [kit for kit in found["kits"] if kit["name"] == "garage"]
+    assert (kit["title"], kit["description"]) == (
+        "Stage Kit",
+        "Order a complete tuning kit for your team.",
+    )
+    stage = kit["fields"][1]
+    assert (stage["path"], stage["choices"]) == ("stage", ["stage1", "stage2", "stage3"])
+    assert stage["required"] is True
+    assert [change["name"] for change in kit["changes"]] == ["stage"]
+
+
+def test_a_team_has_its_orders_with_those_that_need_somebody_first(
+    platform: Running, loud: str, team: str
+) -> None:
+    status, found = ask(platform, "GET", f"/v1/teams/{team}")
+
+    assert status == 200
+    assert (found["team"], found["total"], found["phases"]) == (team, 1, {"Attention": 1})
+    assert [row["order"] for row in found["orders"]] == [loud]
+    assert (found["members"], found["limits"]) == (None, {})
+    assert ask(platform, "GET", "/v1/teams/nobody")[0] == 404
+
+
+def test_an_order_that_ended_has_no_view(platform: Running) -> None:
+    status, found = ask(platform, "GET", "/v1/orders/garage-nobody/view")
+
+    assert (status, "no order" in found["error"]["message"]) == (404, True)

@@ -332,9 +332,12 @@ def _objects(repository: Path) -> bytes:
     return subprocess.run(command, cwd=repository, check=True, capture_output=True).stdout
 
 
-def test_no_row_of_the_live_model_holds_a_secret(site: Site) -> None:
-    """Neither while its reason is being checked, nor afterwards."""
-    site.bay.edit("spec:", "spec:\n  note: refuse")
+def test_no_row_of_the_live_model_holds_a_secret(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither while its texts are being checked, nor afterwards."""
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    _run(orderkit, site, "change ORDER note=refuse --direct --timeout 2")
     shown: list[str] = []
 
     def reason() -> str:
@@ -345,7 +348,7 @@ def test_no_row_of_the_live_model_holds_a_secret(site: Site) -> None:
 
     masked = until(
         site.running.platform.clock, reason,
-        lambda text: "too weak" in text, timeout_s=120, goal="the reason, checked",
+        lambda text: "too weak" in text, timeout_s=60, goal="the reason, checked",
     )  # fmt: skip
 
     assert MASK in masked

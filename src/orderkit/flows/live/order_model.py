@@ -29,9 +29,10 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.core.order import ledger
 from orderkit.core.order.order_state import judge
-from orderkit.core.order.order_summary import row_of
+from orderkit.core.order.order_summary import summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
 from orderkit.flows.live.change_log import ChangeLog
@@ -39,7 +40,7 @@ from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_pack
 from orderkit.flows.live.live_row import LiveRow
-from orderkit.flows.live.reason_masks import ReasonMasks
+from orderkit.flows.live.row_masks import RowMasks
 from orderkit.flows.order.order_report import own_xr
 from orderkit.flows.platform import Platform
 
@@ -89,7 +90,7 @@ class OrderModel:
         self._wake = threading.Condition(self._lock)
         self._changed: set[str] = set()
         self._objects = ClusterObjects(self._note)
-        self._masks = ReasonMasks(platform, self._note)
+        self._masks = RowMasks(platform, self._note)
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
         self._rows: dict[str, LiveRow] = {}
@@ -351,11 +352,16 @@ class OrderModel:
             key, xr = own_xr(entry.order, application, kinds, kit, self._objects.xr)
             parts = self._objects.parts(key, self._unknown) if key and xr else ()
             sources = OrderSources(entry, is_ending, application, xr, parts)
+            declared, forge_url = kits.get(kit), self._platform.forge.base_url
+
+            def make(sources: OrderSources, secrets: SecretTexts) -> OrderRow:
+                return summarize(
+                    sources, declared, records.prices, secrets=secrets, forge_url=forge_url
+                )
+
+            row = self._masks.masked(sources, key, make)
             state = judge(application, xr, head=None, ending=is_ending)
-            forge_url = self._platform.forge.base_url
-            row = row_of(sources, state, kits.get(kit), records.prices, forge_url=forge_url)
-            masked = self._masks.masked(row, sources, key)
-            return LiveRow.of(masked, key, is_ready=state.ready)
+            return LiveRow.of(row, key, is_ready=state.ready)
         except Exception:  # whatever somebody pushed: one order must not hide all others
             logger.exception("a bug while making the row of %s", order)
             reason = "this is a bug in Orderkit: the service's log has more"

@@ -7,6 +7,7 @@ the same words. Called by the modules that make pages.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -74,7 +75,8 @@ class ApiCalls:
             key=key,
             audit_fields=call.audit_fields,
         )
-        return operation.handler(service, request).body
+        answer = operation.handler(service, request).body
+        return json.loads(answer) if isinstance(answer, bytes) else answer
 
 
 DONE = {

@@ -15,8 +15,8 @@ from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_selection import OrderQuery, counts, select
-from orderkit.flows.live.forge_records import row_prices
 from orderkit.flows.order import viewing
+from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
@@ -38,7 +38,7 @@ def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
         service.platform,
         entry.order,
         viewer,
-        prices=row_prices(service.platform),
+        prices=flat_prices(service.platform),
         ledger_files=ledger_files,
     )
     return ServiceResponse(200, shown.to_json())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orderkit.adapters.embedded.certificates import ensure_certificate
+from orderkit.adapters.embedded.patience import Patience
 from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 
 
@@ -37,3 +38,21 @@ def test_a_client_that_never_says_goodbye_keeps_no_thread_alive(tmp_path: Path) 
         server.stop()
 
         assert serving() <= before
+
+
+def test_a_client_that_reads_nothing_is_cut_off() -> None:
+    ended = threading.Event()
+
+    async def answer_much(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(2_000):  # more than the buffers of both sides
+            await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+        ended.set()
+
+    server = HttpServer(answer_much, bind("test", 0), patience=Patience(reading_s=0.2))
+    server.start()
+    with socket.create_connection((HOST, server.port), timeout=60) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+
+        assert ended.wait(60), "the server keeps a client that reads nothing"
+    server.stop()

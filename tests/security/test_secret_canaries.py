@@ -237,6 +237,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "runTask": "writes; reports an order's address",
     "registerOrder": "writes the ledger from Git",
     "listOrders": ("GET", "/v1/orders", None),
+    "streamOrders": "sends the rows that listOrders answers with",
     "getOrder": ("GET", "/v1/orders/ORDER", None),
     "traceOrder": ("GET", "/v1/orders/ORDER/trace", None),
     "orderEvents": ("GET", "/v1/orders/ORDER/events", None),
@@ -329,3 +330,26 @@ def _objects(repository: Path) -> bytes:
     """Return all objects of a repository, one after the other."""
     command = ["git", "cat-file", "--batch-all-objects", "--batch"]
     return subprocess.run(command, cwd=repository, check=True, capture_output=True).stdout
+
+
+def test_no_row_of_the_live_model_holds_a_secret(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither while its texts are being checked, nor afterwards."""
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    _run(orderkit, site, "change ORDER note=refuse --direct --timeout 2")
+    shown: list[str] = []
+
+    def reason() -> str:
+        answer = site.ask("GET", "/v1/orders")
+        shown.append(answer.text)
+        (row,) = [row for row in answer.json()["orders"] if row["order"] == site.order]
+        return str(row["reason"])
+
+    masked = until(
+        site.running.platform.clock, reason,
+        lambda text: "too weak" in text, timeout_s=60, goal="the reason, checked",
+    )  # fmt: skip
+
+    assert MASK in masked
+    assert [leaks(text) for text in shown if leaks(text)] == []

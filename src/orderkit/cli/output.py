@@ -34,7 +34,7 @@ WAITING = "… "
 _WAITING_STEP = "waiting"
 _NO_COLORS: Colors = {}
 _GAP = "   "
-_COLUMNS = 80
+_COLUMNS, _LINES = 80, 24
 _WRAPPED_MIN = 24
 """Columns below which a last column is not worth wrapping."""
 _PHASE_COLORS = {
@@ -189,7 +189,7 @@ def screen() -> Iterator[None]:
 
 def draw_screen(lines: Sequence[str]) -> None:
     """Draw visible lines from the top of the screen; the last one says how many have no room."""
-    height = max(os.get_terminal_size(sys.stdout.fileno()).lines, 2)
+    height = max(os.get_terminal_size(sys.stdout.fileno()).lines or _LINES, 2)
     shown = list(lines)
     if len(shown) >= height:
         shown = [*shown[: height - 2], f"… and {len(lines) - height + 2} more lines"]

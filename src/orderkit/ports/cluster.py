@@ -8,7 +8,9 @@ own APIs. Two adapters exist: ``adapters.kube`` (any API server) and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -69,6 +71,43 @@ class WatchEvent:
     object: Manifest
 
 
+class WatchStop:
+    """Ends watches from another thread, at once: those that are open, and those opened later."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._ends: list[Callable[[], None]] = []
+
+    def set(self) -> None:
+        """End every watch that has this stop."""
+        self._event.set()
+        with self._lock:
+            ends = tuple(self._ends)
+        for end in ends:
+            end()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until it is set; False if `timeout_s` passes first."""
+        return self._event.wait(timeout_s)
+
+    @contextmanager
+    def ending(self, end: Callable[[], None]) -> Iterator[None]:
+        """Have `end` called, in whatever thread, when it is set inside the ``with`` block."""
+        with self._lock:
+            self._ends.append(end)
+        try:
+            if self.is_set():
+                end()
+            yield
+        finally:
+            with self._lock:
+                self._ends.remove(end)
+
+
 class Cluster(Protocol):
     """
     Objects, addressed by group, version, kind, namespace and name.
@@ -103,6 +142,17 @@ class Cluster(Protocol):
         labels: Mapping[str, str] | None = None,
     ) -> ObjectList:
         """Return all objects of a kind (`namespace` None: everywhere) that carry all `labels`."""
+        ...
+
+    def list_pages(self, kind: Kind, *, namespace: str | None = None) -> Iterator[ObjectList]:
+        """
+        Yield all objects of a kind page by page, so that not all are in memory at once.
+
+        Every page has the version of the whole list.
+
+        Raises:
+            ExpiredError: The list took too long: begin again.
+        """
         ...
 
     def create(self, manifest: Manifest, *, owner: str) -> Manifest:
@@ -168,12 +218,19 @@ class Cluster(Protocol):
         ...
 
     def watch(
-        self, kind: Kind, *, namespace: str | None = None, since: str, timeout_s: float
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        since: str,
+        timeout_s: float,
+        stop: WatchStop | None = None,
     ) -> Iterator[WatchEvent]:
         """
         Yield changes after the resourceVersion `since`, in order, until `timeout_s` passes.
 
         Raises:
             ExpiredError: `since` is too old: list again.
+            UnreachableError: Also if `stop` was set meanwhile; or it just ends.
         """
         ...

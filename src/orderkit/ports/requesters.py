@@ -10,7 +10,7 @@ Called by ``web``, which passes the `Requester` to flows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from orderkit.core.errors import RefusedError
@@ -40,6 +40,8 @@ class Requester:
     groups: frozenset[str] = frozenset()
     rights: frozenset[Right] = RIGHTS
     everywhere: bool = False
+    expires_s: float | None = field(default=None, compare=False)
+    """When the proof ends, in seconds since 1970; None: not known."""
 
 
 class Requesters(Protocol):

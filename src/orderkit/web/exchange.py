@@ -24,7 +24,7 @@ from orderkit.core.strict_schemas import first_problem
 from orderkit.core.yaml.manifests import depth_exceeds
 from orderkit.web.callers import Caller, CallerAccess, identify
 from orderkit.web.operations import ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.request_schemas import KEY, LABEL
+from orderkit.web.request_schemas import KEY, LABEL, POSITION
 
 DEPTH_MAX = 64
 """Bound on lists and maps inside each other, as in YAML (``core.yaml.manifests``)."""
@@ -208,13 +208,18 @@ class JsonExchange:
         key = request.headers.get("idempotency-key", "") if operation.keyed else ""
         if key:
             check(key, KEY, "Idempotency-Key")
+        last_event = request.headers.get("last-event-id", "") if operation.resumes else ""
+        check(last_event, POSITION, "Last-Event-ID")
         authorization = request.headers.get("authorization", "")
-        return ServiceRequest(caller, body, path, query, authorization, key)
+        return ServiceRequest(caller, body, path, query, authorization, key, last_event)
 
     def write(self, operation: ServiceOperation, answer: ServiceResponse) -> Response:
         if answer.body is None:
             return Response(status_code=answer.status, headers=dict(answer.headers))
-        if operation.media == "application/json" or isinstance(answer.body, dict):
+        if isinstance(answer.body, Response):
+            return answer.body
+        is_json = operation.media == "application/json" and not isinstance(answer.body, bytes)
+        if is_json or isinstance(answer.body, dict):
             return JSONResponse(answer.body, answer.status, dict(answer.headers))
         return Response(answer.body, answer.status, dict(answer.headers), operation.media)
 

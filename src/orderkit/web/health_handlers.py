@@ -2,8 +2,9 @@
 Handlers for monitoring: health, readiness, metrics and the OpenAPI document.
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
-tokens do. The latter's result is cached for a few seconds, because anybody may request it; one
-request checks, and the others meanwhile get the last result.
+tokens do, and that the live model is complete. The result of asking them is cached for a few
+seconds, because anybody may request it; one request checks, and the others meanwhile get the last
+result.
 Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.web.metrics import model_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _KEPT_S = 5.0
@@ -30,7 +32,8 @@ def get_healthz(_service: Service, _call: ServiceRequest) -> ServiceResponse:
 def get_metrics(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Return the metrics, which cover all teams."""
     call.who.check("observe", None)
-    return ServiceResponse(200, service.metrics.text())
+    live = model_text(service.model.state(), service.streams.open)
+    return ServiceResponse(200, service.metrics.text() + live)
 
 
 class Readiness:
@@ -49,9 +52,14 @@ class Readiness:
                 self._until = time.monotonic() + _KEPT_S
             finally:
                 self._lock.release()
-        checks = self._checks or {"service": "being checked"}
+        model = service.model.state()
+        checks = {
+            **(self._checks or {"service": "being checked"}),
+            "model": "ok" if model.is_complete else "incomplete",
+        }
         ready = all(result == "ok" for result in checks.values())
-        return ServiceResponse(200 if ready else 503, {"ready": ready, "checks": checks})
+        body = {"ready": ready, "checks": checks, "modelAgeSeconds": round(model.age_s, 1)}
+        return ServiceResponse(200 if ready else 503, body)
 
 
 def _check_all(service: Service) -> dict[str, str]:

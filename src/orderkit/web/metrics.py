@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from orderkit import __version__
+from orderkit.flows.live.order_model import ModelState
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -98,6 +99,24 @@ class Metrics:
             yield f'{name}_bucket{{{label},le="+Inf"}} {count}'
             yield f"{name}_sum{{{label}}} {self._sum_s[operation]:.6f}"
             yield f"{name}_count{{{label}}} {count}"
+
+
+def model_text(state: ModelState, streams: int) -> str:
+    """Return the figures of the live model, and how many streams follow it."""
+    return "\n".join([*_model_lines(state, streams), ""])
+
+
+def _model_lines(state: ModelState, streams: int) -> Iterator[str]:
+    for name, kind, value, description in (
+        ("model_complete", "gauge", int(state.is_complete), "1 once everything was read."),
+        ("model_age_seconds", "gauge", round(state.age_s, 3), "How old rows may be."),
+        ("model_orders", "gauge", state.orders, "Orders in the live model."),
+        ("model_watch_restarts_total", "counter", state.restarts, "Watches that broke."),
+        ("model_kinds_left_out", "gauge", len(state.left_out), "Kinds that may not be read."),
+        ("streams_open", "gauge", streams, "Open streams of GET /v1/stream."),
+    ):
+        yield from _head(f"orderkit_{name}", kind, description)
+        yield f"orderkit_{name} {value}"
 
 
 def _head(name: str, kind: str, description: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from orderkit.web.operations import Schema, ServiceOperation
-from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, named
+from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, POSITION, named
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ALWAYS = {
@@ -80,7 +80,7 @@ def _operation(operation: ServiceOperation) -> dict[str, Any]:
     }
     if operation.right:
         operation_object["description"] = f"Needs the right '{operation.right}'."
-    if parameters := [*_query(operation.query), *_key(operation)]:
+    if parameters := [*_query(operation.query), *_headers(operation)]:
         operation_object["parameters"] = parameters
     if operation.body is not None:
         content = {"application/json": {"schema": operation.body}}
@@ -100,17 +100,15 @@ def _query(query: Mapping[str, Schema]) -> list[dict[str, Any]]:
     return [{"name": name, "in": "query", "schema": schema} for name, schema in query.items()]
 
 
-def _key(operation: ServiceOperation) -> list[dict[str, Any]]:
-    if not operation.keyed:
-        return []
-    return [
-        {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "schema": KEY,
-            "description": "The same request with the same key is carried out once.",
-        }
-    ]
+def _headers(operation: ServiceOperation) -> list[dict[str, Any]]:
+    headers = []
+    if operation.keyed:
+        text = "The same request with the same key is carried out once."
+        headers.append({"name": "Idempotency-Key", "schema": KEY, "description": text})
+    if operation.resumes:
+        text = "The last event that the client got; it is sent what came after."
+        headers.append({"name": "Last-Event-ID", "schema": POSITION, "description": text})
+    return [{"in": "header", **header} for header in headers]
 
 
 def _responses(operation: ServiceOperation) -> dict[str, Any]:

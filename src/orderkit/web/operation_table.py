@@ -14,11 +14,13 @@ from orderkit.web import (
     health_handlers,
     metrics,
     order_handlers,
+    stream_handlers,
     view_handlers,
 )
 from orderkit.web.budget_gate_handlers import GateHandlers
 from orderkit.web.end_handlers import EndRuns
 from orderkit.web.operations import ServiceOperation
+from orderkit.web.order_streams import MEDIA
 from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,
@@ -30,6 +32,7 @@ from orderkit.web.request_schemas import (
     ORDER_QUERY,
     OUTPUTS,
     PLAN,
+    POSITION,
     REGISTRATION,
     REVERT,
     SETTINGS,
@@ -136,6 +139,18 @@ def _looking() -> tuple[ServiceOperation, ...]:
             },
             "read",
             query=ORDER_QUERY,
+        ),
+        ServiceOperation(
+            "streamOrders",
+            "GET",
+            "/v1/stream",
+            "Stream changes of orders as Server-Sent Events: ready, order, gone, reload.",
+            stream_handlers.get_stream,
+            {200: ("The events, until the stream ends: then connect again.", named("Event"))},
+            "read",
+            query={"team": LABEL, "kit": LABEL, "order": LABEL, "after": POSITION},
+            resumes=True,
+            media=MEDIA,
         ),
         ServiceOperation(
             "getOrder",
@@ -406,7 +421,7 @@ def _watching() -> tuple[ServiceOperation, ...]:
             "ready",
             "GET",
             "/readyz",
-            "Report whether forge, cluster and token signers answer.",
+            "Report whether forge, cluster and signers answer, and the live model is complete.",
             health_handlers.Readiness(),
             {200: ("They do.", named("Ready")), 503: ("One does not.", named("Ready"))},
             None,

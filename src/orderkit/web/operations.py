@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from orderkit.core.platform.service_access import Right
 from orderkit.web.callers import Caller, CallerAccess
+from orderkit.web.order_streams import BOUNDS, OrderStreams, StreamBounds
 
 if TYPE_CHECKING:
+    from orderkit.flows.live.order_model import OrderModel
     from orderkit.flows.platform import Platform
     from orderkit.ports.sign_in import SignIn
     from orderkit.web.auditing import AuditLog
@@ -38,6 +40,7 @@ class ServiceOptions:
     portal_url: str = ""
     """Address at which a browser reaches the portal's forms."""
     open_forms: bool = False
+    streams: StreamBounds = BOUNDS
     console: ConsoleOptions | None = None
     """How people sign in to the console; None: there is none."""
 
@@ -64,6 +67,8 @@ class Service:
     platform: Platform
     options: ServiceOptions
     metrics: Metrics
+    model: OrderModel
+    streams: OrderStreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,8 @@ class ServiceRequest:
     authorization: str = field(default="", repr=False)
     key: str = ""
     """The Idempotency-Key."""
+    last_event: str = ""
+    """The Last-Event-ID."""
     raw: bytes = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Body and headers as they came, names in small letters: of a webhook only."""
@@ -101,7 +108,12 @@ class ServiceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ServiceResponse:
-    """The answer. `body` is JSON unless the operation has another media type."""
+    """
+    The answer.
+
+    `body` is JSON, as a value or as bytes, unless the operation has another media type; or it is a
+    response of its own.
+    """
 
     status: int
     body: Any
@@ -136,6 +148,8 @@ class ServiceOperation:
     """If a portal signs for its users, its secret alone is not enough."""
     keyed: bool = False
     """It honours an Idempotency-Key."""
+    resumes: bool = False
+    """It is a stream that honours a Last-Event-ID."""
     hook: bool = False
     """A delivery of the forge: its handler checks the signature of what came, as it came."""
     media: str = "application/json"

@@ -7,6 +7,7 @@ not exist. Called by ``request_pipeline``, listed in ``operation_table``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,6 +47,7 @@ def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
     )
     task = run_task(service.platform, task_request)
     call.audit_fields.update(order=task.order, created=task.created)
+    service.model.reread()
     return ServiceResponse(201 if task.created else 200, _task(task, requester))
 
 
@@ -98,21 +100,21 @@ def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
         OrderId(body["order"]), body["kit"], TeamName(body["team"]), requester.ref, requester.proof
     )
     registered = register(service.platform, registration)
+    service.model.reread()
     return ServiceResponse(201 if registered.changed else 200, registered.to_json())
 
 
 def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Show the orders of the caller's teams that a query selects, page by page."""
-    teams = call.who.teams("read")
+    """Show the orders of the caller's teams that a query selects, as the live model has them."""
+    teams, model = call.who.teams("read"), service.model
     query = order_query(call.query)
-    reports = {
-        report.entry.order: report
-        for report in order_report.list_orders(service.platform)
-        if teams is None or report.entry.team in teams
-    }
-    rows, cursor = select((report.row for report in reports.values()), query)
-    orders = [reports[OrderId(row.order)].to_json() for row in rows]
-    return ServiceResponse(200, {"orders": orders, "cursor": cursor or None})
+    model.wait_complete()
+    position = model.log.position()  # before the rows: a stream that begins here misses nothing
+    live = {row.row.order: row for row in model.rows() if teams is None or row.row.team in teams}
+    rows, cursor = select((row.row for row in live.values()), query)
+    orders = b",".join(live[row.order].data for row in rows)
+    tail = json.dumps({"cursor": cursor or None, "position": position}).encode()
+    return ServiceResponse(200, b'{"orders":[%s],%s' % (orders, tail[1:]))
 
 
 def order_query(query: Mapping[str, str]) -> OrderQuery:

@@ -28,6 +28,12 @@ REFERENCE: dict[str, Any] = {
 COMMIT: dict[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{40}$"}
 KEY: dict[str, Any] = {"type": "string", "pattern": r"^[A-Za-z0-9._:-]{1,100}$"}
 
+POSITION: dict[str, Any] = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "A place among the changes: the position of GET /v1/orders, or an event's id.",
+}
+
 
 def closed(required: list[str], /, **properties: Any) -> dict[str, Any]:
     """Return the schema of an object with these properties and no others."""
@@ -187,7 +193,6 @@ OUTPUTS = closed(
 )
 _OBJECT = closed(["apiVersion", "kind", "name"], apiVersion=TEXT, kind=TEXT, name=TEXT)
 _OBJECT["properties"]["namespace"] = TEXT
-
 _FAILING = closed([*_OBJECT["required"], "reason"], **_OBJECT["properties"], reason=TEXT)
 _ROW: dict[str, dict[str, Any]] = {
     "order": TEXT,
@@ -242,6 +247,19 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         head=nullable(TEXT),
         findings=listed(named("Finding")),
         xr=nullable(named("Object")),
+    ),
+    "Event": closed(
+        ["id"],
+        id=POSITION,
+        event={
+            "enum": ["ready", "order", "gone", "reload"],
+            "description": "Absent: the stream lives. reload: read GET /v1/orders again.",
+        },
+        data={
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "Of order an Order, of gone its order and team, otherwise {}.",
+        },
     ),
     "Row": every(**_ROW),
     "View": every(
@@ -328,7 +346,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         hint=TEXT,
         severity=TEXT,
     ),
-    "Orders": every(orders=listed(named("Order")), cursor=nullable(TEXT)),
+    "Orders": every(orders=listed(named("Order")), cursor=nullable(TEXT), position=POSITION),
     "Node": {
         "type": "object",
         "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],
@@ -495,5 +513,9 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Gate": every(
         kit=TEXT, name=TEXT, namespace=TEXT, state={"enum": ["open", "exhausted"]}, cause=TEXT
     ),
-    "Ready": every(ready=FLAG, checks={"type": "object", "additionalProperties": TEXT}),
+    "Ready": every(
+        ready=FLAG,
+        checks={"type": "object", "additionalProperties": TEXT},
+        modelAgeSeconds={"type": "number"},
+    ),
 }

@@ -9,9 +9,13 @@ decides who calls and what they may do. Made by ``orderkit up`` and
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
+import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.platform import Platform
 from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
 from orderkit.web.console.console import Console
@@ -28,17 +33,25 @@ from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
 from orderkit.web.operation_table import operations
 from orderkit.web.operations import Service, ServiceOperation, ServiceOptions
+from orderkit.web.order_streams import OrderStreams
 from orderkit.web.request_pipeline import RequestPipeline
 
 DOCUMENT_PATH = "/openapi.json"
 
 
 def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
-    """Make the ASGI app; nothing is contacted yet."""
+    """
+    Make the ASGI app; nothing is contacted yet.
+
+    Its live model begins and ends with the server that serves it (ASGI's lifespan).
+    """
+    model = OrderModel(platform)
+    streams = OrderStreams(model, options.streams)
     table = operations()
     console = Console(options, options.console, table) if options.console else None
     pages = console.exchange if console else None
-    gate = RequestPipeline(Service(platform, options, Metrics()), pages=pages)
+    service = Service(platform, options, Metrics(), model, streams)
+    gate = RequestPipeline(service, pages=pages)
     openapi_text = json.dumps(document(table, secret_header=options.access.header))
     by_path: dict[str, dict[str, ServiceOperation]] = {}
     for operation in (*table, *(console.pages() if console else ())):
@@ -55,6 +68,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
             *([Route("/static/{name}", _static, methods=["GET"])] if console else []),
         ],
         exception_handlers={HTTPException: _nothing_there},
+        lifespan=partial(_alive, model, streams),
     )
     audited: Any = AuditedApp(app, options.audit)
     if not options.trusted_proxies:
@@ -63,6 +77,16 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
 
     proxied: Any = ProxyHeadersMiddleware(audited, list(options.trusted_proxies))
     return cast("ASGIApp", proxied)
+
+
+@asynccontextmanager
+async def _alive(model: OrderModel, streams: OrderStreams, _app: Starlette) -> AsyncIterator[None]:
+    model.start()
+    try:
+        yield
+    finally:
+        streams.close()
+        await anyio.to_thread.run_sync(model.close)
 
 
 class _Place:

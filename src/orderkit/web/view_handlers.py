@@ -15,7 +15,7 @@ from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_selection import OrderQuery, counts, select
-from orderkit.flows.order import order_report, viewing
+from orderkit.flows.order import viewing
 from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
@@ -110,8 +110,8 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
         raise unknown_team(team, known_teams)
     call.audit_fields["team"] = team
     file = team_of(service.platform, team, snapshot)
-    reports = order_report.list_orders(service.platform)
-    rows = [report.row for report in reports if report.entry.team == team]
+    service.model.wait_complete()
+    rows = [live.row for live in service.model.rows() if live.row.team == team]
     page, cursor = select(rows, OrderQuery(sort="phase", limit=_TEAM_ROWS))
     body = {
         "team": team,

@@ -80,6 +80,8 @@ class PullPlans:
         if isinstance(delivery, str):
             return ServiceResponse(200, {"state": "ignored", "reason": delivery})
         repo, number = delivery
+        if repo in (service.platform.ledger, service.platform.pack_repo):
+            service.model.reread()
         details: dict[str, Any] = {"repository": str(repo)}
         call.audit_fields.update(details, pull=number or "all")
         if number is not None:

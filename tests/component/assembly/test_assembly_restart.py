@@ -19,6 +19,7 @@ from orderkit.ports.cluster import (
     ObjectList,
     Propagation,
     WatchEvent,
+    WatchStop,
 )
 
 if TYPE_CHECKING:
@@ -103,12 +104,22 @@ class Dying(Cluster):
         self._write()
         return self._cluster.delete(key, propagation=propagation, uid=uid)
 
+    def list_pages(self, kind: Kind, *, namespace: str | None = None) -> Iterator[ObjectList]:
+        self._read()
+        yield from self._cluster.list_pages(kind, namespace=namespace)
+
     def watch(
-        self, kind: Kind, *, namespace: str | None = None, since: str, timeout_s: float
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        since: str,
+        timeout_s: float,
+        stop: WatchStop | None = None,
     ) -> Iterator[WatchEvent]:
         self._read()
         yield from self._cluster.watch(
-            kind, namespace=namespace, since=since, timeout_s=min(timeout_s, 0.05)
+            kind, namespace=namespace, since=since, timeout_s=min(timeout_s, 0.05), stop=stop
         )
 
 

@@ -22,6 +22,7 @@ from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import InProgressError
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
+from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
@@ -29,6 +30,7 @@ from orderkit.ports.forge import CommitStatus, PullRequest
 from orderkit.web.callers import CallerAccess
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
+from orderkit.web.order_streams import OrderStreams
 from orderkit.web.webhook_handlers import TEAM_MAX, PullPlans
 
 SECRET = "secret-of-a-test"
@@ -270,7 +272,9 @@ def patient(site: Running, plan: Faults) -> Iterator[Service]:
     ):
         proxy.plan = plan
         options = ServiceOptions(access=CallerAccess(SECRET, SECRET_HEADER))
-        yield Service(replace(site.platform, forge=forge), options, Metrics())
+        platform = replace(site.platform, forge=forge)
+        model = OrderModel(platform)
+        yield Service(platform, options, Metrics(), model, OrderStreams(model, options.streams))
 
 
 def tell(desk: PullPlans, service: Service, hand: Hand, pull: PullRequest) -> str:

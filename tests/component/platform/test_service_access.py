@@ -251,7 +251,8 @@ def calls(team: str) -> list[tuple[str, str, object]]:
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.reason)
 def test_what_proves_nobody_opens_nothing(case: Credential, site: Site) -> None:
     settings = ("POST", "/v1/kits/garage/settings", {"text": ""})
-    for method, path, body in [*calls(OURS), settings, ("GET", "/v1/kits", None)]:
+    open_to_teams = [("GET", path, None) for path in ("/v1/kits", "/v1/stream")]
+    for method, path, body in [*calls(OURS), settings, *open_to_teams]:
         status, found = site.ask(method, path, case.headers(site), body)
 
         assert (status, set(found)) == (401, {"error"}), f"{method} {path}"
@@ -449,6 +450,7 @@ def test_what_is_open_needs_no_proof_and_tells_nothing(site: Site) -> None:
     assert site.ask("GET", "/healthz", {}) == (200, "ok\n")
     assert site.ask("GET", "/readyz", {})[1] == {
         "ready": True,
-        "checks": {"forge": "ok", "cluster": "ok", "signers": "ok"},
+        "checks": {"forge": "ok", "cluster": "ok", "signers": "ok", "model": "ok"},
+        "modelAgeSeconds": 0.0,
     }
     assert order(OURS) not in json.dumps(site.ask("GET", "/openapi.json", {})[1])

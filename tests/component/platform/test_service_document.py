@@ -21,6 +21,7 @@ from tests.conftest import Chances
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, service_options
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.web.order_streams import StreamBounds
 from orderkit.web.service import service_app
 
 ROOT = Path(__file__).parents[3]
@@ -30,9 +31,10 @@ EXAMPLES = 12
 
 @pytest.fixture(scope="module")
 def address(platform: Running) -> Iterator[str]:
-    """The service without the limit on requests."""
+    """The service without the limit on requests, and with streams that end."""
     usual = service_options(platform.settings, audit=None)
-    options = replace(usual, requests_per_minute=1_000_000)
+    short = StreamBounds(life_s=0.05)
+    options = replace(usual, requests_per_minute=1_000_000, streams=short)
     server = HttpServer(service_app(platform.platform, options), bind("service", 0))
     server.start()
     yield server.url

@@ -275,7 +275,7 @@ def _established(manifest: Manifest | None) -> bool:
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
-def _kubeconfig(path: Path, url: str) -> Path:
+def kubeconfig(path: Path, url: str) -> Path:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -288,7 +288,7 @@ def _kubeconfig(path: Path, url: str) -> Path:
     return path
 
 
-def _forgetting(cluster: EmbeddedCluster) -> Callable[[], None]:
+def forgetting(cluster: EmbeddedCluster) -> Callable[[], None]:
     """Return what writes until the history of before is gone."""
 
     def forget() -> None:
@@ -305,7 +305,7 @@ def _forgetting(cluster: EmbeddedCluster) -> Callable[[], None]:
 
 def _embedded(folder: Path) -> Iterator[Implementation]:
     cluster = EmbeddedCluster(folder / "cluster.sqlite", history=HISTORY)
-    yield Implementation("embedded", cluster, _forgetting(cluster))
+    yield Implementation("embedded", cluster, forgetting(cluster))
     cluster.close()
 
 
@@ -313,8 +313,8 @@ def _embedded_http(folder: Path) -> Iterator[Implementation]:
     cluster = EmbeddedCluster(folder / "cluster.sqlite", history=HISTORY)
     server = HttpServer(cluster_app(cluster, token=TOKEN), bind("cluster", 0))
     server.start()
-    with KubeCluster.from_kubeconfig(_kubeconfig(folder / "kubeconfig", server.url)) as client:
-        yield Implementation("embedded-http", client, _forgetting(cluster))
+    with KubeCluster.from_kubeconfig(kubeconfig(folder / "kubeconfig", server.url)) as client:
+        yield Implementation("embedded-http", client, forgetting(cluster))
     server.stop()
     cluster.close()
 

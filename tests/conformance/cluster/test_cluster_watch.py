@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from orderkit.core.errors import UnreachableError
 from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
-from orderkit.ports.cluster import Cluster, ExpiredError, WatchEvent
+from orderkit.ports.cluster import Cluster, ExpiredError, WatchEvent, WatchStop
 
 if TYPE_CHECKING:
     from tests.conformance.cluster.conftest import World
@@ -168,3 +170,48 @@ def test_a_version_that_is_too_old_is_told(cluster: Cluster, world: World) -> No
     with pytest.raises(ExpiredError):
         list(cluster.watch(world.CAR, namespace=world.namespace, since=since, timeout_s=5))
     assert cluster.list(world.CAR, namespace=world.namespace).items
+
+
+def test_a_stop_ends_an_open_watch_at_once(cluster: Cluster, world: World) -> None:
+    since, stop = world.version(world.CAR), WatchStop()
+    cluster.create(world.car("a"), owner="me")
+    begun, ended = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        with suppress(UnreachableError):
+            for _ in cluster.watch(
+                world.CAR, namespace=world.namespace, since=since, timeout_s=3600, stop=stop
+            ):
+                begun.set()
+        ended.set()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    assert begun.wait(60)
+    stop.set()
+
+    assert ended.wait(60)
+    thread.join()
+
+
+def test_a_stop_that_is_set_ends_a_watch_that_is_opened_later(
+    cluster: Cluster, world: World
+) -> None:
+    since, stop = world.version(world.CAR), WatchStop()
+    stop.set()
+
+    with suppress(UnreachableError):
+        stream = cluster.watch(
+            world.CAR, namespace=world.namespace, since=since, timeout_s=3600, stop=stop
+        )
+        assert [event for event in stream if event.type != "BOOKMARK"] == []
+
+
+def test_pages_are_what_a_list_is(cluster: Cluster, world: World) -> None:
+    for name in ("a", "b", "c"):
+        cluster.create(world.car(name), owner="me")
+    listed = cluster.list(world.CAR, namespace=world.namespace)
+    pages = list(cluster.list_pages(world.CAR, namespace=world.namespace))
+
+    assert [item for page in pages for item in page.items] == list(listed.items)
+    assert len({page.resource_version for page in pages}) == 1

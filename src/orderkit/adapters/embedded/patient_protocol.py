@@ -1,8 +1,9 @@
 """
-HTTP connections that end if a client sends its headers or its body too slowly.
+HTTP connections that end if a client sends its headers or its body, or reads, too slowly.
 
 uvicorn limits only how long a connection may be idle between two requests. A client that sends one
-byte now and then would keep a connection, its memory and its file handle for as long as it likes.
+byte now and then would keep a connection, its memory and its file handle for as long as it likes;
+so would one that reads nothing of its answer.
 Called by ``serving``.
 """
 
@@ -32,6 +33,8 @@ class _PatientProtocol(H11Protocol):
     _awaited: Any = None
     """What the deadline is for: the client's state as h11 calls it."""
     _bytes_left = 0
+    _reading: asyncio.TimerHandle | None = None
+    """The deadline of a client whose buffer is full."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -51,8 +54,17 @@ class _PatientProtocol(H11Protocol):
         self._forget()  # between two requests, uvicorn's own limit counts
         super().on_response_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reading = self.loop.call_later(self._patience.reading_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._forget_reading()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        self._forget_reading()
         super().connection_lost(exc)
 
     def _await(self, state: Any) -> None:
@@ -66,6 +78,11 @@ class _PatientProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._awaited = self._deadline = None
+
+    def _forget_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def _give_up(self) -> None:
         if self.flow.read_paused:  # the app has not read what is there: the client is not slow

@@ -180,7 +180,7 @@ class HttpServer:
                 ssl_keyfile=certificate.key if certificate else None,
                 log_level="error",
                 access_log=False,
-                lifespan="off",
+                lifespan="auto",
                 timeout_graceful_shutdown=3,
                 timeout_keep_alive=30,
                 http=protocol(patience),

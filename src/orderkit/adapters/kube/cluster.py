@@ -35,6 +35,7 @@ from orderkit.ports.cluster import (
     ObjectList,
     Propagation,
     WatchEvent,
+    WatchStop,
 )
 
 PAGE_SIZE = 500
@@ -120,23 +121,27 @@ class KubeCluster:
         with self._resource(kind) as resource:
             path = resource.collection(namespace)
             try:
-                return self._pages(kind, path, query)
+                return _joined(self._pages(kind, path, query))
             except (
                 ExpiredError
             ):  # the continue token expired between two pages: read all in one page
-                return self._pages(kind, path, {**query, "limit": "0"})
+                return _joined(self._pages(kind, path, {**query, "limit": "0"}))
 
-    def _pages(self, kind: Kind, path: str, query: Mapping[str, str]) -> ObjectList:
-        items: list[Manifest] = []
+    def list_pages(self, kind: Kind, *, namespace: str | None = None) -> Iterator[ObjectList]:
+        with self._resource(kind) as resource:
+            yield from self._pages(kind, resource.collection(namespace), {"limit": str(PAGE_SIZE)})
+
+    def _pages(self, kind: Kind, path: str, query: Mapping[str, str]) -> Iterator[ObjectList]:
         token = ""
         while True:
             page = self._json(
                 KubeRequest("GET", path, {**query, **({"continue": token} if token else {})})
             )
-            items.extend(_complete(kind, item) for item in page.get("items") or ())
+            items = tuple(_complete(kind, item) for item in page.get("items") or ())
+            yield ObjectList(items, metadata(page).get("resourceVersion") or "")
             token = metadata(page).get("continue") or ""
             if not token:
-                return ObjectList(tuple(items), metadata(page).get("resourceVersion") or "")
+                return
 
     def create(self, manifest: Manifest, *, owner: str) -> Manifest:
         with self._resource(Kind.of(manifest)) as resource:
@@ -186,7 +191,13 @@ class KubeCluster:
         return True
 
     def watch(
-        self, kind: Kind, *, namespace: str | None = None, since: str, timeout_s: float
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        since: str,
+        timeout_s: float,
+        stop: WatchStop | None = None,
     ) -> Iterator[WatchEvent]:
         deadline = time.monotonic() + timeout_s
         version = since
@@ -194,12 +205,14 @@ class KubeCluster:
             path = resource.collection(namespace)
             while (left_s := deadline - time.monotonic()) > 0:
                 call = _watch(path, version, left_s)
-                for event in self._transport.events(call, silence_s=left_s):
+                for event in self._transport.events(call, silence_s=left_s, stop=stop):
                     item = _complete(kind, event["object"])
                     version = metadata(item).get("resourceVersion") or version
                     yield WatchEvent(event["type"], item)
                     if time.monotonic() >= deadline:
                         return
+                if stop is not None and stop.is_set():
+                    return
                 time.sleep(max(0.0, min(RECONNECT_PAUSE_S, deadline - time.monotonic())))
 
     def _item(self, manifest: Manifest, *, status: bool) -> str:
@@ -225,6 +238,16 @@ class KubeCluster:
         except NoSuchKindError:
             self._discovery.forget(kind)
             raise
+
+
+def _joined(pages: Iterator[ObjectList]) -> ObjectList:
+    """Return the pages of a list as one."""
+    items: list[Manifest] = []
+    version = ""
+    for page in pages:
+        items.extend(page.items)
+        version = page.resource_version
+    return ObjectList(tuple(items), version)
 
 
 def _watch(path: str, version: str, left_s: float) -> KubeRequest:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -25,6 +26,7 @@ from urllib.parse import urlencode
 from orderkit.adapters.kube.refusals import refusal, refusal_of_event
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.core.objects.gc_pause import uncollected
+from orderkit.ports.cluster import WatchStop
 
 CONNECT_TIMEOUT_S = 5.0
 _CONNECTIONS_KEPT = 128
@@ -130,9 +132,13 @@ class KubeTransport:
                 hint="does this address belong to a Kubernetes API server?",
             ) from error
 
-    def events(self, call: KubeRequest, *, silence_s: float) -> Iterator[dict[str, Any]]:
+    def events(
+        self, call: KubeRequest, *, silence_s: float, stop: WatchStop | None = None
+    ) -> Iterator[dict[str, Any]]:
         """
         Yield the events of a watch until the server ends it or sends nothing for `silence_s`.
+
+        `stop` shuts the connection down.
 
         Raises:
             ExpiredError: The server no longer knows the version to start from.
@@ -145,11 +151,12 @@ class KubeTransport:
                 data = self._read(response)
                 raise refusal(response.status, data, call.method, call.path)
             _wait_at_most(response.response, silence_s)
-            for line in _lines(response.response.stream(None, decode_content=True)):
-                event = json.loads(line)
-                if event.get("type") == "ERROR":
-                    raise refusal_of_event(event.get("object") or {})
-                yield event
+            with stop.ending(_shutting(response.response)) if stop else nullcontext():
+                for line in _lines(response.response.stream(None, decode_content=True)):
+                    event = json.loads(line)
+                    if event.get("type") == "ERROR":
+                        raise refusal_of_event(event.get("object") or {})
+                    yield event
         except ReadTimeoutError:
             return
         except (HTTPError, ValueError) as error:
@@ -274,6 +281,18 @@ def _wait_at_most(response: Any, silence_s: float) -> None:
     sock = getattr(response.connection, "sock", None)
     if sock is not None:
         sock.settimeout(max(silence_s, 0.001))
+
+
+def _shutting(response: Any) -> Callable[[], None]:
+    """Return what ends a blocked read of an answer from another thread."""
+    sock = getattr(response.connection, "sock", None)
+
+    def shut() -> None:
+        with suppress(OSError):  # it is closed already
+            if sock is not None:
+                sock.shutdown(socket.SHUT_RDWR)
+
+    return shut
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:

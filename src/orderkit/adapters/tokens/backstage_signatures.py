@@ -99,7 +99,7 @@ class BackstageRequesters:
         except InvalidInputError as error:
             raise _unproved(f"the portal calls its user '{claims['sub']}'") from error
         groups = self._groups.of(token, claims)
-        return Requester(person, f"signed by {self._base}", groups)
+        return Requester(person, f"signed by {self._base}", groups, expires_s=float(claims["exp"]))
 
     def _on_behalf_of(self, token: str) -> str:
         claims = self._scaffolder.verified(token, ExpectedClaims(_PROXY, ALGORITHMS))

@@ -72,7 +72,8 @@ class OidcRequesters:
             UnprovedError: They name nobody.
         """
         person = self._person(claims)
-        return Requester(person, f"signed by {self._settings.issuer}", self._groups(claims))
+        proof, groups = f"signed by {self._settings.issuer}", self._groups(claims)
+        return Requester(person, proof, groups, expires_s=float(claims["exp"]))
 
     def _person(self, claims: dict[str, Any]) -> str:
         name = self._settings.requester_claim

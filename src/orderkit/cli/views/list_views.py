@@ -83,7 +83,7 @@ def watch(platform: Platform, query: OrderQuery, *, as_json: bool) -> None:
             show = _drawn
             undo.enter_context(screen())
         changes: OrderChanges | None = None
-        while not is_lost(sys.stdout):
+        while True:
             begin_s = clock.monotonic_s()
             try:
                 changes = changes or undo.enter_context(OrderChanges.of(platform))
@@ -92,6 +92,8 @@ def watch(platform: Platform, query: OrderQuery, *, as_json: bool) -> None:
                 progress("watching", f"… {error}; trying again")
                 clock.sleep(_RETRY_S)
                 continue
+            if is_lost(sys.stdout):
+                break
             clock.sleep(max(_SHORTEST_S, _SHARE * (clock.monotonic_s() - begin_s)))
             changes.wait(_LONGEST_S)
 

@@ -12,13 +12,13 @@ from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.platform import Platform
 
-_CROSSPLANES_OWN = "Unready resources: "
+CROSSPLANES_OWN = "Unready resources: "
 """How a text begins that no station wrote, and that most orders have for a while."""
 
 
 def without_secrets(platform: Platform, xr: Manifest | None, state: OrderState) -> OrderState:
     """Return an order's state without the values of its Secrets in the reason."""
     messages = {entry.get("message") for entry in dig(xr, "status", "conditions") or ()}
-    if xr is None or state.reason not in messages or state.reason.startswith(_CROSSPLANES_OWN):
+    if xr is None or state.reason not in messages or state.reason.startswith(CROSSPLANES_OWN):
         return state
     return replace(state, reason=platform.secrets_of(platform, xr).redact(state.reason))

@@ -12,25 +12,21 @@ from typing import Any
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.crossplane.composed_metadata import composed_keys, is_controlled_by
-from orderkit.core.crossplane.paused import is_paused
 from orderkit.core.errors import AccessError, RemoteError
 from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
-    condition,
     controller,
     dig,
-    metadata,
 )
 from orderkit.core.objects.secret_values import NO_SECRETS, SECRET, SecretTexts
-from orderkit.core.order import order_state
 from orderkit.core.order.order_state import OrderState
+from orderkit.core.order.part_states import MISSING, part_state
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, get_object
 
-_MISSING = "not in the cluster"
 _PARTS_EVERY_S = 3.0
 """How often a waiting command reads all parts of an order, each with a request."""
 
@@ -94,7 +90,7 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
     key = application_key(report.entry.order)
     application = report.sources.application
     children = [_node(platform, report.xr, frozenset(), None)] if report.xr else []
-    if any(node.reason not in {"", _MISSING} for child in children for _, node in child.walk()):
+    if any(node.reason not in {"", MISSING} for child in children for _, node in child.walk()):
         texts = secrets_of(platform, report)
         children = [_without_secrets(child, texts) for child in children]
     hindrance = obstacle(platform, application) if application else None
@@ -160,7 +156,7 @@ def _application_node(
     children: tuple[TraceNode, ...],
 ) -> TraceNode:
     if application is None:
-        return TraceNode(key, "-", "-", _MISSING, children)
+        return TraceNode(key, "-", "-", MISSING, children)
     health = dig(application, "status", "health", "status", default="Unknown")
     return TraceNode(
         key,
@@ -182,7 +178,7 @@ def _node(
             raise
         return TraceNode(key, "-", "-", "")  # Jobs may not read Secrets; it goes with its owner
     if manifest is None:
-        return TraceNode(key, "-", "-", _MISSING)
+        return TraceNode(key, "-", "-", MISSING)
     if owner is not None and not is_controlled_by(manifest, owner):
         return TraceNode(key, "-", "-", f"belongs to {_owner_text(manifest)}", is_foreign=True)
     children = tuple(
@@ -190,27 +186,13 @@ def _node(
         for child in composed_keys(manifest)
         if child not in above
     )
-    return TraceNode(
-        key, _status(manifest, "Synced"), _status(manifest, "Ready"), _reason(manifest), children
-    )
+    state = part_state(manifest)
+    return TraceNode(key, state.synced, state.ready, state.reason, children)
 
 
 def _owner_text(manifest: Manifest) -> str:
     owner = controller(manifest)
     return f"{owner.get('kind')} {owner.get('name')}" if owner else "no XR"
-
-
-def _status(manifest: Manifest, type_: str) -> str:
-    entry = condition(manifest, type_)
-    return str(entry["status"]) if entry else "-"
-
-
-def _reason(manifest: Manifest) -> str:
-    if metadata(manifest).get("deletionTimestamp"):
-        unready = order_state.object_unready(manifest) if is_paused(manifest) else ""
-        return f"is being deleted; {unready}" if unready else "is being deleted"
-    throttled = order_state.THROTTLED if order_state.is_throttled(manifest) else ""
-    return "; ".join(filter(None, (order_state.object_unready(manifest), throttled)))
 
 
 def _first_failing(node: TraceNode) -> TraceNode | None:
@@ -221,6 +203,6 @@ def _first_failing(node: TraceNode) -> TraceNode | None:
     """
     for child in node.children:
         failing = _first_failing(child)
-        if failing and not (failing.reason == _MISSING and node.reason):
+        if failing and not (failing.reason == MISSING and node.reason):
             return failing
     return node if node.reason else None

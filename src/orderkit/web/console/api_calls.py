@@ -7,6 +7,7 @@ the same words. Called by the modules that make pages.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -50,6 +51,8 @@ class ApiCalls:
             OrderkitError: What the operation raises.
         """
         operation = self._operations[operation_id]
+        if operation.method != "GET":
+            call.audit_fields["does"] = operation.id
         if operation.person:
             call.who.check_person()
         if operation.right is not None:
@@ -64,8 +67,6 @@ class ApiCalls:
         key = call.key if operation.keyed else ""
         if key:
             check(key, KEY, "key")
-        if operation.method != "GET":
-            call.audit_fields["does"] = operation.id
         request = ServiceRequest(
             call.who,
             body or {},
@@ -74,7 +75,8 @@ class ApiCalls:
             key=key,
             audit_fields=call.audit_fields,
         )
-        return operation.handler(service, request).body
+        answer = operation.handler(service, request).body
+        return json.loads(answer) if isinstance(answer, bytes) else answer
 
 
 DONE = {

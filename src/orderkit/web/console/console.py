@@ -107,7 +107,7 @@ def _ending(ends: EndPages) -> tuple[ServiceOperation, ...]:
 def _ordering(kits: KitPages) -> tuple[ServiceOperation, ...]:
     return (
         _page("kitsPage", "/kits", kits.kits, "read"),
-        _page("kitPage", "/kits/{kit}", kits.form, "read"),
+        _page("kitPage", "/kits/{kit}", kits.form, "order"),
         _form("kitSubmit", "/kits/{kit}", kits.submit, "order"),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import NotFoundError
+from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.yaml import yaml11
 from orderkit.flows.order.part_reading import read_part
@@ -60,8 +60,8 @@ class OrderPages:
         path = {"order": call.path["order"]}
         try:
             tree = PartsTree(self._trace(service, call))
-        except NotFoundError:
-            # raises again if it never was; an ended order has its proof
+        except (NotFoundError, RefusedError):
+            # raises again if it never was, or is another team's; an ended order has its proof
             self._api.ask(service, call, "orderEnd", path=path)
             return redirect(f"/orders/{call.path['order']}/end")
         values = {"waiting": tree.waiting(), "parts": tree.counts()}
@@ -87,7 +87,7 @@ class OrderPages:
             call,
             "part.html",
             "parts",
-            key=key.to_json(),
+            part=key.to_json(),
             conditions=_conditions(manifest),
             events=events,
             text=cut(yaml11.dump(manifest), _TEXT_MAX),

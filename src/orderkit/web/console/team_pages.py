@@ -133,17 +133,22 @@ def _phases(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _reasons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the reasons of failing orders, the most common first; names in them are left out."""
+    """Return what is wrong with orders, the most common first; names in it are left out."""
     by_reason: dict[str, list[str]] = {}
     for row in rows:
-        if row["phase"] == "Failing":
-            text = re.sub(re.escape(row["order"]), "…", row["reason"] or "no reason is known")
+        if row["phase"] in ("Failing", "Attention"):
+            text = re.sub(re.escape(row["order"]), "…", _first_reason(row))
             by_reason.setdefault(text[:_REASON_MAX], []).append(row["order"])
     ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         {"reason": reason, "orders": orders[:5], "number": len(orders)}
         for reason, orders in ordered[:_REASONS]
     ]
+
+
+def _first_reason(row: Mapping[str, Any]) -> str:
+    sentences = [attention["sentence"] for attention in row["attention"]]
+    return str(next(filter(None, (row["reason"], *sentences)), "no reason is known"))
 
 
 def _limits(limits: TeamLimits, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

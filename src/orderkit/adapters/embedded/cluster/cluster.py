@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +42,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent
+from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent, WatchStop
 
 
 class EmbeddedCluster:
@@ -148,13 +148,24 @@ class EmbeddedCluster:
         items = tuple(presented(served, m) for m in stored if label_items <= labels_of(m).items())
         return ObjectList(items, str(version))
 
+    def list_pages(self, kind: Kind, *, namespace: str | None = None) -> Iterator[ObjectList]:
+        """Yield all objects of a kind as one page."""
+        yield self.list(kind, namespace=namespace)
+
     def watch(
-        self, kind: Kind, *, namespace: str | None = None, since: str, timeout_s: float
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        since: str,
+        timeout_s: float,
+        stop: WatchStop | None = None,
     ) -> Iterator[WatchEvent]:
         """
         Yield changes after the resourceVersion `since`, in order, until `timeout_s` passes.
 
-        A final BOOKMARK carries the last version read. Ends early when the cluster is closed.
+        A final BOOKMARK carries the last version read. Ends early when the cluster is closed, or
+        `stop` is set.
 
         Raises:
             ExpiredError: `since` is too old: list again.
@@ -165,7 +176,10 @@ class EmbeddedCluster:
         if not since.isdigit():
             raise BadRequest(f'resourceVersion: Invalid value: "{since}": must be a number')
         deadline = time.monotonic() + timeout_s
-        with self.watching(served, namespace=namespace, since=int(since)) as watcher:
+        with (
+            self.watching(served, namespace=namespace, since=int(since)) as watcher,
+            stop.ending(watcher.close) if stop else nullcontext(),
+        ):
             while (left_s := deadline - time.monotonic()) > 0 and not watcher.closed:
                 for change in watcher.take(left_s):
                     yield WatchEvent(change.type, presented(served, change.manifest))

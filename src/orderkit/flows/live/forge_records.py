@@ -1,0 +1,76 @@
+"""
+What the live model reads of the forge: which orders the ledger has, and the kits of the pack.
+
+Both are read again only if their head moved. Called by ``order_model``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import CommitSha
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_summary import Prices
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    ledger_snapshot,
+    pack_snapshot,
+    published_pack,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeRecords:
+    """The orders, each with whether its end has begun, and the kits by name."""
+
+    ledger_commit: CommitSha | None = None
+    orders: Mapping[str, tuple[OrderEntry, bool]] | None = None
+    """None: never read."""
+    pack_commit: CommitSha | None = None
+    kits: Mapping[str, Kit] | None = None
+    """None: never read."""
+    prices: Prices | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.orders is not None and self.kits is not None
+
+
+def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
+    """
+    Return the records with the ledger as it is now.
+
+    Raises:
+        NotFoundError: The platform was never bootstrapped. RemoteError: the forge.
+    """
+    head = platform.forge.head(platform.ledger)
+    if head is not None and head == records.ledger_commit:
+        return records
+    snapshot = ledger_snapshot(platform)
+    return replace(records, ledger_commit=snapshot.commit, orders=_orders(snapshot))
+
+
+def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:
+    """
+    Return the records with the published pack as it is now.
+
+    Raises:
+        NotFoundError: Nothing is published yet. InvalidInputError: it is not a pack.
+    """
+    head = platform.forge.head(platform.pack_repo)
+    if head is not None and head == records.pack_commit:
+        return records
+    snapshot = pack_snapshot(platform)
+    kits = {kit.name: kit for kit in published_pack(platform, snapshot).kits()}
+    return replace(records, pack_commit=snapshot.commit, kits=kits, prices=flat_prices(platform))
+
+
+def _orders(snapshot: RepositorySnapshot) -> dict[str, tuple[OrderEntry, bool]]:
+    orders: dict[str, tuple[OrderEntry, bool]] = {}
+    for entry in ledger.entries(snapshot.blobs):
+        orders.setdefault(entry.order, (entry, entry.end_path in snapshot.blobs))
+    return orders

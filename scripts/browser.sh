@@ -1,6 +1,16 @@
 #!/bin/sh
-# Install the browser that the end-to-end tests drive: Debian's Chromium. At once when it is there.
+# Install the browser that the end-to-end tests drive (Debian's Chromium) and what judges the
+# accessibility of pages in it (axe-core, pinned in lab/browser). At once when they are there.
 set -eu
+cd "$(dirname "$0")/.."
+
+axe=.cache/axe
+if ! cmp -s lab/browser/package-lock.json $axe/installed && command -v npm >/dev/null 2>&1; then
+  mkdir -p $axe
+  cp lab/browser/package.json lab/browser/package-lock.json lab/browser/.npmrc $axe/
+  (cd $axe && npm ci --ignore-scripts --silent --no-progress)
+  cp $axe/package-lock.json $axe/installed
+fi
 
 if command -v chromium >/dev/null 2>&1; then
   exit 0

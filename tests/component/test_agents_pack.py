@@ -9,6 +9,11 @@ import pytest
 import yaml
 
 from orderkit.adapters.folders.local_pack import LocalPack
+from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.names import OrderId, TeamName
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_summary import summarize
+from orderkit.core.order.order_view import OrderSources
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit.check_kits import check_pack
 from orderkit.flows.kit.test_kits import TestSelection as Selection
@@ -39,6 +44,42 @@ def test_every_scenario_comes_out_as_expected() -> None:
         (case.name, case.message, case.differences) for case in report.cases if not case.ok
     ] == []
     assert report.untested == ()
+
+
+@pytest.mark.parametrize(
+    ("case", "phase", "change"),
+    [("paused-by-its-budget", "Attention", "budget"), ("first-order", "Ready", None)],
+)
+def test_an_agent_that_its_budget_has_paused_asks_for_a_larger_one(
+    case: str, phase: str, change: str | None
+) -> None:
+    kit = read_kit("datasetagent", LocalPack(PACK).files())
+    outcome = yaml.safe_load((CASES / "datasetagent" / case / "expected/outcome.yaml").read_text())
+    times = {"status": "True", "lastTransitionTime": "2026-11-02T10:05:00Z"}
+    conditions = [{"type": "Synced", **times}, {"type": "Ready", **times}]
+    xr = {
+        "apiVersion": kit.kind.api_version,
+        "kind": kit.kind.kind,
+        "metadata": {"name": "housing-bot"},
+        "spec": {"budgetUsd": 5},
+        "status": {**outcome["status"], "conditions": conditions},
+    }
+    application = {
+        "metadata": {"name": "datasetagent-housing-bot"},
+        "status": {"sync": {"status": "Synced", "revision": "a" * 40}, "resources": [{}]},
+    }
+    entry = OrderEntry(TeamName("ae86"), OrderId("datasetagent-housing-bot"))
+
+    row = summarize(OrderSources(entry, ending=False, application=application, xr=xr), kit)
+
+    assert row.phase == phase, row.reason
+    assert [(a.change, a.button) for a in row.attention] == (
+        [(change, "Raise the budget")] if change else []
+    )
+    assert [(output.name, output.is_link) for output in row.outputs if output.value] == [
+        ("chat", True),
+        ("bucket", False),
+    ]
 
 
 INVENTORY = {

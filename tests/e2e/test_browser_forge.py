@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def test_a_pull_request_is_approved_and_merged_without_javascript(
     site: Running, tmp_path: Path
 ) -> None:
-    hand = Hand(site.settings, new_bay(site.platform))
+    hand = Hand(site.settings, new_bay(site.platform, "race"))
     pull = hand.edits("stage1", "stage2", body=BODY)
     until(
         site.platform.clock,
@@ -58,7 +58,6 @@ def test_a_pull_request_is_approved_and_merged_without_javascript(
     admin.api("DELETE", f"/repos/{hand.bay.repo}/branch_protections/main")
     owners = admin.api("GET", f"/orgs/{hand.bay.repo.owner}/teams")[0]
     admin.api("PUT", f"/teams/{owners['id']}/members/{keiko.login}")
-    place = {"signIn": f"{site.settings.forge.url}/?sign_in=/", "pull": pull.web_url}
     writer = {"username": keiko.login, "password": keiko.password}
 
     seen: Any = browse(
@@ -66,7 +65,8 @@ def test_a_pull_request_is_approved_and_merged_without_javascript(
         cast("Backstage", SimpleNamespace(url=site.settings.forge.url)),
         tmp_path / "profile",
         writer=writer,
-        **place,
+        signIn=f"{site.settings.forge.url}/?sign_in=/",
+        pull=pull.web_url,
     )
 
     assert "Plan of" in seen["before"]

@@ -34,6 +34,7 @@ from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
+    CONFIG_MAP,
     NAMESPACE,
     ObjectKey,
     dig,
@@ -200,6 +201,46 @@ def test_an_order_is_safe_and_can_be_ended_after_its_file_was_lost(
 
     assert (ended.code, ended.err) == (0, "")
     assert victim.get(XGARAGE, victim.entry.order) is None
+
+
+@pytest.fixture
+def paused(victim: Victim) -> Iterator[Victim]:
+    """An order that somebody paused with kubectl."""
+    key = ObjectKey(XGARAGE, victim.entry.order)
+
+    def annotate(value: str | None) -> None:
+        patch = {"metadata": {"annotations": {"crossplane.io/paused": value}}}
+        victim.platform.cluster.patch(key, patch, owner="somebody")
+
+    annotate("true")
+    victim.until(lambda report: report.state.paused, "paused")
+    yield victim
+    annotate(None)
+
+
+def test_a_paused_order_is_reported_and_planned_as_one(paused: Victim, orderkit: Command) -> None:
+    order = paused.entry.order
+
+    shown, planned = orderkit("status", order), orderkit("plan", order, "stage=stage2")
+
+    resume = f"kubectl annotate xgarage.blog.opsbogus.dev {order} crossplane.io/paused-"
+    assert f"XGarage {order} is paused (annotation crossplane.io/paused)" in shown.out
+    assert resume in shown.out
+    assert planned.code == 10
+    assert "nothing of this happens until it is resumed" in planned.out
+    assert "  in the end  Paused" in planned.out
+
+
+def test_a_plan_begins_with_what_somebody_edited(paused: Victim, orderkit: Command) -> None:
+    order = paused.entry.order
+    sheet = ObjectKey(CONFIG_MAP, "spec-sheet", order)
+    paused.platform.cluster.patch(sheet, {"data": {"stage": "hacked"}}, owner="somebody")
+
+    planned = orderkit("plan", order, "stage=stage3")
+
+    drift = f"drift       ConfigMap {order}/spec-sheet (spec-sheet) was changed in data.stage"
+    assert drift in planned.out
+    assert "data.stage hacked → stage3" in planned.out
 
 
 def _uid_of(victim: Victim, key: ObjectKey) -> Callable[[], object]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import labplatform
 import pytest
 import roguery
-from faultypushes import PUSHES, Push
+from faultypushes import PUSHES, Push, pushed_pack
 from labplatform import LabPlatform, bootstrapped
 from pusher import Pusher
 
@@ -60,8 +60,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Place]]:
     folder = tmp_path_factory.mktemp("wild-pushes")
     (folder / "lab").mkdir()
     with contextlib.ExitStack() as undo:
-        lab = undo.enter_context(labplatform.serving(folder / "lab", teams=TEAMS))
-        platform = undo.enter_context(bootstrapped(lab))
+        pack = pushed_pack(folder / "pack")
+        lab = undo.enter_context(labplatform.serving(folder / "lab", teams=TEAMS, pack=pack))
+        platform = undo.enter_context(bootstrapped(lab, pack))
         with ThreadPoolExecutor(4) as threads:
             entries = list(threads.map(lambda team: roguery.place(platform, "garage", team), TEAMS))
         yield [_cloned(platform, lab, folder, entry) for entry in entries]

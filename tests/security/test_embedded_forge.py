@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -25,7 +26,9 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.api import routes, smart_http
 from orderkit.adapters.embedded.forge.deliveries import Deliveries, Delivery
 from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.adapters.folders.pack_folder import reference_pack
 
 TIMEOUT_S = 60
 VIEWER = ("viewer", "viewer")
@@ -170,6 +173,7 @@ def test_what_the_published_user_made_in_an_earlier_release_gives_it_no_rights(
     with closing(Store(tmp_path / "forge.sqlite")) as store:
         store.change("ALTER TABLE accounts DROP COLUMN read_only")
         store.change("DROP TABLE reviews")
+        store.change("ALTER TABLE repositories DROP COLUMN allow_squash_merge")
         store.change("DROP TABLE pull_events")
         store.change("PRAGMA user_version = 6")
 
@@ -290,3 +294,11 @@ def test_hostile_names_of_references_are_names(viewer: Caller, repo: str, name: 
     for path in ("branches/{}", "git/refs/{}", "git/trees/{}", "archive/{}.tar.gz"):
         answer = viewer("GET", f"/repos/{repo}/{path.format(quote(name, safe=''))}")
         assert answer.status_code in (400, 404), path
+
+
+def test_the_platforms_token_has_the_scopes_that_the_page_names_and_no_others() -> None:
+    """Whoever gets it may not change its account, nor list what only admins see."""
+    page = (reference_pack() / "docs" / "forge.md").read_text()
+    sentence = page[page.index("A token needs the scopes") :].split("To protect")[0]
+
+    assert set(BOT_SCOPES) == set(re.findall(r"`((?:read|write):[a-z]+)`", sentence))

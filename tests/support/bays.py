@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -43,6 +43,8 @@ class Bay:
 
     platform: Platform
     name: str
+    team: str = ""
+    """Empty: `TEAM`, of which the forge tells the service nothing."""
 
     @property
     def order(self) -> OrderId:
@@ -50,7 +52,7 @@ class Bay:
 
     @property
     def repo(self) -> RepoId:
-        return RepoId(TEAM, self.order)
+        return RepoId(self.team or TEAM, self.order)
 
     @property
     def head(self) -> CommitSha:
@@ -141,17 +143,22 @@ spec:
 """
 
 
-def new_bay(platform: Platform) -> Bay:
+def new_bay(platform: Platform, team: str = "") -> Bay:
     """Return a registered order at stage1, without the detour through a template."""
-    add_team(platform, TEAM, requester="user:default/test")
-    bay = Bay(platform, f"bay-{next(_numbers):03d}")
+    told = platform if team else replace(platform, webhook=None)
+    add_team(told, team or TEAM, requester="user:default/test")
+    bay = Bay(platform, f"bay-{next(_numbers):03d}", team)
     platform.forge.ensure_repo(bay.repo, description="")
     files = {order_file.PATH: _RECORD, XR: _XR}
     changes = [
-        FileChange(path, text.format(order=bay.order, name=bay.name, team=TEAM).encode(), None)
+        FileChange(
+            path, text.format(order=bay.order, name=bay.name, team=bay.repo.owner).encode(), None
+        )
         for path, text in files.items()
     ]
     why = Operation(f"order-{bay.order}", "user:default/eve", f"Order {bay.order}")
     platform.forge.write(bay.repo, changes, why)
-    register(platform, Registration(bay.order, "garage", TEAM, "user:default/eve"))
+    register(
+        platform, Registration(bay.order, "garage", TeamName(bay.repo.owner), "user:default/eve")
+    )
     return bay

@@ -8,9 +8,17 @@ status must say the same.
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
+from packcopies import copied_pack
+
+from orderkit.adapters.folders.local_pack import LocalPack
+from orderkit.core.yaml import yaml11
+from orderkit.flows.kit.generate_kits import apply_generation, plan_generation
 
 FILE = "manifests/xgarage.yaml"
 _SECOND = """apiVersion: blog.opsbogus.dev/v1alpha1
@@ -41,6 +49,19 @@ class Push:
     """Argo CD delivers it, although it is faulty: the order is Ready."""
     is_pruned: bool = False
     """The API server drops what it does not know; Argo CD applies it again and again."""
+
+
+def pushed_pack(target: Path) -> Path:
+    """Copy the reference pack; its garage has a number of doors within bounds, too."""
+    pack = copied_pack(target)
+    definition = pack / "gitops/apis/garage/definition.yaml"
+    xrd = yaml.safe_load(definition.read_text())
+    spec = xrd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["doors"] = {"type": "integer", "minimum": 2, "maximum": 5}
+    definition.write_text(yaml11.dump(xrd))
+    folder = LocalPack(pack)
+    apply_generation(folder, plan_generation(folder, ["garage"]))
+    return pack
 
 
 def text(clone: Path) -> str:
@@ -93,9 +114,17 @@ def _link(clone: Path) -> None:
     (clone / FILE).symlink_to("../xgarage.yaml")
 
 
-def _as_json(clone: Path) -> None:
-    import yaml
+def _submodule(clone: Path) -> None:
+    """Add a submodule below ``manifests/`` that nobody can fetch."""
+    place = "manifests/shared"
+    url = "http://127.0.0.1:9/none.git"
+    (clone / ".gitmodules").write_text(f'[submodule "{place}"]\n\tpath = {place}\n\turl = {url}\n')
+    (clone / place).mkdir()
+    link = ("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},{place}")
+    subprocess.run(["git", "-C", str(clone), *link], check=True, timeout=60)
 
+
+def _as_json(clone: Path) -> None:
     content = json.dumps(yaml.safe_load(text(clone)), indent=2)
     (clone / FILE).unlink()
     (clone / "manifests" / "xgarage.json").write_text(content.replace('"stage1"', '"stage1",'))
@@ -299,6 +328,27 @@ PUSHES: tuple[Push, ...] = (
         passes_argocd=True,
     ),
     Push(
+        "a submodule",
+        _submodule,
+        ".gitmodules",
+        ("names submodules", "Argo CD fails if it cannot fetch them"),
+        "commit the files themselves",
+    ),
+    Push(
+        "a value below its minimum",
+        _append("  doors: 1\n"),
+        f"{FILE}:10",
+        ("spec.doors", "should be greater than or equal to 2", "value: 1"),
+        "keep to minimum 2",
+    ),
+    Push(
+        "a value above its maximum",
+        _append("  doors: 6\n"),
+        f"{FILE}:10",
+        ("spec.doors", "should be less than or equal to 5", "value: 6"),
+        "keep to maximum 5",
+    ),
+    Push(
         "JSON with a comma too many",
         _as_json,
         "manifests/xgarage.json:10",
@@ -313,4 +363,3 @@ PUSHES: tuple[Push, ...] = (
         is_pruned=True,
     ),
 )
-"""A submodule is tried where a repository can have one: see the tests."""

@@ -6,23 +6,27 @@ Everything can be made wrong on purpose.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import anyio.to_thread
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
 AUDIENCE = "orderkit"
+CLIENT_SECRET = "provider-secret"
 HOUR_S = 3600
 
 
@@ -37,16 +41,54 @@ class Provider:
         self.answers = threading.Event()
         """Cleared: requests for the keys wait until it is set."""
         self.answers.set()
+        self.sign_ins: dict[str, dict[str, str]] = {}
+        """What the authorization endpoint was asked, by the code that it gave for it."""
+        self.groups: tuple[str, ...] = ()
+        self.claims: dict[str, Any] = {}
+        """Of the next ID tokens: what is wrong with them."""
         routes = [
             Route("/.well-known/openid-configuration", self._discovery),
             Route("/keys", self._keys),
+            Route("/authorize", self._authorize),
+            Route("/token", self._redeem, methods=["POST"]),
         ]
         self._server = HttpServer(Starlette(routes=routes), bind("openid", 0))
         self._server.start()
         self.issuer, self.stop = self._server.url, self._server.stop
 
     async def _discovery(self, _request: Request) -> Response:
-        return JSONResponse({"issuer": self.issuer, "jwks_uri": f"{self._server.url}/keys"})
+        url = self._server.url
+        return JSONResponse(
+            {
+                "issuer": self.issuer,
+                "jwks_uri": f"{url}/keys",
+                "authorization_endpoint": f"{url}/authorize",
+                "token_endpoint": f"{url}/token",
+            }
+        )
+
+    async def _authorize(self, request: Request) -> Response:
+        """Let eve sign in, who says yes to everything."""
+        asked = dict(request.query_params)
+        code = f"code-{len(self.sign_ins)}"
+        self.sign_ins[code] = asked
+        back = urlencode({"code": code, "state": asked["state"]})
+        return RedirectResponse(f"{asked['redirect_uri']}?{back}", 303)
+
+    async def _redeem(self, request: Request) -> Response:
+        sent = dict(parse_qsl((await request.body()).decode()))
+        asked = self.sign_ins.pop(sent.get("code", ""), None)
+        digest = hashlib.sha256(sent.get("code_verifier", "").encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        if (
+            asked is None
+            or asked["code_challenge"] != challenge
+            or asked["redirect_uri"] != sent.get("redirect_uri")
+            or sent.get("client_secret") != CLIENT_SECRET
+        ):
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        claims = {"nonce": asked["nonce"], "aud": asked["client_id"], **self.claims}
+        return JSONResponse({"id_token": self.token(*self.groups, **claims), "access_token": "all"})
 
     async def _keys(self, _request: Request) -> Response:
         self.fetched += 1

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from commands import Command, in_process
+from faultypushes import pushed_pack
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="package")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def whole_pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pushed_pack(tmp_path_factory.mktemp("pack") / "pack")
+
+
+@pytest.fixture(scope="package")
+def platform(tmp_path_factory: pytest.TempPathFactory, whole_pack: Path) -> Iterator[Running]:
     """Run the reference pack with team ae86, one platform for all the modules."""
     state = tmp_path_factory.mktemp("wild") / "state"
-    request = EmbeddedRunRequest(state, reference_pack(), Ports(0, 0, 0, 0), ("ae86",))
+    request = EmbeddedRunRequest(state, whole_pack, Ports(0, 0, 0, 0), ("ae86",))
     with running(request, on_step=lambda *_: None) as started:
         yield started
 

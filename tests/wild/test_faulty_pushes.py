@@ -36,6 +36,7 @@ class Desk:
     pusher: Pusher
     before: Path
     good: str
+    pack: Path
 
     def push(self, message: str) -> CommitSha:
         commit = CommitSha(self.pusher.commit(message, {}))
@@ -79,7 +80,7 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(platform: Running, tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def desk(platform: Running, whole_pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Desk:
     add_team(platform.platform, TeamName(TEAM), requester="user:default/test")
     entry = place(platform.platform, "garage", TEAM)
     file = platform.embedded.state.folder / "platform.yaml"
@@ -90,7 +91,7 @@ def desk(platform: Running, tmp_path_factory: pytest.TempPathFactory) -> Desk:
     pusher = Pusher.cloned(folder, url, "orderkit", token(forge))
     before = folder / "before"
     shutil.copytree(pusher.clone, before, ignore=shutil.ignore_patterns(".git"))
-    return Desk(platform, entry.order, pusher, before, pusher.git("rev-parse", "HEAD"))
+    return Desk(platform, entry.order, pusher, before, pusher.git("rev-parse", "HEAD"), whole_pack)
 
 
 @pytest.mark.parametrize("push", PUSHES, ids=lambda push: push.reason)
@@ -103,7 +104,7 @@ def test_a_push_is_explained_alike_everywhere(
     commit = desk.push(push.reason)
     capsys.readouterr()
 
-    code = run(["validate", str(clone), "--old", str(desk.before)])
+    code = run(["validate", str(clone), "--old", str(desk.before), "--pack", str(desk.pack)])
     text = capsys.readouterr().out.replace(f"{clone}/", "")
     if push.delivered or push.passes_argocd:
         desk.settled(commit, ("Ready",))

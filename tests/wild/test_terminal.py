@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +20,7 @@ from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli import commands as commands_package
 from orderkit.cli import completion
 from orderkit.cli.main import run
-from orderkit.cli.output import emit_table
+from orderkit.cli.output import Progress, columns_of, emit_table, phase_color, say
 from orderkit.cli.root import root
 from orderkit.cli.serving.embedded_platform import Running
 
@@ -236,12 +239,61 @@ def test_a_table_becomes_paragraphs_at_40_columns(
     reason = "XBucket.example.org bucket-one: the AppProject does not allow it"
     url = "https://forge.example.org/" + "long/" * 10
 
-    emit_table(("ORDER", "REASON"), [("bucket-one", reason), ("bucket-two", url)])
+    rows = [("bucket-one", "Failing", reason), ("bucket-two", "Ready", url)]
+    emit_table(("ORDER", "PHASE", "REASON"), rows)
     lines = capsys.readouterr().out.splitlines()
 
     assert lines[0] == "ORDER   bucket-one"
     assert all(len(line) <= 40 or url in line for line in lines), lines
     assert any(url in line for line in lines), "a long word stays whole: it can be copied"
+
+
+def test_a_long_reason_wraps_inside_its_column(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    reason = "the AppProject does not allow it, and\nthat is all that anybody said about it"
+
+    emit_table(("ORDER", "REASON"), [("bucket-one", reason), ("\u6876", "fine")])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines == [
+        "ORDER        REASON",
+        "bucket-one   the AppProject does not allow it, and that is",
+        "             all that anybody said about it",
+        "\u6876           fine",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_colored"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    ids=["a terminal", "NO_COLOR", "a dumb terminal"],
+)
+def test_phases_have_colours_on_terminals_that_want_them(
+    environment: dict[str, str],
+    *,
+    is_colored: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    colors, rows = {0: phase_color}, [("Failing", "\x1b[31mred"), ("Ready", "")]
+
+    emit_table(("PHASE", "REASON"), rows, colors)
+    piped = capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    emit_table(("PHASE", "REASON"), rows, colors)
+    shown = capsys.readouterr().out
+
+    assert piped == "PHASE     REASON\nFailing   \\u001b[31mred\nReady\n"
+    assert ("\x1b[31mFailing\x1b[0m   \\u001b[31mred" in shown) is is_colored
+    assert is_colored or shown == piped
 
 
 def test_an_error_wraps_between_words_at_40_columns(
@@ -255,3 +307,91 @@ def test_an_error_wraps_between_words_at_40_columns(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) > 2
     assert all(len(line) <= 40 for line in lines), lines
+
+
+# --- the line that says what is waited for
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, capsys: Capture, columns: int, *summaries: str) -> str:
+    """Return what a terminal gets while a command waits, then prints its result."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    progress = Progress()
+    assert progress.on_wait is not None
+    for summary in summaries:
+        progress.on_wait(summary)
+    say("done")
+    return capsys.readouterr().err
+
+
+def test_the_waiting_line_is_drawn_in_place_and_removed_before_the_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    text = drawn(monkeypatch, capsys, 60, "Assembling 1/9: a \u6876\nis late" * 3, "b\x1b[2J")
+
+    lines = text.split("\r")
+    assert [line.endswith("\x1b[K") for line in lines] == [False, True, True, True]
+    assert lines[0] == ""
+    assert lines[3] == "\x1b[K"
+    assert "… Assembling 1/9: a \u6876 is late" in lines[1]
+    assert columns_of(lines[1].removesuffix("\x1b[K")) == 59
+    assert lines[2].endswith("… b\\u001b[2J\x1b[K"), "strangers' words command nothing"
+    assert "\n" not in text
+
+
+def test_without_a_terminal_what_is_waited_for_is_said_once_a_change(capsys: Capture) -> None:
+    progress = Progress(enabled=True)
+    for summary in ("… one", "… one", "… two"):
+        progress("layer", summary)
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("layer")[1].strip() for line in lines] == ["… one", "… two"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "redirect", "code"),
+    [
+        ({"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, "", 0),
+        ({"COLUMNS": "1"}, "", 0),
+        ({}, "2>&-", 0),
+        ({}, "2>/dev/full", 0),
+        ({}, "| true", 0),
+    ],
+    ids=["not UTF-8", "one column", "closed", "a full disk", "a pipe that closes"],
+)
+def test_waiting_breaks_on_no_terminal(
+    environment: dict[str, str], redirect: str, code: int
+) -> None:
+    script = (
+        "import sys\n"
+        "from orderkit.cli import main, output\n"
+        "sys.stdout, sys.stderr = map(main._tolerant, (sys.stdout, sys.stderr))\n"
+        "progress = output.Progress()\n"
+        "for n in range(3):\n"
+        "    if progress.on_wait: progress.on_wait('Assembling \u6876 %d' % n)\n"
+        "output.say('done')\n"
+    )
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(script)} {redirect}"
+    variables = {**os.environ, "TERM": "xterm", **environment}
+    done, text = in_terminal(["sh", "-c", command], variables)
+
+    assert done == code
+    assert "Traceback" not in text
+    if not redirect:
+        assert text.endswith("\r\x1b[Kdone\r\n")
+
+
+def in_terminal(command: list[str], variables: dict[str, str]) -> tuple[int, str]:
+    """Run a command in a terminal; return its exit code and what the terminal got."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        command, stdin=follower, stdout=follower, stderr=follower, env=variables
+    )
+    os.close(follower)
+    chunks = []
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while chunk := os.read(leader, 65536):
+            chunks.append(chunk)
+    os.close(leader)
+    return process.wait(60), b"".join(chunks).decode()

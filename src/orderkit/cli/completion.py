@@ -30,6 +30,26 @@ def orders(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> 
     return _beginning(incomplete, lambda: _orders(_platform(ctx)))
 
 
+def teams(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Offer the teams of the ledger."""
+
+    def names() -> Iterable[str]:
+        from orderkit.core.order import ledger
+        from orderkit.flows.platform import ledger_snapshot
+
+        return list(ledger.teams(ledger_snapshot(_platform(ctx)).blobs))
+
+    return _beginning(incomplete, names)
+
+
+def phases(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Offer the phases of orders."""
+    from orderkit.core.order.order_selection import PHASES_BY_URGENCY
+
+    typed = incomplete.lower()
+    return [phase for phase in PHASES_BY_URGENCY if phase.lower().startswith(typed)]
+
+
 def kits(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Offer the kits of the platform's pack."""
     return _beginning(incomplete, lambda: _kits(_platform(ctx)))

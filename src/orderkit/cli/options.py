@@ -44,6 +44,20 @@ function_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object with a schema field."
 )
+
+
+def _without_color(context: click.Context, _option: click.Parameter, is_plain: bool) -> None:
+    if is_plain:
+        context.color = False
+
+
+no_color_option = click.option(
+    "--no-color",
+    is_flag=True,
+    expose_value=False,
+    callback=_without_color,
+    help="Print no colours; NO_COLOR in the environment does the same.",
+)
 requester_option = click.option(
     "--requester",
     callback=lambda _context, _option, reference: reference or default_requester(),

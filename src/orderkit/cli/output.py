@@ -2,16 +2,18 @@
 Print one result: data to stdout, everything else to stderr.
 
 ``--json`` prints one stable object with a ``schema`` field. Progress goes to stderr, one line
-a step, and only for people: on a terminal, unless ``--json``.
+a step, and only for people: on a terminal, unless ``--json``. Colours are for terminals too.
 """
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import click
@@ -26,10 +28,30 @@ from orderkit.core.secrets import redact
 from orderkit.core.visible_text import visible
 
 Row = tuple[str, ...]
+Colors = Mapping[int, Callable[[str], str]]
+WAITING = "… "
+"""How a summary begins that says what is waited for."""
+_WAITING_STEP = "waiting"
+_NO_COLORS: Colors = {}
+_GAP = "   "
+_COLUMNS, _LINES = 80, 24
+_WRAPPED_MIN = 24
+"""Columns below which a last column is not worth wrapping."""
+_PHASE_COLORS = {
+    "Ready": "green",
+    "Attention": "yellow",
+    "Failing": "red",
+    "Written": "cyan",
+    "Delivering": "cyan",
+    "Assembling": "cyan",
+    "Ending": "magenta",
+    "Ended": "bright_black",
+}
 
 
 def say(text: str = "", *, nl: bool = True, err: bool = False) -> None:
     """Print a text that may hold words of strangers: terminals must not obey them."""
+    _line.clear()
     click.echo(visible(text), nl=nl, err=err)
 
 
@@ -90,9 +112,7 @@ def say_wrapped(text: str) -> None:
 
 def terminal_columns(stream: TextIO) -> int | None:
     """Return the width of the terminal that a stream goes to, or ``COLUMNS``; None: no terminal."""
-    import os
-
-    if not stream.isatty():
+    if not is_terminal(stream):
         return None
     text = os.environ.get("COLUMNS", "")
     if text.isdigit() and int(text):
@@ -103,55 +123,225 @@ def terminal_columns(stream: TextIO) -> int | None:
         return None
 
 
-def emit_table(head: Row, rows: Sequence[Row]) -> None:
+def emit_table(
+    head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS, *, has_head: bool = True
+) -> None:
     """
     Print rows in columns as wide as their widest cell; trailing blanks are cut.
 
-    Where the terminal is too narrow, each row is a paragraph with one line a cell.
+    In a narrow terminal the last column wraps between words. Where that leaves it no room, each row
+    is a paragraph with one line a cell.
+
+    Args:
+        colors: By the number of a column, the colour of a cell's text.
+        has_head: Print the names of the columns too.
     """
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    for line in table_lines(head, rows, colors, has_head=has_head):
+        say_colored(line)
+
+
+def table_lines(
+    head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS, *, has_head: bool = True
+) -> list[str]:
+    """Return the lines that `emit_table` prints, the head first, with colours."""
+    rows = [tuple(visible(" ".join(cell.split("\n"))) for cell in row) for row in rows]
+    widths = [max(columns_of(row[column]) for row in (head, *rows)) for column in range(len(head))]
     columns = terminal_columns(sys.stdout)
-    if columns is not None and sum(widths) + 3 * (len(widths) - 1) > columns:
-        for number, row in enumerate(rows):
-            say(nl=number > 0)
-            for name, cell in zip(head, row, strict=True):
-                _say_cell(name, cell, max(map(len, head)), columns)
-        return
-    for row in (head, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        say("   ".join(cells).rstrip())
+    if columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
+        room = columns - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+        if room < _WRAPPED_MIN:
+            return list(_paragraphs(head, rows, columns, colors))
+        widths[-1] = room
+    lines = []
+    for number, (*cells, last) in enumerate((head, *rows)):
+        for line, text in enumerate(_wrapped(last, widths[-1] if columns else 0)):
+            texts = [*(cells if line == 0 else [""] * len(cells)), text]
+            padded = [
+                _colored(cell, (colors if number else _NO_COLORS).get(column))
+                + " " * (widths[column] - columns_of(cell)) * (column < len(cells))
+                for column, cell in enumerate(texts)
+            ]
+            lines.append(_GAP.join(padded).rstrip())
+    return lines if has_head else lines[1:]
 
 
-def _say_cell(name: str, cell: str, indent: int, columns: int) -> None:
-    """Print one cell with its column's name before it, wrapped between words."""
+def _paragraphs(head: Row, rows: Sequence[Row], columns: int, colors: Colors) -> Iterator[str]:
+    indent = max(map(len, head))
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        for column, (name, cell) in enumerate(zip(head, row, strict=True)):
+            for line, text in enumerate(_wrapped(cell, max(columns - indent - 2, 1))):
+                label = name if line == 0 else ""
+                yield f"{label:<{indent}}  {_colored(text, colors.get(column))}".rstrip()
+
+
+@contextlib.contextmanager
+def screen() -> Iterator[None]:
+    """Use the terminal's other screen meanwhile: what was there before comes back."""
+    click.echo("\033[?1049h", nl=False, color=True)
+    try:
+        yield
+    finally:
+        click.echo("\033[?1049l", nl=False, color=True)
+        sys.stdout.flush()
+
+
+def draw_screen(lines: Sequence[str]) -> None:
+    """Draw visible lines from the top of the screen; the last one says how many have no room."""
+    height = max(os.get_terminal_size(sys.stdout.fileno()).lines or _LINES, 2)
+    shown = list(lines)
+    if len(shown) >= height:
+        shown = [*shown[: height - 2], f"… and {len(lines) - height + 2} more lines"]
+    context = click.get_current_context(silent=True)
+    if colored() is False or (context and context.color is False):
+        shown = [click.unstyle(line) for line in shown]
+    _line.clear()
+    text = "".join(f"{line}\033[K\n" for line in shown)
+    click.echo(f"\033[H{text}\033[J", nl=False, color=True)
+    sys.stdout.flush()
+
+
+def draws_in_place(stream: TextIO | None) -> bool:
+    """Say whether a stream goes to a terminal that understands where to draw."""
+    return is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def is_lost(stream: TextIO | None) -> bool:
+    """Say whether nobody reads a stream any more (see ``cli.main``)."""
+    return stream is None or getattr(getattr(stream, "file", None), "failure", None) is not None
+
+
+def emit_fields(pairs: Sequence[tuple[str, str]]) -> None:
+    """
+    Print named values below each other; in a terminal, long ones wrap in their column.
+
+    A value without a name continues the one before.
+    """
+    columns = terminal_columns(sys.stdout)
+    indent = min(max([10, *(columns_of(name) for name, _ in pairs)]), (columns or _COLUMNS) // 2)
+    for name, value in pairs:
+        room = max(columns - indent - 4, 1) if columns else 0
+        lines = [part for line in visible(value).split("\n") for part in _wrapped(line, room)]
+        for number, line in enumerate(lines):
+            say(f"  {name if number == 0 else '':<{indent}}  {line}".rstrip())
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Wrap between words; long words stay whole: they can be copied. Width 0: never."""
     import textwrap
 
-    width = max(columns - indent - 2, 1)
-    first, *more = textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) or [
-        ""
-    ]
-    say(f"{name:<{indent}}  {first}".rstrip())
-    for line in more:
-        say(f"{'':<{indent}}  {line}")
+    if not width or columns_of(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide characters take two."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def phase_color(phase: str) -> str:
+    """Return the colour of a phase; empty: none."""
+    return _PHASE_COLORS.get(phase.split(" ", maxsplit=1)[0], "")
+
+
+def _colored(text: str, color: Callable[[str], str] | None) -> str:
+    return in_color(text, color(text)) if color else text
+
+
+def in_color(text: str, color: str) -> str:
+    """Return a visible text in a colour, if there is one; print it with `say_colored`."""
+    return click.style(text, fg=color) if color else text
+
+
+def say_colored(text: str) -> None:
+    """Print a text that is visible already, with colours if stdout is a terminal."""
+    _line.clear()
+    click.echo(text, color=colored())
 
 
 class Progress:
-    """Say on stderr what has just been done, with the seconds since the start."""
+    """
+    Say on stderr what has just been done, with the seconds since the start.
+
+    A summary that begins with `WAITING` is what is waited for. In a terminal that is one line,
+    which is drawn again; elsewhere, a line for each change.
+    """
 
     def __init__(self, *, enabled: bool | None = None) -> None:
-        self._enabled = sys.stderr.isatty() if enabled is None else enabled
+        self._enabled = is_terminal(sys.stderr) if enabled is None else enabled
         self._begin_s = time.monotonic()
+        self._last: tuple[str, str] | None = None
 
     def __call__(self, step: str, summary: str) -> None:
-        if self._enabled:
-            elapsed_s = time.monotonic() - self._begin_s
+        if not self._enabled:
+            return
+        is_waiting = summary.startswith(WAITING)
+        elapsed = f"{time.monotonic() - self._begin_s:6.2f} s"
+        if is_waiting and draws_in_place(sys.stderr):
+            _line.draw(f"{elapsed}  {f'{step:<14} ' * (step != _WAITING_STEP)}{summary}")
+        elif not is_waiting or self._last != (step, summary):
+            _line.clear()
             label = click.style(f"{step:<14}", bold=True)
-            text = f"{elapsed_s:6.2f} s  {label} {visible(summary)}"
-            click.echo(text, err=True, color=colored())
+            click.echo(f"{elapsed}  {label} {visible(summary)}", err=True, color=colored())
+        self._last = (step, summary)
+
+    @property
+    def on_wait(self) -> Callable[[str], None] | None:
+        """What says what is waited for; None: nobody would see it."""
+        return (lambda reason: self(_WAITING_STEP, f"{WAITING}{reason}")) if self._enabled else None
+
+
+class _TransientLine:
+    """A line of the terminal behind stderr that the next output replaces."""
+
+    def __init__(self) -> None:
+        self._is_drawn = False
+
+    def draw(self, text: str) -> None:
+        """Show a text in place of the line before; what does not fit into the window is cut."""
+        encoding = sys.stderr.encoding or "utf-8"
+        text = " ".join(visible(text).split("\n"))
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+        room = (terminal_columns(sys.stderr) or _COLUMNS) - 1
+        if columns_of(text) > room:
+            end = "…" if "…".encode(encoding, "ignore") else ""
+            while text and columns_of(text) + len(end) > room:
+                text = text[:-1]
+            text += end
+        click.echo(f"\r{text}\033[K", nl=False, err=True, color=True)
+        sys.stderr.flush()
+        self._is_drawn = True
+
+    def clear(self) -> None:
+        """Remove the line; anything else may be printed then."""
+        if self._is_drawn:
+            self._is_drawn = False
+            click.echo("\r\033[K", nl=False, err=True, color=True)
+            sys.stderr.flush()
+
+
+_line = _TransientLine()
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Say whether somebody looks at a stream; one that is closed is none."""
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 def colored() -> bool | None:
-    """Return what click wants to know: colour on a terminal only, and never with NO_COLOR."""
-    import os
+    """
+    Return what click wants to know: None means colours on a terminal only, or as its context says.
 
-    return False if os.environ.get("NO_COLOR") else None
+    NO_COLOR, a dumb terminal and ``--no-color`` mean none.
+    """
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return False if is_plain else None

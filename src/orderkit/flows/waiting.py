@@ -25,9 +25,13 @@ def until(
     why_not: Callable[[T], str] = lambda _: "",
     advice: Callable[[T], str] = lambda _: "",
     on_look: Callable[[T], object] = lambda _: None,
+    on_wait: Callable[[str], object] | None = None,
 ) -> T:
     """
     Look until `is_done`, first often, then once a second; return the last state.
+
+    Args:
+        on_wait: Told after each look what is waited for, and why it is not there yet.
 
     Raises:
         IncompleteError: `timeout_s` passed, or waiting `is_hopeless`; the message says `goal` and
@@ -42,6 +46,8 @@ def until(
             return state
         if is_hopeless(state):
             raise IncompleteError(f"{goal} does not happen: {why_not(state)}", hint=advice(state))
+        if on_wait is not None:
+            on_wait(": ".join(filter(None, (goal, why_not(state)))))
         if clock.monotonic_s() >= deadline:
             reason = why_not(state)
             going_on = "repeat the same command to continue, or look with 'orderkit trace'"

@@ -182,8 +182,10 @@ def blob_changes(before: CommitFiles, after: CommitFiles) -> BlobChanges:
         if old == new:
             continue
         modes = (PLAIN, old.mode if old and old.mode != SUBMODULE else PLAIN)
-        new_id = new and (new.id if new.mode in modes else f"{new.mode:o} {new.id}")
-        changes[path] = (BlobSha(old.id) if old else None, BlobSha(new_id) if new_id else None)
+        new_id = None
+        if new:
+            new_id = BlobSha(new.id if new.mode in modes else f"{new.mode:o} {new.id}")
+        changes[path] = (BlobSha(old.id) if old else None, new_id)
     return changes
 
 

@@ -23,6 +23,7 @@ from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.change.form_entry import FormEntry, change_by_form
 from orderkit.flows.change.plan_requests import plan_form_entry
+from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_history import history
@@ -39,9 +40,7 @@ def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
     live = find_living(service.platform, entry.order)
     form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
     outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
-    call.audit_fields.update(state=outcome.state, commit=outcome.commit)
-    is_written = outcome.state in ("committed", "proposed") and not outcome.repeated
-    return ServiceResponse(201 if is_written else 200, _body(service, live, outcome))
+    return _changed(service, call, live, outcome)
 
 
 def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -69,6 +68,33 @@ def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
         dry_run=body.get("dryRun", False),
         accept_loss=body.get("acceptLoss", False),
     )
+
+
+def post_revert(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Take back what one commit did to an order. 201 if something was written, else 200."""
+    entry = entry_for(service, call, "change")
+    live = find_living(service.platform, entry.order)
+    body, how = call.body, call.body.get("how")
+    request = RevertRequest(
+        order=entry.order,
+        commit=body["commit"],
+        requester=member(call, body.get("requester"), entry.team),
+        reason=body.get("reason", ""),
+        how=How(how) if how else None,
+        operation=_operation(call),
+        dry_run=body.get("dryRun", False),
+        accept_loss=body.get("acceptLoss", False),
+    )
+    outcome = revert(service.platform, request)
+    return _changed(service, call, live, outcome)
+
+
+def _changed(
+    service: Service, call: ServiceRequest, live: LiveOrder, outcome: Changed
+) -> ServiceResponse:
+    call.audit_fields.update(state=outcome.state, commit=outcome.commit)
+    is_written = outcome.state in ("committed", "proposed") and not outcome.repeated
+    return ServiceResponse(201 if is_written else 200, _body(service, live, outcome))
 
 
 def _operation(call: ServiceRequest) -> str | None:

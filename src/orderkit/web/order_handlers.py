@@ -15,13 +15,16 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery, select
+from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.yaml_settings_reading import answered_settings
-from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.plan.new_order import plan_new_order
+from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
@@ -58,6 +61,27 @@ def _task(task: TaskDone, requester: Requester) -> dict[str, Any]:
         "steps": {step: {"output": dict(output)} for step, output in task.steps.items()},
         "output": dict(task.outputs),
     }
+
+
+def post_new_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Return what an order would compose and cost, with the same checks. Nothing is written."""
+    request = TaskRequest(
+        template=call.path["kit"],
+        values=call.body["values"],
+        requester=call.who.requester(call.body.get("requester")),
+        permit=lambda team: call.who.check("order", team),
+    )
+    order, plan = plan_new_order(service.platform, request)
+    call.audit_fields.update(order=order.entry.order, team=order.entry.team)
+    return ServiceResponse(
+        200,
+        {
+            "order": order.entry.order,
+            "team": order.entry.team,
+            **to_json(plan),
+            "markdown": to_markdown(plan),
+        },
+    )
 
 
 def post_settings(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -109,8 +133,9 @@ def order_query(query: Mapping[str, str]) -> OrderQuery:
 
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
-    entry = entry_for(service, call, "read")
-    return ServiceResponse(200, order_damage.status(service.platform, entry.order).to_json())
+    entry, ledger_files = located_for(service, call, "read")
+    report = order_damage.status(service.platform, entry.order, ledger_files)
+    return ServiceResponse(200, report.to_json())
 
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -141,14 +166,21 @@ def entry_for(service: Service, call: ServiceRequest, right: Right) -> OrderEntr
         NotFoundError: There is none, and the caller may see all.
         RefusedError: There is none, or it is of another team.
     """
+    return located_for(service, call, right)[0]
+
+
+def located_for(
+    service: Service, call: ServiceRequest, right: Right
+) -> tuple[OrderEntry, RepositorySnapshot]:
+    """Return the same, and the ledger's files."""
     order, teams = call.path["order"], call.who.teams(right)
-    paths = ledger_snapshot(service.platform).blobs
+    ledger_files = ledger_snapshot(service.platform)
     if teams is None:
-        living_entry = order_report.find(order, paths)
+        living_entry = order_report.find(order, ledger_files.blobs)
     else:
-        entry = ledger.living_order(paths, order)
+        entry = ledger.living_order(ledger_files.blobs, order)
         if entry is None or entry.team not in teams:
             raise call.who.foreign(f"order '{order}'", teams)
         living_entry = entry
     call.audit_fields["team"] = living_entry.team
-    return living_entry
+    return living_entry, ledger_files

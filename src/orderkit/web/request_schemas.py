@@ -116,6 +116,15 @@ PLAN = {
     },
 }
 """The body of a plan request equals that of a change."""
+NEW_PLAN = closed(["values"], values={"type": "object"}, requester=REFERENCE)
+REVERT = closed(
+    ["commit"],
+    commit={**CHANGE["properties"]["base"], "description": "Whose fields get their old values."},
+    **{
+        name: CHANGE["properties"][name]
+        for name in ("how", "reason", "dryRun", "acceptLoss", "requester")
+    },
+)
 MERGE = closed([], requester=REFERENCE)
 END = closed(
     ["confirm"],
@@ -425,6 +434,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Planned": closed(
         ["order", "summary", "changes", "xrs", "plan", "markdown"],
         order=TEXT,
+        team=TEXT,
         summary=every(
             added={"type": "integer"}, modified={"type": "integer"}, removed={"type": "integer"}
         ),

@@ -15,13 +15,13 @@ from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_selection import OrderQuery, counts, select
-from orderkit.flows.live.forge_records import row_prices
 from orderkit.flows.order import viewing
+from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import entry_for, located_for
 
 _TEAM_ROWS = 50
 """Orders that a team's page names, those that fail first."""
@@ -29,12 +29,18 @@ _TEAM_ROWS = 50
 
 def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order with everything people want to see of it."""
-    entry = entry_for(service, call, "read")
+    entry, ledger_files = located_for(service, call, "read")
     proof = call.who.proof
     viewer = viewing.Viewer(
         member(call, None, entry.team), may_change=proof is None or "change" in proof.rights
     )
-    shown = viewing.view(service.platform, entry.order, viewer, prices=row_prices(service.platform))
+    shown = viewing.view(
+        service.platform,
+        entry.order,
+        viewer,
+        prices=flat_prices(service.platform),
+        ledger_files=ledger_files,
+    )
     return ServiceResponse(200, shown.to_json())
 
 

@@ -15,6 +15,8 @@ from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.repository_access import SECRET_NAME
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.read_credential import SECRET
+from orderkit.flows.team.teams import add_team, remove_team
+from orderkit.flows.team.webhooks import unhooked_teams
 from orderkit.ports.forge import FileChange, Operation
 
 from .conftest import Bare
@@ -74,6 +76,21 @@ def test_a_repeated_bootstrap_writes_nothing(site: Bare, orderkit: Command) -> N
     assert set(steps(orderkit("bootstrap", "--no-probe", "--plan", "--json")).values()) == {
         "already so"
     }
+
+
+def test_a_team_of_an_earlier_release_gets_its_webhook(site: Bare, orderkit: Command) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    without = replace(site.platform, webhook=None)
+    add_team(without, "older", requester="user:default/test")
+    assert unhooked_teams(site.platform) == ["older"]
+
+    planned = orderkit("bootstrap", "--no-probe", "--plan", "--json")
+    done = orderkit("bootstrap", "--no-probe", "--json")
+
+    assert steps(planned)["webhooks"] == "would create"
+    assert steps(done)["webhooks"] == "created"
+    assert unhooked_teams(site.platform) == []
+    remove_team(site.platform, "older", requester="user:default/test")
 
 
 def test_every_template_is_a_location_of_the_portal(site: Bare, orderkit: Command) -> None:

@@ -12,14 +12,12 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from bays import Bay, new_bay
-from commands import Command
 from pullhand import Hand
 
 from orderkit.cli.connecting import token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.team.webhooks import unhooked_teams
 from orderkit.flows.waiting import until
 
 Git = Callable[..., str]
@@ -79,7 +77,7 @@ def test_a_pull_request_by_hand_gets_its_plan_without_further_set_up(
     site: Running, git: Git, tmp_path: Path, new: str, state: str
 ) -> None:
     """Nobody called ``orderkit platform webhook``."""
-    bay = new_bay(site.platform)
+    bay = new_bay(site.platform, "hands")
 
     pull = pushed(site, git, tmp_path, bay, new)
 
@@ -117,28 +115,3 @@ def test_each_team_has_one_webhook_however_often_it_is_added(site: Running) -> N
     (hook,) = hooks()
     assert site.platform.webhook is not None
     assert hook["config"]["url"] == site.platform.webhook.url
-    assert unhooked_teams(site.platform) == []
-
-
-def test_a_team_of_an_older_release_gets_its_webhook_from_bootstrap(
-    site: Running, orderkit: Command
-) -> None:
-    add_team(site.platform, "older", requester="user:default/test")
-    url = f"{site.settings.forge.url}/api/v1/orgs/older/hooks"
-    headers = {"Authorization": f"token {token(site.settings.forge)}"}
-    (hook,) = requests.get(url, headers=headers, timeout=30).json()
-    assert requests.delete(f"{url}/{hook['id']}", headers=headers, timeout=30).ok
-    assert unhooked_teams(site.platform) == ["older"]
-
-    pack = str(site.embedded.state.folder.parent / "pack")
-    step = ("bootstrap", "--pack", pack, "--no-probe", "--plan", "--json")
-    assert verdicts(orderkit(*step))["webhooks"] == "would create"
-    done = orderkit("bootstrap", "--pack", pack, "--no-probe", "--json")
-    assert done.code == 0, done.err
-    assert verdicts(done)["webhooks"] == "created"
-    assert unhooked_teams(site.platform) == []
-    assert verdicts(orderkit(*step))["webhooks"] == "already so"
-
-
-def verdicts(outcome: Any) -> dict[str, str]:
-    return {step["step"]: step["verdict"] for step in outcome.json["steps"]}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
@@ -14,8 +16,13 @@ from commands import Command
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.flows.order import order_damage
+from orderkit.flows.order.damaged_orders import damaged_orders
+from orderkit.flows.order.order_report import list_orders
+from orderkit.flows.platform import ledger_snapshot
+from orderkit.ports.forge import FileChange, Forge, Operation
 
 PASSWORD = "correct-horse-battery"
 KIT = PurePosixPath("templates/garage/kit.yaml")
@@ -250,6 +257,50 @@ def test_a_team_has_its_orders_with_those_that_need_somebody_first(
     assert [row["order"] for row in found["orders"]] == [loud]
     assert (found["members"], found["limits"]) == (None, {})
     assert ask(platform, "GET", "/v1/teams/nobody")[0] == 404
+
+
+class CountedForge:
+    """The platform's forge, and how often each of its methods was called for a repository."""
+
+    def __init__(self, forge: Forge, repo: RepoId) -> None:
+        self._forge, self._repo, self.calls = forge, repo, Counter[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._forge, name)
+        if not callable(found):
+            return found
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self.calls[name] += arguments[:1] == (self._repo,)
+            return found(*arguments, **named)
+
+        return counted
+
+
+def test_an_order_that_is_well_costs_the_forge_little(
+    platform: Running, loud: str, team: str
+) -> None:
+    reports = list_orders(platform.platform)
+    forge = CountedForge(platform.platform.forge, RepoId(team, loud))
+    counted = replace(platform.platform, forge=cast("Forge", forge))
+
+    (seen,) = [r for r in damaged_orders(counted, reports) if r.entry.order == loud]
+
+    assert seen.state.ready
+    assert +forge.calls == {"repo": 1, "commits": 1}
+
+
+def test_an_order_is_looked_at_with_the_ledger_that_was_read_before(
+    platform: Running, loud: str
+) -> None:
+    ledger_files = ledger_snapshot(platform.platform)
+    forge = CountedForge(platform.platform.forge, platform.platform.ledger)
+    counted = replace(platform.platform, forge=cast("Forge", forge))
+
+    report = order_damage.status(counted, loud, ledger_files)
+
+    assert report.state.ready
+    assert +forge.calls == {}
 
 
 def test_an_order_that_ended_has_no_view(platform: Running) -> None:

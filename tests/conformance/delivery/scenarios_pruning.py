@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.conformance.delivery.builders import (
     RETRY_SOON,
     WIDGET,
@@ -13,7 +15,7 @@ from tests.conformance.delivery.builders import (
 from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 
 KEPT = {"manifests/a.yaml": config_map("a")}
 EMPTY = {"manifests/a.yaml": None, "manifests/.gitkeep": ""}
@@ -203,29 +205,30 @@ def copied_tracking_annotations_do_not_count(stage: Stage) -> None:
     assert stage.data("copy") == {}
 
 
-@scenario
-def a_refused_rename_prunes_the_old_object(stage: Stage) -> None:
-    """A sync prunes before it applies: what leaves is gone although its successor is refused."""
-    stage.push({"manifests/w.yaml": widget("old")})
-    stage.deliver(retry=RETRY_SOON)
+def _push_refused_rename(
+    stage: Stage, old: Manifest | None = None, *, retry: Manifest = RETRY_SOON, **delivery: Any
+) -> None:
+    """Deliver a widget, and push another name for it that the server refuses."""
+    stage.push({"manifests/w.yaml": old or widget("old")})
+    stage.deliver(retry=retry, **delivery)
     stage.ready(WIDGET, "old")
     stage.delivered()
     stage.step("another name that the server refuses")
     stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
     stage.until(phase="Running", refused="spec.size")
+
+
+@scenario
+def a_refused_rename_prunes_the_old_object(stage: Stage) -> None:
+    """A sync prunes before it applies: what leaves is gone although its successor is refused."""
+    _push_refused_rename(stage)
     stage.gone(WIDGET, "old")
 
 
 @scenario
 def prune_last_waits_for_what_is_refused(stage: Stage) -> None:
     """With PruneLast nothing is pruned as long as an object of the commit is refused."""
-    stage.push({"manifests/w.yaml": widget("old")})
-    stage.deliver(retry=RETRY_SOON, options=["PruneLast=true"])
-    stage.ready(WIDGET, "old")
-    stage.delivered()
-    stage.step("another name that the server refuses")
-    stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
-    stage.until(phase="Running", refused="spec.size")
+    _push_refused_rename(stage, options=["PruneLast=true"])
     stage.retried()
     assert stage.get(WIDGET, "old")
     stage.step("another name that the server takes")
@@ -239,13 +242,8 @@ def prune_last_waits_for_what_is_refused(stage: Stage) -> None:
 @scenario
 def without_prune_a_refused_rename_prunes_nothing(stage: Stage) -> None:
     """Without prune the old object stays, refused successor or not, until the revert."""
-    stage.push({"manifests/w.yaml": widget("old")})
-    stage.deliver(retry={**RETRY_SOON, "refresh": True}, automated={"selfHeal": True})
-    stage.ready(WIDGET, "old")
-    stage.delivered()
-    stage.step("another name that the server refuses")
-    stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
-    stage.until(phase="Running", refused="spec.size")
+    retry = {**RETRY_SOON, "refresh": True}
+    _push_refused_rename(stage, retry=retry, automated={"selfHeal": True})
     stage.retried()
     assert stage.get(WIDGET, "old")
     stage.step("the revert")
@@ -256,13 +254,6 @@ def without_prune_a_refused_rename_prunes_nothing(stage: Stage) -> None:
 @scenario
 def an_unmarked_prune_false_still_keeps_the_object(stage: Stage) -> None:
     """Whether an extra object may go, the object in the cluster says, not Git."""
-    kept = widget("old", options="Prune=false")
-    stage.push({"manifests/w.yaml": kept})
-    stage.deliver(retry=RETRY_SOON)
-    stage.ready(WIDGET, "old")
-    stage.delivered()
-    stage.step("another name that the server refuses, without the mark")
-    stage.push_and_refresh({"manifests/w.yaml": widget("new", size=1000)})
-    stage.until(phase="Running", refused="spec.size")
+    _push_refused_rename(stage, widget("old", options="Prune=false"))
     stage.retried()
     assert stage.get(WIDGET, "old")

@@ -271,7 +271,7 @@ def test_f89_what_is_missing_to_write_is_told_without_writing(
     assert shop.api("GET", f"/repos/{repo}/issues").json() == []
 
 
-def test_f95_a_webhook_is_there_once_it_was_registered(shop: Workshop, guest: GiteaForge) -> None:
+def test_f99_a_webhook_is_there_once_it_was_registered(shop: Workshop, guest: GiteaForge) -> None:
     repo = shop.empty_repo()
     webhook = service_webhook("http://127.0.0.1:9/", "key")
     other = Webhook(webhook.url, (*webhook.events, "issues"), "key")

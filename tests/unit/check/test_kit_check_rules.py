@@ -440,6 +440,12 @@ CASES = [
         "an example",
         swap(XRD, ("How many benches.\n", "Benches.\n                  examples: [small]\n")),
     ),
+    Case(
+        KitRule.PRINTER_COLUMN,
+        "an output that kubectl does not show",
+        {KIT: f"{labkit.KIT}  outputs:\n    - {{name: bay, path: namespace}}\n"},
+        place=XRD,
+    ),
     Case(KitRule.XRD_PRUNABLE, "the XRD", swap(XRD, ("Prune=false,Delete=false", "Prune=false"))),
     Case(
         KitRule.NAME_LENGTH,

@@ -127,7 +127,10 @@ def test_the_definition_is_sound_and_nothing_of_it_is_lost() -> None:
 def test_printer_columns_show_team_and_stage_first() -> None:
     columns = crd_for(DEFINITION)["spec"]["versions"][0]["additionalPrinterColumns"]
 
-    assert [column["name"] for column in columns][:3] == ["TEAM", "STAGE", "SYNCED"]
+    assert [column["name"] for column in columns][:5] == [
+        *("TEAM", "STAGE", "BAY", "ASSEMBLED"),
+        "SYNCED",
+    ]
 
 
 @pytest.mark.parametrize(

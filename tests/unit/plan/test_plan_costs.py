@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan import Assembly, compare
-from orderkit.core.plan.cost import Bill, costs_json, costs_of
+from orderkit.core.plan.cost import Bill, costs_json, costs_of, flat_cost
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.plan.price_table import PRICES_SCHEMA, PriceTable, read_prices, steps_of
 
@@ -226,3 +226,18 @@ def test_the_examples_can_be_used_and_say_what_they_are(folder: str) -> None:
 
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(PRICES_SCHEMA)
+
+
+def test_kinds_alone_tell_the_cost_only_if_no_price_looks_at_fields() -> None:
+    prices = table(
+        {"kind": "Disk", "price": "2.50"}, MEMORY, {"kind": "Hour", "price": 1, "every": "hour"}
+    )
+
+    def cost(*kinds: str) -> str:
+        keys = [ObjectKey(Kind("a.example", "v1", kind), "x") for kind in kinds]
+        return flat_cost(keys, prices)
+
+    assert cost("Disk", "Disk", "Free") == "5.00 EUR"
+    assert cost("Hour") == "730.00 EUR"
+    assert cost("Disk", "Deployment") == ""
+    assert cost("Free") == cost() == ""

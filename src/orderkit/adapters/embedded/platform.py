@@ -49,7 +49,7 @@ BOT = "orderkit"
 """The forge user that writes; a person's name stands in each commit's trailer."""
 ARGOCD_VERSION = "3.2"
 """Whose Applications the delivery understands."""
-BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
+BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "read:user")
 VIEWER = "viewer"
 """A forge user who may change nothing, for browsing (password: viewer)."""
 

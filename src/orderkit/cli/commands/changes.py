@@ -235,6 +235,7 @@ def merge_command(
 
     Example: orderkit merge garage-ae86 3
     """
+    from orderkit.cli.output import Progress
     from orderkit.cli.views import change_views
     from orderkit.flows.change.reviewing import merge_reviewed
     from orderkit.flows.order.delivering import await_commit
@@ -242,7 +243,8 @@ def merge_command(
     platform = connect_to(platform_file)
     merged = merge_reviewed(platform, order, number, requester=requester)
     if not no_wait:
-        await_commit(platform, order, merged.commit, timeout_s=timeout_s)
+        progress = Progress(enabled=False if as_json else None)
+        await_commit(platform, order, merged.commit, timeout_s=timeout_s, on_wait=progress.on_wait)
     change_views.show_merged(merged, as_json)
 
 
@@ -262,10 +264,16 @@ def _finish(
 
     if outcome.state != "committed" or outcome.commit is None or wait_s is None:
         return Finished(outcome, None)
-    progress = PhaseProgress(Progress(enabled=False if as_json else None))
+    steps = Progress(enabled=False if as_json else None)
+    progress = PhaseProgress(steps)
     progress.committed(outcome)
     state = await_commit(
-        platform, outcome.order, outcome.commit, timeout_s=wait_s, on_state=progress
+        platform,
+        outcome.order,
+        outcome.commit,
+        timeout_s=wait_s,
+        on_state=progress,
+        on_wait=steps.on_wait,
     )
     return Finished(outcome, state)
 

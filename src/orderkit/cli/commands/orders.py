@@ -9,7 +9,9 @@ import click
 from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
+    default_requester,
     json_option,
+    no_color_option,
     platform_option,
     requester_option,
     timeout_option,
@@ -65,9 +67,13 @@ def order_command(
         timeout_s=timeout_s,
     )
     progress = Progress(enabled=False if as_json else None)
-    order_views.show_ordered(
-        placing.order(connect_to(platform_file), order_request, on_step=progress), as_json
+    ordered = placing.order(
+        connect_to(platform_file),
+        order_request,
+        on_step=progress,
+        on_wait=progress.on_wait,
     )
+    order_views.show_ordered(ordered, as_json)
 
 
 @click.command("register")
@@ -145,23 +151,74 @@ def adopt_command(
 
 
 @click.command("list")
+@click.option(
+    "--team",
+    default="",
+    metavar="TEAM",
+    shell_complete=completion.teams,
+    help="Only orders of this team.",
+)
+@click.option(
+    "--kit",
+    default="",
+    metavar="KIT",
+    shell_complete=completion.kits,
+    help="Only orders of this kit.",
+)
+@click.option("--failing", is_flag=True, help="Only orders that fail.")
+@click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    metavar="PHASE",
+    shell_complete=completion.phases,
+    help="Only orders in this phase. Repeatable.",
+)
+@click.option(
+    "--text",
+    default="",
+    metavar="TEXT",
+    help="Only orders with this text in id, team, kit, owner, reason or an output.",
+)
+@click.option("--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C.")
+@no_color_option
 @platform_option
 @json_option
-def list_command(platform_file: str | None, as_json: bool) -> None:
+def list_command(
+    team: str,
+    kit: str,
+    failing: bool,
+    phases: tuple[str, ...],
+    text: str,
+    watch: bool,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
     """
-    List every order of the ledger with its team, phase and reason.
+    List the orders of the ledger with team, phase, age, owner and reason.
 
-    Example: orderkit list --json
+    With --watch, a terminal shows the list as it is now; elsewhere, rows that changed follow. With
+    --json and --watch, each line is an object.
+
+    Example: orderkit list --team ae86 --failing --watch
     """
-    from orderkit.cli.views import order_views
-    from orderkit.flows.order import order_report
+    from orderkit.cli.views import list_views
+    from orderkit.core.order.order_selection import OrderQuery
+    from orderkit.flows.order import order_watch
 
-    order_views.show_list(order_report.list_orders(connect_to(platform_file)), as_json)
+    chosen = list_views.phases_of(phases, failing=failing)
+    query = OrderQuery(team=team, kit=kit, phase=chosen, text=text)
+    platform = connect_to(platform_file)
+    if watch:
+        list_views.watch(platform, query, as_json=as_json)
+        return
+    list_views.show_list(order_watch.selected_orders(platform, query, {}), as_json)
 
 
 @click.command("status")
 @click.argument("order", shell_complete=completion.orders)
 @click.option("--check", is_flag=True, help="Exit 10 unless the order is Ready.")
+@no_color_option
 @platform_option
 @json_option
 def status_command(
@@ -171,15 +228,21 @@ def status_command(
     as_json: bool,
 ) -> int:
     """
-    Show the state of ORDER, compared with the head of its repository.
+    Show ORDER, compared with the head of its repository: phase, outputs, parts, cost, owner, pulls.
 
     Example: orderkit status garage-ae86
     """
-    from orderkit.cli.views import order_views
-    from orderkit.flows.order import order_damage
+    from orderkit.cli.views import status_view
+    from orderkit.flows.order import order_damage, viewing
+    from orderkit.flows.plan.pricing import flat_prices
+    from orderkit.ports.requesters import Requester
 
-    report = order_damage.status(connect_to(platform_file), order)
-    order_views.show_status(report, as_json)
+    platform = connect_to(platform_file)
+    report = order_damage.status(platform, order)
+    viewer = viewing.Viewer(Requester(default_requester()))
+    prices = flat_prices(platform)
+    shown = viewing.view(platform, order, viewer, report=report, prices=prices)
+    status_view.show_status(report, shown, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 
 
@@ -306,7 +369,12 @@ def destroy_command(
         take=_names_to_take(take),
     )
     progress = Progress(enabled=False if as_json else None)
-    ended = destroying.destroy(connect_to(platform_file), end_request, on_step=progress)
+    ended = destroying.destroy(
+        connect_to(platform_file),
+        end_request,
+        on_step=progress,
+        on_wait=progress.on_wait,
+    )
     order_views.show_ended(ended, as_json)
 
 

@@ -89,8 +89,10 @@ def platform_webhook(
 
 def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[str, str, str]]:
     """Plan the pull requests without a plan; yield each with its state and a summary."""
+    from contextlib import suppress
+
     from orderkit.cli.time_limits import within
-    from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
+    from orderkit.core.errors import InProgressError, NotFoundError, OrderkitError, RefusedError
     from orderkit.flows.change.reviewing import keep_judged
     from orderkit.flows.plan.pull_requests import keep_planned, say_failed
     from orderkit.flows.plan.unplanned_pulls import unplanned
@@ -99,7 +101,8 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
         try:
             with within(_PLAN_S):
                 judged = keep_planned(platform, repo, number).judged
-                keep_judged(platform, repo, number)
+                with suppress(InProgressError):  # the forge does not show yet who pushed
+                    keep_judged(platform, repo, number)
             yield f"{repo}#{number}", judged.state, judged.summary
         except (NotFoundError, RefusedError):
             continue  # merged, closed or ended meanwhile

@@ -12,12 +12,10 @@ from pathlib import PurePosixPath
 from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.errors import UsageError
 from orderkit.core.order.order_state import short
-from orderkit.core.schema.validate.located_findings import remedy, sentence
 from orderkit.flows.end.destroying import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
 from orderkit.flows.order.order_events import OrderEvent
-from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
 from orderkit.flows.order.repairing import Repaired
@@ -60,48 +58,6 @@ def show_ordered(result: Ordered, as_json: bool) -> None:
 
 def _reason_text(reason: str) -> str:
     return f" ({reason})" if reason else ""
-
-
-def show_list(reports: list[OrderReport], as_json: bool) -> None:
-    """Show all orders."""
-    if as_json:
-        emit_json("orderkit.orders/v1", {"orders": [report.to_json() for report in reports]})
-        return
-    if not reports:
-        say("no orders yet", err=True)
-        return
-    rows: list[Row] = [
-        (
-            report.entry.order,
-            report.entry.team,
-            report.kit or "-",
-            report.state.phase,
-            short(report.state.revision or "-"),
-            report.state.reason,
-        )
-        for report in reports
-    ]
-    emit_table(("ORDER", "TEAM", "KIT", "PHASE", "REVISION", "REASON"), rows)
-
-
-def show_status(report: OrderReport, as_json: bool) -> None:
-    """Show one order."""
-    if as_json:
-        emit_json("orderkit.status/v1", report.to_json())
-        return
-    state = report.state
-    say(f"{report.entry.order} of team {report.entry.team}: {state.phase}")
-    if state.reason:
-        say(f"  reason      {state.reason}")
-    if state.advice:
-        say(f"  what to do  {state.advice}")
-    for entry in report.check.findings if report.check else ():
-        if not state.reason.startswith(sentence(entry)):
-            say(f"  finding     {sentence(entry)}")
-            say(f"              {remedy(entry)}")
-    say(f"  commit      {short(state.head or '-')} in {report.repository_url}")
-    say(f"  delivered   {short(report.delivered or '-')}")
-    say(f"  XR          {report.xr or '-'}")
 
 
 def show_trace(result: Trace, as_json: bool) -> None:

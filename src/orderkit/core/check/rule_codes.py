@@ -202,6 +202,12 @@ class KitRule(Coded):
         ),
         "correct what the message names",
     )
+    PRINTER_COLUMN = (
+        "printer-column",
+        _N,
+        "kit.yaml declares a value worth seeing, and 'kubectl get' has no column for it.",
+        "add the column that the message shows to the XRD; Orderkit does not write in it",
+    )
     XRD_REMARK = (
         "xrd-remark",
         _N,

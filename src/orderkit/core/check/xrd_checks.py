@@ -17,11 +17,12 @@ from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.sample_values import longest
+from orderkit.core.kit.view_problems import status_field
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.validate.xrd_check import definition_findings
-from orderkit.core.schema.xrd import api_version_of
+from orderkit.core.schema.xrd import api_version_of, versions_of
 
 _RULES = "x-kubernetes-validations"
 _LEGACY_KEYS = ("claimNames", "connectionSecretKeys")
@@ -39,6 +40,7 @@ def check_definition(subject: KitUnderCheck) -> Iterator[Located]:
     yield from _definition_findings(definition)
     if subject.kit is not None:
         yield from _name(definition, subject.kit)
+        yield from _columns(definition, subject.kit)
 
 
 def _legacy(definition: Doc) -> Iterator[Located]:
@@ -88,6 +90,30 @@ def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
         fields = " and ".join(kit.name_from)
         message = f"'{kit.name}-' and {fields} together can have {total} characters or more"
         yield finding_at(KitRule.NAME_LENGTH, definition, "spec.versions", message)
+
+
+def _columns(definition: Doc, kit: Kit) -> Iterator[Located]:
+    """
+    Report outputs and facts without a printer column, with the column to add.
+
+    The XRD is the author's own file, with comments and an order of its own: nothing rewrites it.
+    """
+    versions = list(versions_of(definition.manifest))
+    index = next((n for n, version in enumerate(versions) if version.get("referenceable")), 0)
+    shown = {
+        column.get("jsonPath") for column in versions[index].get("additionalPrinterColumns") or ()
+    }
+    outputs = [(output.name, output.path, "") for output in kit.outputs if not output.is_secret]
+    facts = [(fact.name, fact.path, ", priority: 1") for fact in kit.facts]
+    for name, path, priority in (*outputs, *facts):
+        schema = status_field(kit, path)
+        if schema is None or f".status.{path}" in shown:
+            continue
+        type_ = "date" if schema.get("format") == "date-time" else schema.get("type", "string")
+        column = f"{{name: {name.upper()}, type: {type_}, jsonPath: .status.{path}{priority}}}"
+        field_path = f"spec.versions[{index}].additionalPrinterColumns"
+        message = f"'{name}' of kit.yaml has no column: {column}"
+        yield finding_at(KitRule.PRINTER_COLUMN, definition, field_path, message)
 
 
 def check_readable(subject: KitUnderCheck) -> Iterator[Located]:

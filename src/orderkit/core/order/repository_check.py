@@ -42,6 +42,9 @@ _FILES_MAX = 50
 _CANDIDATES_MAX = 50
 
 
+_SUBMODULES = PurePosixPath(".gitmodules")
+
+
 @dataclass(frozen=True, slots=True)
 class OrderRepository:
     """A repository at one commit, or in a folder, and the order that it belongs to."""
@@ -186,7 +189,7 @@ def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Loca
         hint = f"move it back: {move_command(moved)}"
     elif empty:
         message = f"holds no object, so the order's {kind} is missing"
-    elif PurePosixPath(".gitmodules") in repository.paths:
+    elif _SUBMODULES in repository.paths:
         hint = f"commit the file itself: Orderkit does not read submodules; {hint}"
     file = repository.root / moved if moved else empty or repository.root / MANIFESTS
     return Located(file, None, None, "", Finding("", Reason.NO_XR, message, rule, "", hint))
@@ -224,6 +227,11 @@ def _holds_xr(repository: OrderRepository, path: PurePosixPath) -> bool:
 def _misplaced(repository: OrderRepository) -> Iterator[Located]:
     """Yield the files below ``manifests/`` that Argo CD passes over."""
     rule = f"{MANIFESTS}/*.yaml, .yml or .json"
+    if _SUBMODULES in repository.paths:
+        message = "names submodules: none is delivered, and Argo CD fails if it cannot fetch them"
+        hint = f"commit the files themselves and remove the submodule: git rm {_SUBMODULES} FOLDER"
+        finding = Finding("", Reason.NOT_READ, message, rule, "", hint)
+        yield Located(repository.root / _SUBMODULES, None, None, "", finding)
     for path in repository.paths[:_FILES_MAX]:
         if not path.is_relative_to(MANIFESTS) or path.name == _KEEP or path.stem in _TEXTS:
             continue

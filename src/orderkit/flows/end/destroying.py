@@ -94,9 +94,18 @@ T = TypeVar("T")
 OnStep = Callable[[Phase, str], None]
 
 
-def destroy(platform: Platform, request: EndRequest, *, on_step: OnStep) -> Ended:
+def destroy(
+    platform: Platform,
+    request: EndRequest,
+    *,
+    on_step: OnStep,
+    on_wait: Callable[[str], object] | None = None,
+) -> Ended:
     """
     End an order, or continue an interrupted end. Idempotent, resumable.
+
+    Args:
+        on_wait: Told again and again what is waited for.
 
     Raises:
         NotFoundError: There is no such order, and no tombstone of one.
@@ -110,7 +119,8 @@ def destroy(platform: Platform, request: EndRequest, *, on_step: OnStep) -> Ende
     if entry is None and tombstones and ledger.living_order(paths, request.order) is None:
         return _already_ended(platform, request, tombstones[-1])
     entry = entry or order_report.find(request.order, paths)
-    return _End(platform, entry, request, on_step).run(_record(platform, entry, request, on_step))
+    record = _record(platform, entry, request, on_step)
+    return _End(platform, entry, request, on_step, on_wait).run(record)
 
 
 def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosixPath) -> Ended:
@@ -203,10 +213,15 @@ class _End:
     """One run through the remaining steps."""
 
     def __init__(
-        self, platform: Platform, entry: OrderEntry, request: EndRequest, on_step: OnStep
+        self,
+        platform: Platform,
+        entry: OrderEntry,
+        request: EndRequest,
+        on_step: OnStep,
+        on_wait: Callable[[str], object] | None,
     ) -> None:
         self._platform, self._entry, self._wanted = platform, entry, request
-        self._on_step = on_step
+        self._on_step, self._on_wait = on_step, on_wait
 
     def run(self, record: EndRecord) -> Ended:
         if not record.passed("marked"):
@@ -438,4 +453,5 @@ class _End:
             goal=f"{self._entry.order}: {goal}",
             why_not=why_not,
             on_look=on_look,
+            on_wait=self._on_wait,
         )

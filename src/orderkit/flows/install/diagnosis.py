@@ -38,7 +38,7 @@ from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import squashing_orders, unprotected_orders
 from orderkit.flows.order.commit_judging import published_keys
-from orderkit.flows.order.order_damage import damaged_orders
+from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of

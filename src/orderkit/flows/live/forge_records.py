@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_summary import Prices
-from orderkit.core.plan.cost import flat_cost
-from orderkit.flows.plan.pricing import published_prices
+from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -70,16 +67,7 @@ def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:
         return records
     snapshot = pack_snapshot(platform)
     kits = {kit.name: kit for kit in published_pack(platform, snapshot).kits()}
-    return replace(records, pack_commit=snapshot.commit, kits=kits, prices=row_prices(platform))
-
-
-def row_prices(platform: Platform) -> Prices | None:
-    """Return what says what parts cost; None if the pack has no prices, or broken ones."""
-    try:
-        table = published_prices(platform)
-    except InvalidInputError:
-        return None  # 'orderkit platform check' says what is wrong with it
-    return partial(flat_cost, table=table) if table else None
+    return replace(records, pack_commit=snapshot.commit, kits=kits, prices=flat_prices(platform))
 
 
 def _orders(snapshot: RepositorySnapshot) -> dict[str, tuple[OrderEntry, bool]]:

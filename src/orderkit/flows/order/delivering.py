@@ -17,6 +17,7 @@ from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
 from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, find_living, read_xr
+from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -25,8 +26,14 @@ OnState = Callable[[OrderState], object]
 
 class _Watch:
     def __init__(
-        self, platform: Platform, live: LiveOrder, xr: ObjectKey, commit: CommitSha
+        self,
+        platform: Platform,
+        live: LiveOrder,
+        xr: ObjectKey,
+        commit: CommitSha,
+        report: WaitReport,
     ) -> None:
+        self._report = report
         self._platform, self._live, self._xr, self._commit = platform, live, xr, commit
         self._urging = StuckOperationEnder(platform, live.repository, commit)
 
@@ -38,7 +45,9 @@ class _Watch:
             self._urging.look(application)
         xr = get_object(self._platform, self._xr)
         state = order_state.judge(application, xr, head=at, ending=False)
-        return without_secrets(self._platform, xr, state)
+        state = without_secrets(self._platform, xr, state)
+        self._report(state, self._xr if xr else None)
+        return state
 
 
 def await_commit(
@@ -48,9 +57,13 @@ def await_commit(
     *,
     timeout_s: float,
     on_state: OnState = lambda _: None,
+    on_wait: Callable[[str], object] | None = None,
 ) -> OrderState:
     """
     Wait until the order is Ready at a commit, or at a later one that contains it.
+
+    Args:
+        on_wait: Told again and again what is waited for.
 
     Raises:
         IncompleteError: It timed out, or the order is paused; the message has the first failing
@@ -59,7 +72,7 @@ def await_commit(
     """
     live = find_living(platform, order)
     xr = ObjectKey.of(delivered_xr(live, read_xr(platform, live, commit).xr))
-    watch = _Watch(platform, live, xr, commit)
+    watch = _Watch(platform, live, xr, commit, WaitReport(platform, on_wait))
     return until(
         platform.clock,
         watch.look,

@@ -15,7 +15,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.names import BlobSha, CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.values import ABSENT, Steps
 from orderkit.core.order import order_file
@@ -186,15 +186,20 @@ def check_name(live: LiveOrder, xr_file: XrFile) -> None:
 
 
 def delivered_xr(live: LiveOrder, xr: Manifest) -> Manifest:
+    """Return an XR of Git with the namespace that Argo CD applies it with: see `placed_xr`."""
+    return placed_xr(live.kit, live.entry.team, xr)
+
+
+def placed_xr(kit: Kit, team: TeamName, xr: Manifest) -> Manifest:
     """
-    Return an XR of Git with the namespace that Argo CD applies it with.
+    Return an XR of a team's order with the namespace that Argo CD applies it with.
 
     A namespaced one without a namespace gets the destination's, a cluster-scoped one loses its own
     (argo-cd controller/state.go, ``DeduplicateTargetObjects``).
     """
     meta = {key: value for key, value in metadata(xr).items() if key != "namespace"}
-    if live.kit.namespaced:
-        meta["namespace"] = metadata(xr).get("namespace") or team_namespace(live.entry.team)
+    if kit.namespaced:
+        meta["namespace"] = metadata(xr).get("namespace") or team_namespace(team)
     return {**xr, "metadata": meta}
 
 

@@ -10,19 +10,17 @@ happened, who did it as far as Git knows, and which command helps. Called by ``o
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import PurePosixPath
 
 from orderkit.core.argocd.application import hindrance, pinned
-from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError, OrderkitError
+from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError
 from orderkit.core.names import LABEL, MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
-    APPLICATION,
-    ARGOCD_NAMESPACE,
     Manifest,
     dig,
     labels_of,
@@ -35,13 +33,17 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    get_object,
+)
 from orderkit.ports.forge import Commit
 
-_NEWEST = 50
+NEWEST = 50
+"""Commits of a history that are looked at."""
 _CLOCKS_DIFFER = timedelta(seconds=3)
 """How much the clocks of API server and Argo CD may differ."""
-_AT_ONCE = 8
 
 
 class DamageKind(StrEnum):
@@ -102,23 +104,44 @@ class DamagedOrder:
     damages: tuple[Damage, ...]
 
 
-def status(platform: Platform, order: str) -> OrderReport:
+IsListed = Callable[[PurePosixPath], bool]
+"""Says whether the ledger has a file."""
+
+
+def status(
+    platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None
+) -> OrderReport:
     """
     Report one order like `order_report.status`, and what was done to it past Orderkit.
+
+    Args:
+        ledger_files: The ledger's files, if they were read already.
 
     Raises:
         NotFoundError: Neither ledger nor Argo CD has such an order.
     """
+    is_listed = ledger_files.blobs.__contains__ if ledger_files else _reads_of(platform)
     try:
-        report = order_report.status(platform, order)
+        report = order_report.status(platform, order, ledger_files)
     except NotFoundError:
         entry = unlisted_entry(platform, order)
         if entry is None:
             raise
         report = order_report.report_of(platform, entry, ending=False)
+    else:
+        path = report.entry.application_path  # read just now
+        is_listed = partial(_is_either, path, is_listed)
     if report.state.phase == "Ending":
         return report
-    return with_damages(report, look(platform, report.entry, report).damages)
+    return with_damages(report, look(platform, report.entry, report, is_listed).damages)
+
+
+def _reads_of(platform: Platform) -> IsListed:
+    return lambda path: platform.forge.read(platform.ledger, path, MAIN) is not None
+
+
+def _is_either(known: PurePosixPath, is_listed: IsListed, path: PurePosixPath) -> bool:
+    return path == known or is_listed(path)
 
 
 def with_damages(report: OrderReport, damages: tuple[Damage, ...]) -> OrderReport:
@@ -141,10 +164,10 @@ def unlisted_entry(platform: Platform, order: str) -> OrderEntry | None:
     if not LABEL.match(order):
         return None
     application = get_object(platform, application_key(OrderId(order)))
-    return _entry_of(application) if application else None
+    return entry_of(application) if application else None
 
 
-def _entry_of(application: Manifest) -> OrderEntry | None:
+def entry_of(application: Manifest) -> OrderEntry | None:
     """Return the order of an Application; None if it is not an order's, or about to go."""
     meta, labels = metadata(application), labels_of(application)
     team, order = labels.get(ledger.TEAM_LABEL), labels.get(ledger.ORDER_LABEL)
@@ -155,29 +178,37 @@ def _entry_of(application: Manifest) -> OrderEntry | None:
     return OrderEntry(TeamName(team), OrderId(order))
 
 
-def look(platform: Platform, entry: OrderEntry, report: OrderReport) -> DamagedOrder:
-    """Look at everything that belongs to an order; about nine requests to the forge."""
-    application = get_object(platform, application_key(entry.order))
-    xr = get_object(platform, report.xr) if report.xr else None
+def look(
+    platform: Platform,
+    entry: OrderEntry,
+    report: OrderReport,
+    is_listed: IsListed | None = None,
+) -> DamagedOrder:
+    """
+    Look at everything that belongs to an order; about seven requests to the forge if all is well.
+
+    Args:
+        is_listed: Says whether the ledger has a file; None: two more say it.
+    """
+    application, xr = report.sources.application, report.sources.xr
     damages = [
-        *_in_ledger(platform, entry),
-        *_on_forge(platform, entry, report.kit, application),
-        *_in_cluster(application, xr, report.state.head),
+        *_in_ledger(platform, entry, is_listed or _reads_of(platform)),
+        *_on_forge(platform, entry, report),
+        *in_cluster(application, xr, report.state.head),
     ]
     return DamagedOrder(entry, report.kit, application, tuple(damages))
 
 
-def _in_ledger(platform: Platform, entry: OrderEntry) -> Iterator[Damage]:
+def _in_ledger(platform: Platform, entry: OrderEntry, is_listed: IsListed) -> Iterator[Damage]:
     team_path = ledger.team_path(entry.team)
-    if platform.forge.read(platform.ledger, team_path, MAIN) is None:
+    if not is_listed(team_path):
         yield Damage(
             DamageKind.TEAM,
             f"team {entry.team} is not in the ledger any more:"
             f" {_who_removed(platform, platform.ledger, team_path)}",
         )
     path = entry.application_path
-    revision = platform.forge.read(platform.ledger, path, MAIN)
-    if revision is None:
+    if not is_listed(path):
         yield Damage(
             DamageKind.LEDGER,
             f"{platform.ledger} has no {path} any more:"
@@ -203,10 +234,8 @@ def by_whom(platform: Platform, repo: RepoId, commit: Commit) -> str:
     return f"in {short(commit.id)} by {author}{when}"
 
 
-def _on_forge(
-    platform: Platform, entry: OrderEntry, kit: str, application: Manifest | None
-) -> Iterator[Damage]:
-    repo = entry.repository
+def _on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iterator[Damage]:
+    repo, application = entry.repository, report.sources.application
     try:
         repository = platform.forge.repo(repo)
     except MovedError as error:
@@ -223,7 +252,7 @@ def _on_forge(
         yield Damage(
             DamageKind.ARCHIVED, f"the repository {repo} is archived: nobody can change it"
         )
-    head = platform.forge.head(repo)
+    head = report.state.head or platform.forge.head(repo)
     if head is None:
         yield _without_main(platform, repo, application)
         return
@@ -242,7 +271,7 @@ def _on_forge(
             " changes may fail, or another commit may be delivered",
             f"git push {repository.clone_url} {deletions}",
         )
-    yield from _record(platform, entry, kit, head)
+    yield from _record(platform, entry, report.kit, head)
     yield from _rewritten(platform, entry, application, head)
 
 
@@ -262,14 +291,14 @@ def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
 def _without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
     """Name the newest delivered commit that the repository has; it may have been made again."""
     what = f"{repo} has no branch main any more"
-    for revision in reversed(_delivered(application)):
+    for revision in reversed(delivered_commits(application)):
         if _has(platform, repo, CommitSha(revision)):
             text = f"{what}; {short(revision)} was delivered last"
             return Damage(DamageKind.NO_MAIN, text, place=revision)
     return Damage(DamageKind.NO_MAIN, what, "push main again")
 
 
-def _delivered(application: Manifest | None) -> list[str]:
+def delivered_commits(application: Manifest | None) -> list[str]:
     """Return the commits that Argo CD delivered, oldest first; it keeps ten."""
     entries = dig(application or {}, "status", "history", default=()) or ()
     return [str(entry["revision"]) for entry in entries if entry.get("revision")]
@@ -322,7 +351,7 @@ def good_record(platform: Platform, entry: OrderEntry) -> tuple[bytes, order_fil
     if head is None:
         return None
     judge = CommitJudge(platform, repo, head)
-    commits = platform.forge.commits(repo, path=path, limit=_NEWEST)
+    commits = platform.forge.commits(repo, path=path, limit=NEWEST)
     proved = [commit for commit in commits if judge.is_proved(commit)]
     for commit in (*proved, *reversed(commits)):
         revision = platform.forge.read(repo, path, commit.id)
@@ -342,8 +371,8 @@ def _rewritten(
 ) -> Iterator[Damage]:
     """Report a delivered commit that main no longer contains, unless somebody decided about it."""
     repo = entry.repository
-    recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=_NEWEST)}
-    for revision in reversed(_delivered(application)):
+    recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=NEWEST)}
+    for revision in reversed(delivered_commits(application)):
         if revision in recent or not _is_lost(platform, repo, CommitSha(revision), head):
             continue
         branch = restoring_branch(revision)
@@ -380,9 +409,10 @@ def restoring_branch(revision: str) -> str:
     return f"orderkit/restore-{short(revision)}"
 
 
-def _in_cluster(
+def in_cluster(
     application: Manifest | None, xr: Manifest | None, head: CommitSha | None
 ) -> Iterator[Damage]:
+    """Yield what Application and XR show by themselves."""
     if application is None:
         return
     commit = ledger.delivered_commit(application) or head
@@ -435,26 +465,3 @@ def _recreated(application: Manifest, xr: Manifest | None) -> Iterator[Damage]:
             " is not restored, and Git does not know who deleted it",
             "see whether something is missing; 'orderkit events' shows the last hour",
         )
-
-
-def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:
-    """Yield each order with its damages told, and those that only Argo CD still knows."""
-    listed = {report.entry.order for report in reports}
-    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    unlisted = [
-        order_report.report_of(platform, entry, ending=False)
-        for application in applications
-        if (entry := _entry_of(application)) and entry.order not in listed
-    ]
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        yield from threads.map(lambda report: _told(platform, report), (*reports, *unlisted))
-
-
-def _told(platform: Platform, report: OrderReport) -> OrderReport:
-    if report.state.phase == "Ending":
-        return report
-    try:
-        return with_damages(report, look(platform, report.entry, report).damages)
-    except OrderkitError as error:
-        state = replace(report.state, phase="Failing", reason=str(error), advice=error.hint)
-        return replace(report, state=state)

@@ -44,6 +44,7 @@ from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explain
 from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.platform import (
     Platform,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_pack,
@@ -146,14 +147,20 @@ def _listed(
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
 
-def status(platform: Platform, order: str) -> OrderReport:
+def status(
+    platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None
+) -> OrderReport:
     """
     Report one order, compared with the head of its repository.
+
+    Args:
+        ledger_files: The ledger's files, if they were read already.
 
     Raises:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
-    entry, ending = _at_once(platform, order) or _in_ledger(platform, order)
+    known = None if ledger_files else _at_once(platform, order)
+    entry, ending = known or _in_ledger(order, ledger_files or ledger_snapshot(platform))
     return report_of(platform, entry, ending=ending)
 
 
@@ -193,9 +200,9 @@ def registered_kit(platform: Platform, entry: OrderEntry) -> str:
     return ledger.kit_of(manifests[0]) if manifests else ""
 
 
-def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:
+def _in_ledger(order: str, ledger_files: RepositorySnapshot) -> tuple[OrderEntry, bool]:
     """Find an order among all of the ledger, and whether its end has begun."""
-    paths = ledger_snapshot(platform).blobs
+    paths = ledger_files.blobs
     ending_entry = ledger.ending_order(paths, order)
     return (ending_entry, True) if ending_entry else (find(order, paths), False)
 

@@ -32,6 +32,7 @@ from orderkit.core.errors import (
     every,
     raise_problems,
 )
+from orderkit.core.kit.model import Kit
 from orderkit.core.names import (
     MAIN,
     CommitSha,
@@ -41,6 +42,7 @@ from orderkit.core.names import (
     blob_sha,
     check_requester,
 )
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
@@ -52,6 +54,7 @@ from orderkit.flows.order.publishing import operation, publish
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering import archived, check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
+from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import (
     Platform,
     ledger_snapshot,
@@ -169,12 +172,19 @@ class _Placement:
 
 
 def order(
-    platform: Platform, request: OrderRequest, *, on_step: Callable[[str, str], None]
+    platform: Platform,
+    request: OrderRequest,
+    *,
+    on_step: Callable[[str, str], None],
+    on_wait: Callable[[str], object] | None = None,
 ) -> Ordered:
     """
     Place an order, or find the same one placed, and wait until it is Ready.
 
     Idempotent, resumable.
+
+    Args:
+        on_wait: Told again and again what is waited for.
 
     Raises:
         NotFoundError: No such kit or team.
@@ -201,7 +211,7 @@ def order(
     head = platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError("template.yaml", request.kit, f"published no {entry.repository}")
-    report = _wait(platform, entry, request)
+    report = _wait(platform, entry, request, WaitReport(platform, on_wait))
     return Ordered(
         entry.order, entry.team, entry.repository, head, placement.created, report,
         placement.result.outputs,
@@ -274,6 +284,43 @@ def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
         placement.result.steps,
         placement.result.outputs,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OrderDraft:
+    """An order as it would be written, checked, and not written."""
+
+    entry: OrderEntry
+    kit: Kit
+    xr: Manifest
+
+
+def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
+    """
+    Return the order that form values would make. Nothing is written.
+
+    Raises:
+        InvalidInputError: The template is no kit's, or what `run_task` says.
+        OrderkitError: What else `run_task` raises before it writes.
+    """
+    source = published_template(platform, request.template)
+    _check_fixed(source.template, request.values)
+    entry, kit = _entry_of(source, request.values), source.kit
+    if entry is None or kit is None:
+        raise InvalidInputError("template", request.template, "is not a kit's")
+    request.permit(entry.team)
+    snapshot = ledger_snapshot(platform)
+    check_free(entry, snapshot.blobs)
+    team = check_may_order(platform, entry, kit.name, snapshot)
+    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
+    options = TaskOptions(dry_run=True)
+    task = _Task(source, request.values, request.requester, portal, request.id, options)
+    workspace = _run(platform, task, None).workspace
+    files = {path: file.data for path, file in workspace.items()}
+    xr = check_order_files(kit, entry.order, files)
+    check_values(team, kit, xr)
+    check_references(platform, kit, xr["spec"])
+    return OrderDraft(entry, kit, xr)
 
 
 def _portal(platform: Platform, requester: Requester) -> Portal:
@@ -397,7 +444,9 @@ def _holds(forge: Forge, request: scaffolder.PublishRequest, commit: CommitSha) 
     }
 
 
-def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> OrderReport:
+def _wait(
+    platform: Platform, entry: OrderEntry, request: OrderRequest, tell: WaitReport
+) -> OrderReport:
     def look() -> OrderReport:
         return order_report.status(platform, entry.order)
 
@@ -409,6 +458,7 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
         """The ledger's team has not taken the order up: its refresh may have been lost."""
         if report.state.phase == "Written":
             asking.look(ledger.team_application(entry.team))
+        tell(report.state, report.xr)
 
     return until(
         platform.clock,

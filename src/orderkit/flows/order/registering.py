@@ -42,6 +42,7 @@ from orderkit.flows.platform import (
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Commit, Operation, Written
 
+_NEWEST_COMMITS = 200
 _REGISTER, _REFUSE = "register-", "refuse-"
 """Prefixes of the operations that enter an order into the ledger, and take it back."""
 
@@ -152,6 +153,20 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
         if commit.operation.startswith(f"{_REGISTER}{entry.order}-on-"):
             requester = commit.requester
     return requester
+
+
+def registered_owners(platform: Platform) -> dict[str, str]:
+    """Return who registered which order, by the newest changes of the ledger: not all of them."""
+    owners: dict[str, str] = {}
+    ends: list[str] = []
+    for commit in platform.forge.commits(platform.ledger, limit=_NEWEST_COMMITS):
+        action, _, rest = commit.operation.partition("-")
+        order = rest.rpartition("-on-")[0]
+        if f"{action}-" == _REFUSE or action == "end":
+            ends.append(f"{rest}-")
+        elif f"{action}-" == _REGISTER and not any(end.startswith(f"{order}-") for end in ends):
+            owners[order] = commit.requester  # the oldest of this life, as `registered_by` says
+    return owners
 
 
 def was_taken_back(commit: Commit, entry: OrderEntry) -> bool:

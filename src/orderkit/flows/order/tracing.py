@@ -6,13 +6,13 @@ What ``crossplane resource trace`` shows for an XR, beginning one step earlier, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.crossplane.composed_metadata import composed_keys, is_controlled_by
-from orderkit.core.errors import AccessError
+from orderkit.core.errors import AccessError, RemoteError
 from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
@@ -20,11 +20,15 @@ from orderkit.core.objects.kube_objects import (
     dig,
 )
 from orderkit.core.objects.secret_values import NO_SECRETS, SECRET, SecretTexts
+from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.part_states import MISSING, part_state
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, get_object
+
+_PARTS_EVERY_S = 3.0
+"""How often a waiting command reads all parts of an order, each with a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,44 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
         hindrance = replace(hindrance, reason=report.state.reason)
     root = _application_node(key, application, hindrance, tuple(children))
     return Trace(report, root, None if report.state.ready else _first_failing(root))
+
+
+class WaitReport:
+    """Tell what an order waits for: its phase, n of m parts, which part fails first, and why."""
+
+    def __init__(self, platform: Platform, on_wait: Callable[[str], object] | None) -> None:
+        self._platform, self._on_wait = platform, on_wait
+        self._parts, self._read_s = "", float("-inf")
+
+    def __call__(self, state: OrderState, key: ObjectKey | None) -> None:
+        """Tell it; the parts are read anew after `_PARTS_EVERY_S`."""
+        if self._on_wait is None or state.ready:
+            return
+        now_s = self._platform.clock.monotonic_s()
+        if key is None or state.phase in ("Written", "Delivering"):
+            self._parts = ""
+        elif now_s - self._read_s >= _PARTS_EVERY_S:
+            self._parts, self._read_s = self._read(key), now_s
+        self._on_wait(f"{state.phase}{self._parts or _colon(state.reason)}")
+
+    def _read(self, key: ObjectKey) -> str:
+        try:
+            root = _node(self._platform, key, frozenset(), None)
+            xr = get_object(self._platform, key)
+        except RemoteError:
+            return ""  # the look that follows says so
+        parts = [node for depth, node in root.walk() if depth and not node.is_foreign]
+        if not parts or xr is None:
+            return ""
+        failing = _first_failing(root)
+        ready = sum(not node.reason for node in parts)
+        why = f"{failing.key}: {failing.reason}" if failing else ""
+        text = self._platform.secrets_of(self._platform, xr).redact(why)
+        return f" {ready}/{len(parts)}{_colon(text)}"
+
+
+def _colon(text: str) -> str:
+    return f": {text}" if text else ""
 
 
 def secrets_of(platform: Platform, report: OrderReport) -> SecretTexts:

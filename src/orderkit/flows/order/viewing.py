@@ -36,7 +36,7 @@ from orderkit.flows.order.order_history import history_of
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registering import registered_by
 from orderkit.flows.order.tracing import Trace, trace_of
-from orderkit.flows.platform import Platform, get_object, ledger_snapshot
+from orderkit.flows.platform import Platform, RepositorySnapshot, get_object, ledger_snapshot
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -66,6 +66,8 @@ def view(
     *,
     row: OrderRow | None = None,
     prices: Prices | None = None,
+    ledger_files: RepositorySnapshot | None = None,
+    report: OrderReport | None = None,
 ) -> OrderView:
     """
     Return an order's view.
@@ -73,11 +75,14 @@ def view(
     Args:
         row: From a live model; None: read from the cluster, and compared with what was done to the
             order by hand.
+        ledger_files: The ledger's files, if they were read already.
+        report: What `order_damage.status` reports, if that was asked already.
 
     Raises:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
-    report = order_damage.status(platform, order) if row is None else None
+    if row is None:
+        report = report or order_damage.status(platform, order, ledger_files)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         tree = threads.submit(lambda: trace_of(platform, report) if report else None)
         live = _tried(lambda: find_living(platform, order))

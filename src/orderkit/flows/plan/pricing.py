@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.plan import Plan
-from orderkit.core.plan.cost import costs_of
+from orderkit.core.plan.cost import costs_of, flat_cost
 from orderkit.core.plan.price_table import PriceTable, read_prices
 
 if TYPE_CHECKING:
@@ -53,6 +56,15 @@ def with_costs(plan: Plan, table: PriceTable | None) -> Plan:
     if table is None or plan.faults:
         return plan
     return replace(plan, costs=costs_of(plan.before, plan.after, table))
+
+
+def flat_prices(platform: Platform) -> Callable[[Iterable[ObjectKey]], str] | None:
+    """Return what tells the monthly cost of parts by their kinds; None without a usable table."""
+    try:
+        table = published_prices(platform)
+    except InvalidInputError:
+        return None  # 'orderkit platform check' says what is wrong with it
+    return partial(flat_cost, table=table) if table else None
 
 
 def published_prices(platform: Platform) -> PriceTable | None:

@@ -7,11 +7,13 @@ Called when a team is added, by bootstrap, and by ``orderkit platform webhook``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from orderkit.core.names import RepoId, TeamName
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import RepoId
 from orderkit.core.order import ledger
 from orderkit.core.platform.webhook_key import PATH
-from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.platform import Platform, ledger_snapshot, snapshot
 from orderkit.ports.forge import Webhook
 
 EVENTS = ("pull_request_only", "pull_request_sync", "pull_request_review", "push")
@@ -58,15 +60,19 @@ def ensure_team_webhook(platform: Platform, team: str) -> bool:
     return True
 
 
-def unhooked_teams(platform: Platform) -> list[TeamName]:
+def unhooked_teams(platform: Platform) -> list[str]:
     """
-    Return the teams of the ledger whose pull requests the service does not hear of.
+    Return the teams, also those to come, whose pull requests the service does not hear of.
 
     Raises:
         AccessError: Our account does not own an organisation.
     """
-    webhook = platform.webhook
-    if webhook is None:
-        return []
-    teams = ledger.teams(ledger_snapshot(platform).blobs)
-    return [team for team in teams if not platform.forge.has_webhook(team, webhook)]
+    files = snapshot(platform, platform.ledger)
+    teams = {*platform.teams, *(ledger.teams(files.blobs) if files else ())}
+    return [team for team in sorted(teams) if not _is_hooked(platform, team)]
+
+
+def _is_hooked(platform: Platform, team: str) -> bool:
+    with suppress(NotFoundError):
+        return platform.webhook is None or platform.forge.has_webhook(team, platform.webhook)
+    return False

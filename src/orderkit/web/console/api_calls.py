@@ -51,6 +51,8 @@ class ApiCalls:
             OrderkitError: What the operation raises.
         """
         operation = self._operations[operation_id]
+        if operation.method != "GET":
+            call.audit_fields["does"] = operation.id
         if operation.person:
             call.who.check_person()
         if operation.right is not None:
@@ -65,8 +67,6 @@ class ApiCalls:
         key = call.key if operation.keyed else ""
         if key:
             check(key, KEY, "key")
-        if operation.method != "GET":
-            call.audit_fields["does"] = operation.id
         request = ServiceRequest(
             call.who,
             body or {},
@@ -77,6 +77,17 @@ class ApiCalls:
         )
         answer = operation.handler(service, request).body
         return json.loads(answer) if isinstance(answer, bytes) else answer
+
+
+DONE = {
+    "ordered": "It is ordered. This page follows it until it is Ready.",
+    "committed": "It is committed. This page follows it until it is delivered and Ready.",
+    "unchanged": "It has these values already: nothing was written.",
+    "proposed": "It is proposed: merging it delivers it.",
+    "merged": "It is merged. This page follows it until it is delivered and Ready.",
+    "ended": "It has ended.",
+}
+"""What a page says after an action, by the word in its address: nobody else can put words there."""
 
 
 def page(
@@ -90,7 +101,9 @@ def page(
             template,
             title=title,
             session=caller.session if isinstance(caller, SessionCaller) else None,
+            is_platform=caller is not None and caller.teams("read") is None,
             here=call.headers.get("at", ""),
+            done=DONE.get(call.query.get("done", ""), ""),
             key=secrets.token_urlsafe(12),
             **values,
         ),

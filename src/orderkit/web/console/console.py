@@ -11,10 +11,14 @@ from typing import Any
 
 from orderkit.core.platform.service_access import Right
 from orderkit.web.console.api_calls import ApiCalls
+from orderkit.web.console.change_pages import ChangePages
+from orderkit.web.console.end_pages import EndPages
+from orderkit.web.console.kit_pages import KitPages
 from orderkit.web.console.order_pages import FILTERS, OrderPages
 from orderkit.web.console.page_exchange import SIGN_IN, PageExchange
 from orderkit.web.console.sessions import Sessions
 from orderkit.web.console.sign_in_pages import CALLBACK, SignInPages
+from orderkit.web.console.team_pages import TeamPages
 from orderkit.web.operations import (
     ConsoleOptions,
     Handler,
@@ -46,7 +50,15 @@ class Console:
 
     def pages(self) -> tuple[ServiceOperation, ...]:
         """Return every page, as an operation of the service."""
-        return (*self._signing_in(), *self._looking())
+        looks = OrderPages(self._api)
+        return (
+            *self._signing_in(),
+            *_looking(looks),
+            *_changing(ChangePages(self._api, looks)),
+            *_ending(EndPages(self._api, looks)),
+            *_ordering(KitPages(self._api)),
+            *_leading(TeamPages(self._api)),
+        )
 
     def _signing_in(self) -> tuple[ServiceOperation, ...]:
         ways_in = self._ways_in
@@ -61,14 +73,51 @@ class Console:
             _form("signOut", "/sign-out", ways_in.leave, None),
         )  # fmt: skip
 
-    def _looking(self) -> tuple[ServiceOperation, ...]:
-        looks = OrderPages(self._api)
-        return (
-            _page("ordersPage", "/", looks.orders, "read", *FILTERS, "done"),
-            _page("orderPage", _ORDER, looks.order, "read", "done"),
-            _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),
-            _page("historyPage", f"{_ORDER}/history", looks.history, "read"),
-        )
+
+def _looking(looks: OrderPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("ordersPage", "/", looks.orders, "read", *FILTERS, "page", "done"),
+        _page("orderPage", _ORDER, looks.order, "read", "done"),
+        _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),
+        _page("partPage", f"{_ORDER}/part", looks.part, "read", "at"),
+        _form("outputReveal", f"{_ORDER}/output", looks.reveal, "change"),
+        _page("historyPage", f"{_ORDER}/history", looks.history, "read"),
+    )
+
+
+def _changing(changes: ChangePages) -> tuple[ServiceOperation, ...]:
+    commit, pull = f"{_ORDER}/history/{{commit}}", f"{_ORDER}/pulls/{{number}}"
+    return (
+        _page("changePage", f"{_ORDER}/change", changes.form, "read", "change"),
+        _form("changeSubmit", f"{_ORDER}/change", changes.submit, "read"),
+        _page("pullPage", pull, changes.pull, "read", "done"),
+        _form("pullMerge", f"{pull}/merge", changes.merge, "change"),
+        _page("commitPage", commit, changes.commit, "read"),
+        _form("commitRevert", f"{commit}/revert", changes.revert, "change"),
+    )
+
+
+def _ending(ends: EndPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("endPage", f"{_ORDER}/end", ends.show, "read"),
+        _form("endSubmit", f"{_ORDER}/end", ends.submit, "end"),
+    )
+
+
+def _ordering(kits: KitPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("kitsPage", "/kits", kits.kits, "read"),
+        _page("kitPage", "/kits/{kit}", kits.form, "order"),
+        _form("kitSubmit", "/kits/{kit}", kits.submit, "order"),
+    )
+
+
+def _leading(teams: TeamPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("teamsPage", "/teams", teams.teams, "read"),
+        _page("teamPage", "/teams/{team}", teams.team, "read"),
+        _page("platformPage", "/platform", teams.platform, "read"),
+    )
 
 
 def _page(

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.web.console.api_calls import ApiCalls, page
-from orderkit.web.console.parts_tree import PartsTree
+from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.objects.kube_objects import Manifest, dig
+from orderkit.core.yaml import yaml11
+from orderkit.flows.order.part_reading import read_part
+from orderkit.web.console.api_calls import ApiCalls, page, redirect
+from orderkit.web.console.page_exchange import last
+from orderkit.web.console.parts_tree import PartsTree, node_id
+from orderkit.web.console.rendering import cut
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.order_handlers import entry_for
 
 FILTERS = ("team", "kit", "owner", "phase", "text")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")
 """Columns that stand there if an order has something in them."""
-_ROW: Mapping[str, Any] = {
-    "since": None, "created": None, "owner": None, "outputs": [], "facts": [], "attention": [],
-    "parts": {"ready": 0, "total": 0, "failing": None}, "cost": None, "expires": None,
-    "pulls": [], "changes": [], "lastChange": None, "values": {},
-}  # fmt: skip
+_PAGE, _DIGITS, _TEXT_MAX = 50, 7, 200_000
 
 
 class OrderPages:
@@ -30,16 +33,22 @@ class OrderPages:
         self._api = api
 
     def orders(self, service: Service, call: ServiceRequest) -> ServiceResponse:
-        """Show the orders of the caller's teams, filtered as the address says."""
-        rows = [_row(row) for row in self._api.ask(service, call, "listOrders")["orders"]]
+        """Show the orders of the caller's teams that the address asks for, urgent ones first."""
+        rows = rows_of(self._api.ask(service, call, "listOrders", query={"sort": "phase"}))
         filters = {name: call.query.get(name, "").strip() for name in FILTERS}
-        shown = [row for row in rows if _matches(row, filters)]
+        chosen = [row for row in rows if _matches(row, filters)]
+        number = call.query.get("page", "")
+        at = max(1, int(number)) if number.isdecimal() and len(number) < _DIGITS else 1
+        shown = chosen[_PAGE * (at - 1) : _PAGE * at]
         return page(
             call,
             "orders.html",
             "Orders",
             rows=shown,
             total=len(rows),
+            chosen=len(chosen),
+            at=at,
+            pages=-(-len(chosen) // _PAGE),
             filters=filters,
             has={name: any(row[name] for row in shown) for name in _OPTIONAL},
             choices={name: sorted({r[name] for r in rows if r[name]}) for name in FILTERS[:3]},
@@ -48,9 +57,41 @@ class OrderPages:
 
     def order(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show how an order is, what it gives, and what it waits for."""
-        tree = PartsTree(self._trace(service, call))
+        path = {"order": call.path["order"]}
+        try:
+            tree = PartsTree(self._trace(service, call))
+        except (NotFoundError, RefusedError):
+            # raises again if it never was, or is another team's; an ended order has its proof
+            self._api.ask(service, call, "orderEnd", path=path)
+            return redirect(f"/orders/{call.path['order']}/end")
         values = {"waiting": tree.waiting(), "parts": tree.counts()}
         return self._page(service, call, "order.html", "overview", **values)
+
+    def reveal(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show a secret output once, to somebody who may change the order."""
+        names = [last(call.body, "output")]
+        answer = self._api.ask(service, call, "revealOutputs", body={"names": names})
+        return self._page(service, call, "revealed.html", "", outputs=answer["outputs"])
+
+    def part(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show one object of an order: its conditions, events and YAML."""
+        entry, asked = entry_for(service, call, "read"), call.query.get("at", "")
+        key, manifest = read_part(
+            service.platform, entry.order, lambda key: node_id(key.to_json()) == asked
+        )
+        path = {"order": call.path["order"]}
+        answer = self._api.ask(service, call, "orderEvents", path=path, query={"limit": "200"})
+        events = [event for event in answer["events"] if node_id(event["object"]) == asked]
+        return self._page(
+            service,
+            call,
+            "part.html",
+            "parts",
+            part=key.to_json(),
+            conditions=_conditions(manifest),
+            events=events,
+            text=cut(yaml11.dump(manifest), _TEXT_MAX),
+        )
 
     def parts(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show an order's tree; what fails is unfolded."""
@@ -73,21 +114,35 @@ class OrderPages:
 
     def view(self, service: Service, call: ServiceRequest) -> Mapping[str, Any]:
         """Return what the header of every page of an order shows."""
-        path = {"order": call.path["order"]}
-        return _row(self._api.ask(service, call, "getOrder", path=path))
+        view: Mapping[str, Any] = self._api.ask(
+            service, call, "viewOrder", path={"order": call.path["order"]}
+        )
+        return view
 
     def _trace(self, service: Service, call: ServiceRequest) -> Any:
         return self._api.ask(service, call, "traceOrder", path={"order": call.path["order"]})
 
 
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_ROW, **row, "remedy": row.get("remedy", row.get("advice", ""))}
+def _conditions(manifest: Manifest) -> list[dict[str, str]]:
+    """Return an object's conditions as texts, whatever somebody wrote there."""
+    conditions = dig(manifest, "status", "conditions")
+    names = ("type", "status", "reason", "message", "lastTransitionTime")
+    return [
+        {name: str(entry.get(name) or "") for name in names}
+        for entry in (conditions if isinstance(conditions, list) else ())
+        if isinstance(entry, dict)
+    ]
+
+
+def rows_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a list of orders."""
+    return list(answer["orders"])
 
 
 def _matches(row: Mapping[str, Any], filters: Mapping[str, str]) -> bool:
     exact = all(row[name] == filters[name] for name in FILTERS[:4] if filters[name])
     text = filters["text"].lower()
-    haystack = " ".join(str(row[name]) for name in ("order", "team", "kit", "owner", "reason"))
+    haystack = " ".join(row[name] or "" for name in ("order", "team", "kit", "owner", "reason"))
     return exact and text in haystack.lower()
 
 

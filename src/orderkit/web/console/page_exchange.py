@@ -127,6 +127,8 @@ class PageExchange:
             "refusal.html",
             title="That did not work",
             session=session,
+            is_platform=False,
+            done="",
             key="",
             here="",
             refusal=refusal,

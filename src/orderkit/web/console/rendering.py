@@ -103,17 +103,14 @@ def _static(name: str) -> str:
 
 
 PHASES: Mapping[str, tuple[str, str]] = {
+    "Failing": ("bad", "✕"),
+    "Attention": ("warn", "▲"),
     "Written": ("moving", "○"),
-    "Registered": ("moving", "○"),
     "Delivering": ("moving", "◔"),
     "Assembling": ("moving", "◑"),
     "Ready": ("good", "●"),
-    "Attention": ("warn", "▲"),
-    "Paused": ("warn", "❚❚"),
-    "Failing": ("bad", "✕"),
     "Ending": ("end", "◌"),
     "Ended": ("end", "■"),
-    "Waiting": ("warn", "◇"),
 }
 """By phase: its colour's class, and a sign for those who do not see colours."""
 

@@ -1,0 +1,97 @@
+"""Show one order with everything that people want to see of it: ``orderkit status``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.cli.output import emit_fields, emit_json, in_color, phase_color, say_colored
+from orderkit.cli.views.list_views import age
+from orderkit.core.order.order_state import SENTENCES, short
+from orderkit.core.order.order_view import Attention, OrderView, Output
+from orderkit.core.schema.validate.located_findings import remedy, sentence
+from orderkit.core.visible_text import visible
+from orderkit.flows.order.order_report import OrderReport
+
+_OF_REPORT = ("phase", "reason", "head", "revision", "delivered", "findings", "repository")
+"""Fields that the report and the view both have: the report compares with Git's newest commit."""
+
+Pairs = Iterator[tuple[str, str]]
+
+
+def show_status(report: OrderReport, view: OrderView, as_json: bool) -> None:
+    """Show one order."""
+    if as_json:
+        reported = report.to_json()
+        kept = {name: reported[name] for name in _OF_REPORT}
+        emit_json("orderkit.status/v1", {**reported, **view.to_json(), **kept})
+        return
+    state = report.state
+    phase = in_color(state.phase, phase_color(state.phase))
+    say_colored(f"{visible(f'{report.entry.order} of team {report.entry.team}')}: {phase}")
+    emit_fields(
+        [
+            ("phase", SENTENCES[state.phase]),
+            *_troubles(report, view),
+            *_values(view),
+            *_around(view),
+            ("commit", f"{short(state.head or '-')} in {report.repository_url}"),
+            ("delivered", short(report.delivered or "-")),
+            ("XR", str(report.xr or "-")),
+        ]
+    )
+
+
+def _troubles(report: OrderReport, view: OrderView) -> Pairs:
+    state, attention = report.state, view.row.attention
+    if state.reason and not any(state.reason == entry.sentence for entry in attention):
+        yield "reason", state.reason
+        if state.advice:
+            yield "what to do", state.advice
+    for entry in attention:
+        yield "attention", entry.sentence
+        if entry.change:
+            yield "", _command(view, entry)
+    for finding in report.check.findings if report.check else ():
+        if not state.reason.startswith(sentence(finding)):
+            yield "finding", sentence(finding)
+            yield "", remedy(finding)
+
+
+def _command(view: OrderView, attention: Attention) -> str:
+    """Return the command that makes the change that helps."""
+    fields = next((c.fields for c in view.changes if c.name == attention.change), ())
+    values = " ".join(f"{field}=VALUE" for field in fields)
+    return f"orderkit change {view.row.order} {values} --change {attention.change}"
+
+
+def _values(view: OrderView) -> Pairs:
+    """Yield what the order was made for, and what its kit declares to be worth seeing."""
+    for output in view.row.outputs:
+        yield output.title, _shown(output)
+    for fact in view.row.facts:
+        yield fact.title, "not known yet" if fact.value is None else fact.value
+
+
+def _shown(output: Output) -> str:
+    if output.value is not None:
+        return output.value
+    return "hidden: members see it in the console" if output.is_secret else "not known yet"
+
+
+def _around(view: OrderView) -> Pairs:
+    row, parts = view.row, view.row.parts
+    if parts.total:
+        yield "parts", f"{parts.ready} of {parts.total} ready"
+    if parts.failing:
+        yield "first", f"{parts.failing.key}: {parts.failing.reason or 'is not ready'}"
+    for pull in view.pulls:
+        yield f"pull #{pull.number}", f"{pull.title}, by {pull.requester}"
+        yield "", f"plan: {pull.plan or 'not there yet'}"
+        yield "", pull.url
+    if row.cost:
+        yield "cost", f"{row.cost} a month"
+    if row.expires:
+        yield "expires", row.expires
+    if row.owner or row.created:
+        ago = f", {age(row.created)} ago" if row.created else ""
+        yield "ordered", f"by {row.owner or 'nobody knows'}{ago}"

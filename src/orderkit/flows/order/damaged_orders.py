@@ -1,0 +1,85 @@
+"""
+Find the damaged orders of a platform at little cost; called by ``orderkit doctor``. Only reads.
+
+``flows.order.order_damage`` looks at one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from orderkit.core.errors import MovedError, NotFoundError, OrderkitError
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
+from orderkit.core.order import ledger, order_file
+from orderkit.flows.order import order_report
+from orderkit.flows.order.order_damage import (
+    NEWEST,
+    IsListed,
+    delivered_commits,
+    entry_of,
+    in_cluster,
+    look,
+    with_damages,
+)
+from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.platform import Platform, ledger_snapshot
+
+_AT_ONCE = 8
+
+
+def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:
+    """
+    Yield each order with its damages told, and those that only Argo CD still knows.
+
+    An order that is Ready costs two or three requests to the forge; only if these show a sign of
+    damage, or if it is not Ready, is everything looked at.
+    """
+    listed = {report.entry.order for report in reports}
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    unlisted = [
+        order_report.report_of(platform, entry, ending=False)
+        for application in applications
+        if (entry := entry_of(application)) and entry.order not in listed
+    ]
+    is_listed = ledger_snapshot(platform).blobs.__contains__
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        yield from threads.map(partial(_told, platform, is_listed), (*reports, *unlisted))
+
+
+def _told(platform: Platform, is_listed: IsListed, report: OrderReport) -> OrderReport:
+    if report.state.phase == "Ending":
+        return report
+    try:
+        if report.state.ready and not _has_signs(platform, is_listed, report):
+            return report
+        return with_damages(report, look(platform, report.entry, report, is_listed).damages)
+    except OrderkitError as error:
+        state = replace(report.state, phase="Failing", reason=str(error), advice=error.hint)
+        return replace(report, state=state)
+
+
+def _has_signs(platform: Platform, is_listed: IsListed, report: OrderReport) -> bool:
+    """Say whether something about a Ready order is unusual enough to look at all of it."""
+    paths = (report.entry.application_path, ledger.team_path(report.entry.team))
+    if not all(map(is_listed, paths)):
+        return True
+    if any(in_cluster(report.sources.application, report.sources.xr, None)):
+        return True
+    try:
+        return any(_forge_signs(platform, report))
+    except (MovedError, NotFoundError):
+        return True
+
+
+def _forge_signs(platform: Platform, report: OrderReport) -> Iterator[bool]:
+    """Yield what the forge says at little cost: one request each."""
+    repo = report.entry.repository
+    repository = platform.forge.repo(repo)
+    yield repository is None or repository.archived
+    yield len(platform.forge.commits(repo, path=order_file.PATH, limit=2)) != 1
+    if before := set(delivered_commits(report.sources.application)[:-1]):
+        recent = {commit.id for commit in platform.forge.commits(repo, limit=NEWEST)}
+        yield not before <= recent

@@ -1,0 +1,116 @@
+"""
+List orders with their owners, and notice when a list is out of date.
+
+`OrderChanges` watches Applications and XRs and reads none of them: a list is read again only after
+something changed. Called by ``orderkit list``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind
+from orderkit.core.order.order_selection import OrderQuery, select
+from orderkit.core.order.order_view import OrderRow
+from orderkit.flows.order import order_report
+from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.registering import registered_by, registered_owners
+from orderkit.flows.platform import Platform, published_pack
+
+_WATCH_S = 60.0
+_RETRY_S, _RETRY_LONGEST_S = 1.0, 15.0
+_NOTHING = {"orderkit.dev/no-such-label": "none"}
+"""Selects no object: the answer is only the version from which to watch."""
+_LOOKED_UP_MAX = 30
+_AT_ONCE = 8
+
+
+def selected_orders(
+    platform: Platform, query: OrderQuery, owners: dict[str, str]
+) -> dict[OrderRow, OrderReport]:
+    """
+    Return the orders that a query selects, sorted, with who ordered them as far as it is known.
+
+    Args:
+        owners: Who ordered what, as read before; new ones are added.
+
+    Raises:
+        RemoteError: The platform does not answer, or not to us.
+    """
+    reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
+    if not owners:
+        owners.update(registered_owners(platform))
+    rows = [replace(report.row, owner=owners.get(order, "")) for order, report in reports.items()]
+    chosen, _ = select(rows, query)
+    unknown = [reports[row.order] for row in chosen if row.order not in owners]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        looked_up = unknown[:_LOOKED_UP_MAX]
+        names = threads.map(lambda report: registered_by(platform, report.entry), looked_up)
+        owners.update(
+            {report.entry.order: name for report, name in zip(looked_up, names, strict=True)}
+        )
+    return {replace(row, owner=owners.get(row.order, "")): reports[row.order] for row in chosen}
+
+
+class OrderChanges:
+    """Notices changes of any order, from the moment it is made. Costs one watch per kind."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._changed, self._closed = threading.Event(), threading.Event()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until something has changed since the last call; False: not in time."""
+        changed = self._changed.wait(timeout_s)
+        self._changed.clear()
+        return changed
+
+    def _follow(self, kind: Kind, namespace: str | None) -> None:
+        cluster, pause_s = self._platform.cluster, _RETRY_S
+        while not self._closed.is_set():
+            try:
+                none = cluster.list(kind, namespace=namespace, labels=_NOTHING)
+                self._changed.set()  # whatever happened while nobody watched
+                for _ in self._events(kind, namespace, none.resource_version):
+                    pause_s = _RETRY_S
+                    self._changed.set()
+            except OrderkitError:
+                if pause_s == _RETRY_S:
+                    self._changed.set()  # whoever lists will see why
+                self._closed.wait(pause_s)
+                pause_s = min(2 * pause_s, _RETRY_LONGEST_S)
+
+    def _events(self, kind: Kind, namespace: str | None, version: str) -> Iterator[None]:
+        for event in self._platform.cluster.watch(
+            kind, namespace=namespace, since=version, timeout_s=_WATCH_S
+        ):
+            if self._closed.is_set():
+                return
+            if event.type != "BOOKMARK":
+                yield
+
+    def _start(self, kinds: Mapping[Kind, str | None]) -> None:
+        for kind, namespace in kinds.items():
+            threading.Thread(target=self._follow, args=(kind, namespace), daemon=True).start()
+
+    @classmethod
+    @contextmanager
+    def of(cls, platform: Platform) -> Iterator[OrderChanges]:
+        """
+        Watch Applications, and XRs of the published kits, meanwhile.
+
+        Raises:
+            RemoteError: The platform does not answer.
+        """
+        changes = cls(platform)
+        kits: Iterable[Kind] = (kit.kind for kit in published_pack(platform).kits())
+        changes._start({APPLICATION: ARGOCD_NAMESPACE, **dict.fromkeys(kits)})
+        try:
+            yield changes
+        finally:
+            changes._closed.set()

@@ -1,0 +1,32 @@
+"""Plan an order that does not exist yet: what its kit would compose, and what that would cost."""
+
+from __future__ import annotations
+
+from orderkit.core.errors import NotFoundError
+from orderkit.core.plan import Plan
+from orderkit.flows.order.live_order import placed_xr
+from orderkit.flows.order.placing import OrderDraft, TaskRequest, draft
+from orderkit.flows.plan.order_plan import OrderPlanner
+from orderkit.flows.plan.pricing import priced
+from orderkit.flows.plan.published_pack import published_workshop
+from orderkit.flows.platform import Platform
+
+
+def plan_new_order(platform: Platform, request: TaskRequest) -> tuple[OrderDraft, Plan]:
+    """
+    Return the order that form values would make, and its plan. Nothing is written.
+
+    Raises:
+        NotFoundError: The kit has no Composition in the published pack.
+        OrderkitError: What `draft` raises for an order that would be refused.
+    """
+    order = draft(platform, request)
+    xr = placed_xr(order.kit, order.entry.team, order.xr)
+    workshop = published_workshop(platform)
+    if workshop.blueprint(xr) is None:
+        raise NotFoundError(
+            f"kit '{order.kit.name}' has no Composition in {platform.pack_repo}",
+            hint=f"gitops/apis/{order.kit.name}/ should hold one",
+        )
+    plan = OrderPlanner(platform.cluster, workshop).plan_new(xr)
+    return order, priced(platform, plan, None)

@@ -1,0 +1,340 @@
+"""
+Change an order: its form with the plan beside it, conflicts, pull requests, and taking back.
+
+A conflict changes nothing. It is shown with both ways out: the form again, on what is in Git now,
+with one's own values or with the others'. Called by ``request_pipeline``; ``console`` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
+from orderkit.core.generate.day2_forms import day2
+from orderkit.core.kit.change_forms import (
+    BASE,
+    ORDER,
+    REASON,
+    change_named,
+    changes_of,
+    form_data,
+    title_of,
+)
+from orderkit.core.kit.model import Kit, KitChange
+from orderkit.core.names import CommitSha
+from orderkit.core.order.change import FieldConflictError
+from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.portal.template import parse_template
+from orderkit.flows.change.plan_requests import plan_between
+from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
+from orderkit.flows.plan.pull_requests import plan_pull
+from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
+from orderkit.web.console.form_fields import FormPage, Values
+from orderkit.web.console.order_pages import OrderPages
+from orderkit.web.console.page_exchange import last
+from orderkit.web.exchange import Refusal
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.order_handlers import entry_for
+
+_HIDDEN = {ORDER, BASE, REASON}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The form of one change, on one commit, with what somebody entered."""
+
+    live: LiveOrder
+    change: KitChange
+    form: FormPage
+    base: CommitSha
+    current: Values
+    """The form's values at `base`."""
+    entered: Values
+    reason: str = ""
+
+    def body(self, **more: Any) -> dict[str, Any]:
+        """Return what the API is asked."""
+        change = {"change": self.change.name} if self.live.kit.changes else {}
+        return {**change, "values": self.entered, "base": self.base, "whole": True, **more}
+
+
+class ChangePages:
+    """The pages of one console that change orders."""
+
+    def __init__(self, api: ApiCalls, orders: OrderPages) -> None:
+        self._api, self._orders = api, orders
+
+    def form(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show the form of a change, filled in from Git."""
+        order = self._orders.view(service, call)
+        live = _living(service, call)
+        changes = changes_of(live.kit)
+        if not changes:
+            title = f"Change {live.entry.order}"
+            return page(call, "change_none.html", title, order=order, tab="change")
+        chosen = call.query.get("change") or changes[0].name
+        asked = self._opened(service, live, chosen)
+        return self._shown(service, call, asked, order=order)
+
+    def submit(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show the plan of what was entered, carry it out, or resolve a conflict."""
+        live, form, do = _living(service, call), call.body, last(call.body, "do")
+        opened = self._opened(service, live, last(form, "change"), last(form, "base"))
+        try:
+            entered = opened.form.read(form)
+        except OrderkitError as error:
+            return self._shown(service, call, opened, error=error)
+        asked = _with(opened, entered, last(form, "reason"))
+        if do in ("mine", "theirs"):
+            conflicts = frozenset(form.get("conflict", ())) if do == "theirs" else frozenset()
+            asked = self._rebased(service, asked, conflicts)
+        if do != "change":
+            return self._planned(service, call, asked)
+        try:
+            more: dict[str, Any] = {"reason": asked.reason} if asked.reason else {}
+            if how := last(form, "how"):
+                more["how"] = how
+            if last(form, "acceptLoss"):
+                more["acceptLoss"] = True
+            done = self._api.ask(
+                service, call, "changeOrder", path=_path(call), body=asked.body(**more)
+            )
+        except OrderkitError as error:
+            return self._shown(service, call, asked, error=error)
+        return _led_on(call, done)
+
+    def pull(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show a pull request of an order, what merging it would do, and the button."""
+        entry = entry_for(service, call, "read")
+        order = self._orders.view(service, call)
+        number = call.path["number"]
+        if not (number.isdecimal() and len(number) < 10):  # noqa: PLR2004 - no forge counts so far
+            raise NotFoundError(f"{entry.order} has no pull request {number}")
+        pull_plan = plan_pull(service.platform, entry.repository, int(number))
+        judged, pull = pull_plan.judged, pull_plan.pull
+        return page(
+            call,
+            "pull.html",
+            f"#{number} of {entry.order}",
+            order=order,
+            tab="",
+            pull={
+                "number": pull.number,
+                "title": pull.title,
+                "url": pull.web_url,
+                "requester": pull.requester or "",
+                "state": judged.state,
+                "summary": judged.summary,
+                "refused": list(judged.refused),
+                "notes": list(pull_plan.notes),
+            },
+            plan=plan_json(judged.plan) if judged.plan else None,
+        )
+
+    def merge(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Merge a pull request."""
+        path = {**_path(call), "number": call.path["number"]}
+        self._api.ask(service, call, "mergePull", path=path)
+        return redirect(f"/orders/{call.path['order']}?done=merged")
+
+    def commit(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show what one commit of an order did, its plan, and how to take it back."""
+        return self._commit(service, call)
+
+    def revert(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show what taking a commit back would do, or do it."""
+        form = call.body
+        body: dict[str, Any] = {"commit": call.path["commit"]}
+        if reason := last(form, "reason"):
+            body["reason"] = reason
+        if last(form, "acceptLoss"):
+            body["acceptLoss"] = True
+        is_plan = last(form, "do") != "revert"
+        try:
+            done = self._api.ask(
+                service,
+                call,
+                "revertCommit",
+                path=_path(call),
+                body={**body, "dryRun": True} if is_plan else body,
+            )
+        except OrderkitError as error:
+            return self._commit(service, call, error=error)
+        return self._commit(service, call, taken_back=done) if is_plan else _led_on(call, done)
+
+    def _commit(
+        self,
+        service: Service,
+        call: ServiceRequest,
+        *,
+        error: OrderkitError | None = None,
+        taken_back: Mapping[str, Any] | None = None,
+    ) -> ServiceResponse:
+        order, live = self._orders.view(service, call), _living(service, call)
+        commit = find_commit(service.platform, live, call.path["commit"], field="commit")
+        entries = self._api.ask(
+            service, call, "orderHistory", path=_path(call), query={"limit": "200"}
+        )["entries"]
+        entry = next((found for found in entries if found["commit"] == commit.id), None)
+        if entry is None:
+            raise NotFoundError(f"{commit.id[:8]} did not touch what {live.entry.order} is")
+        plan, why_not = None, "it placed the order" if entry["ordered"] else ""
+        if commit.parents and not entry["ordered"]:
+            try:
+                plan = plan_json(
+                    plan_between(service.platform, live.entry.order, commit.parents[0], commit.id)
+                )
+            except OrderkitError as plan_error:
+                why_not = str(plan_error)
+        return page(
+            call,
+            "commit.html",
+            f"{commit.id[:8]} of {live.entry.order}",
+            status=error.http_status if error else 200,
+            order=order,
+            tab="history",
+            entry=entry,
+            plan=plan,
+            plan_why_not=why_not,
+            taken_back=taken_back,
+            reason=last(call.body, "reason"),
+            **_problem(error),
+        )
+
+    def _planned(self, service: Service, call: ServiceRequest, asked: _Asked) -> ServiceResponse:
+        try:
+            body = asked.body()
+            answer = self._api.ask(service, call, "planChange", path=_path(call), body=body)
+        except OrderkitError as error:
+            return self._shown(service, call, asked, error=error)
+        return self._shown(service, call, asked, plan=answer["plan"])
+
+    def _shown(
+        self,
+        service: Service,
+        call: ServiceRequest,
+        asked: _Asked,
+        *,
+        order: Mapping[str, Any] | None = None,
+        plan: Mapping[str, Any] | None = None,
+        error: OrderkitError | None = None,
+    ) -> ServiceResponse:
+        kit = asked.live.kit
+        if order is None:
+            order = self._orders.view(service, call)
+        offered = {change["name"]: change for change in order["changes"]}
+        return page(
+            call,
+            "change.html",
+            f"Change {asked.live.entry.order}",
+            status=error.http_status if error else 200,
+            order=order,
+            tab="change",
+            changes=[
+                {
+                    "name": change.name,
+                    "title": title_of(change),
+                    "allowed": offered.get(change.name, {}).get("allowed", True),
+                    "whyNot": offered.get(change.name, {}).get("whyNot") or "",
+                }
+                for change in changes_of(kit)
+            ],
+            change={
+                "name": asked.change.name,
+                "title": title_of(asked.change),
+                "warning": asked.change.warning,
+                "how": asked.change.how.value,
+            },
+            fields=asked.form.fields(asked.entered, asked.current),
+            base=asked.base,
+            reason=asked.reason,
+            plan=plan,
+            **_problem(error),
+        )
+
+    def _opened(
+        self, service: Service, live: LiveOrder, name: str, base: str | None = None
+    ) -> _Asked:
+        """Return a change's form as it is at a commit, untouched."""
+        platform, change = service.platform, change_named(live.kit, name)
+        if base:
+            commit: CommitSha | None = find_commit(platform, live, base, field="base").id
+        else:
+            commit = platform.forge.head(live.repository)
+        if commit is None:
+            raise RefusedError(f"{live.repository} has no commit: nothing to change")
+        spec = read_xr(platform, live, commit).spec
+        data = form_data(live.kit, change, order=live.entry.order, base=commit, spec=spec)
+        asks = _change_schema(live.kit, change)
+        known = {key: data.get(key, "") for key in (*_HIDDEN, *_current(data))}
+        current = {key: value for key, value in data.items() if key not in known}
+        return _Asked(live, change, FormPage(asks, known), commit, current, current)
+
+    def _rebased(self, service: Service, asked: _Asked, dropped: frozenset[str]) -> _Asked:
+        """Return the entries on what is in Git now; of the `dropped` fields, what is there."""
+        now = self._opened(service, asked.live, asked.change.name)
+        kit = asked.live.kit
+        theirs = {kit.parameter(path.removeprefix("spec.")) for path in dropped}
+        entered = _carried_over(asked.current, asked.entered, now.current, theirs)
+        return _with(now, entered, asked.reason)
+
+
+def _change_schema(kit: Kit, change: KitChange) -> Mapping[str, Any]:
+    path = PurePosixPath("day2", kit.name, f"{change.name}.yaml")
+    template = parse_template(day2(kit)[path], name=str(path))
+    return template.pages[0]
+
+
+def _current(data: Mapping[str, Any]) -> list[str]:
+    return [key for key in data if key.startswith("current_")]
+
+
+def _carried_over(
+    old: Values, entered: Values, now: Values, dropped: set[str], at: str = ""
+) -> Values:
+    """Return what is there now, with what somebody entered instead of the old values."""
+    merged = dict(now)
+    for name in {*old, *entered}:
+        path = f"{at}{name}"
+        before, mine, there = old.get(name), entered.get(name), now.get(name)
+        if mine == before or path in dropped:
+            continue
+        if isinstance(mine, dict) and isinstance(there, dict):
+            known = before if isinstance(before, dict) else {}
+            merged[name] = _carried_over(known, mine, there, dropped, f"{path}.")
+        elif mine is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = mine
+    return merged
+
+
+def _with(asked: _Asked, entered: Values, reason: str) -> _Asked:
+    return _Asked(asked.live, asked.change, asked.form, asked.base, asked.current, entered, reason)
+
+
+def _living(service: Service, call: ServiceRequest) -> LiveOrder:
+    return find_living(service.platform, entry_for(service, call, "read").order)
+
+
+def _path(call: ServiceRequest) -> dict[str, str]:
+    return {"order": call.path["order"]}
+
+
+def _problem(error: OrderkitError | None) -> dict[str, Any]:
+    """Return what a page shows of an error: a conflict as what it is, others as a sentence."""
+    conflicts: Sequence[Any] = ()
+    if isinstance(error, FieldConflictError):
+        conflicts = Refusal.of(error).details["conflicts"]
+    return {"error": sentence(error) if error else None, "conflicts": conflicts}
+
+
+def _led_on(call: ServiceRequest, done: Mapping[str, Any]) -> ServiceResponse:
+    """Lead to where one sees what became of a change."""
+    order = call.path["order"]
+    if done["state"] == "proposed" and done["pull"]:
+        return redirect(f"/orders/{order}/pulls/{done['pull']['number']}?done=proposed")
+    return redirect(f"/orders/{order}?done={done['state']}")

@@ -1,0 +1,165 @@
+"""
+What team leads and platform engineers look at: teams, and the platform as a whole.
+
+Called by ``request_pipeline``; ``console`` lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.names import TeamName
+from orderkit.core.objects.values import shown
+from orderkit.core.order import ledger
+from orderkit.core.order.team_file import TeamLimits
+from orderkit.flows.install import diagnosis
+from orderkit.flows.platform import ledger_snapshot, published_pack
+from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.flows.team.teams import list_teams
+from orderkit.web.console.api_calls import ApiCalls, page
+from orderkit.web.console.order_pages import rows_of
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+
+_URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
+_REASON_MAX = 90
+_REASONS = 12
+
+
+class TeamPages:
+    """Teams, and the platform as a whole."""
+
+    def __init__(self, api: ApiCalls) -> None:
+        self._api = api
+
+    def teams(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show the caller's teams."""
+        mine = call.who.teams("read")
+        rows = rows_of(self._api.ask(service, call, "listOrders"))
+        teams = [
+            {"team": team, "phases": _phases(row for row in rows if row["team"] == team)}
+            for team in list_teams(service.platform)
+            if mine is None or team in mine
+        ]
+        return page(call, "teams.html", "Teams", teams=teams)
+
+    def team(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show a team: what fails, waits and expires, what it costs, and its limits."""
+        name = TeamName(call.path["team"])
+        call.who.check("read", name)
+        ledger_files = ledger_snapshot(service.platform)
+        known = list(ledger.teams(ledger_files.blobs))
+        if name not in known:
+            raise unknown_team(name, known)
+        team = team_of(service.platform, name, ledger_files)
+        rows = rows_of(
+            self._api.ask(service, call, "listOrders", query={"team": name, "sort": "phase"})
+        )
+        return page(
+            call,
+            "team.html",
+            f"Team {name}",
+            team={
+                "team": name,
+                "members": team.members,
+                "kits": team.kits,
+                "namespaces": [ledger.team_namespace(name), *team.namespaces],
+            },
+            phases_of=_phases(rows),
+            urgent=[row for row in rows if row["phase"] in _URGENT],
+            expiring=sorted(
+                (row for row in rows if row["expires"]), key=lambda row: str(row["expires"])
+            )[:10],
+            costs=[row for row in rows if row["cost"]],
+            total=len(rows),
+            limits=_limits(team.limits, rows),
+        )
+
+    def platform(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show how the platform is, to those who may act for every team."""
+        call.who.check("read", None)
+        rows = rows_of(self._api.ask(service, call, "listOrders"))
+        pack = published_pack(service.platform)
+        return page(
+            call,
+            "platform.html",
+            "Platform",
+            findings=_findings(service),
+            kits=[
+                {
+                    "name": kit.name,
+                    "title": kit.title,
+                    "phases": _phases(row for row in rows if row["kit"] == kit.name),
+                }
+                for kit in pack.kits()
+            ],
+            reasons=_reasons(rows),
+            phases_of=_phases(rows),
+            pack={"name": pack.name, "commit": service.platform.forge.head(
+                service.platform.pack_repo)},
+            forge=service.platform.forge.base_url,
+        )  # fmt: skip
+
+
+def _findings(service: Service) -> list[dict[str, Any]]:
+    try:
+        return [
+            {
+                "check": finding.check,
+                "verdict": finding.verdict,
+                "detail": finding.detail,
+                "advice": finding.advice,
+                "rank": {"fail": 0, "warn": 1}.get(finding.verdict, 2),
+            }
+            for finding in diagnosis.check(service.platform)
+        ]
+    except OrderkitError as error:
+        return [
+            {
+                "check": "doctor",
+                "verdict": "fail",
+                "detail": str(error),
+                "advice": error.hint,
+                "rank": 0,
+            }
+        ]
+
+
+def _phases(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    return dict(Counter(row["phase"] for row in rows))
+
+
+def _reasons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is wrong with orders, the most common first; names in it are left out."""
+    by_reason: dict[str, list[str]] = {}
+    for row in rows:
+        if row["phase"] in ("Failing", "Attention"):
+            text = re.sub(re.escape(row["order"]), "…", _first_reason(row))
+            by_reason.setdefault(text[:_REASON_MAX], []).append(row["order"])
+    ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        {"reason": reason, "orders": orders[:5], "number": len(orders)}
+        for reason, orders in ordered[:_REASONS]
+    ]
+
+
+def _first_reason(row: Mapping[str, Any]) -> str:
+    sentences = [attention["sentence"] for attention in row["attention"]]
+    return str(next(filter(None, (row["reason"], *sentences)), "no reason is known"))
+
+
+def _limits(limits: TeamLimits, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the team's bounds, with how much of them is used."""
+    living = [row for row in rows if row["phase"] != "Ended"]
+    used_by = {kit: sum(row["kit"] == kit for row in living) for kit in limits.orders_of}
+    counted = [] if limits.orders is None else [("orders", len(living), limits.orders)]
+    counted += [(f"orders of {kit}", used_by[kit], most) for kit, most in limits.orders_of.items()]
+    bounds = [{"what": what, "used": used, "most": most} for what, used, most in counted]
+    return bounds + [
+        {"what": f"{kit}: {path}", "used": None, "most": shown(most)}
+        for kit, fields in limits.fields.items()
+        for path, most in fields.items()
+    ]

@@ -1,0 +1,121 @@
+"""Change an order in the console, without JavaScript: plan, change, conflict, refusal, revert."""
+
+from __future__ import annotations
+
+import pytest
+from bays import EVE, Bay, ask, set_
+from consolebrowser import Answer, Browser
+
+from orderkit.ports.forge import REQUESTER_TRAILER
+
+
+def change_form(browser: Browser, bay: Bay, change: str) -> Answer:
+    return browser.get(f"/orders/{bay.order}/change?change={change}")
+
+
+def action(bay: Bay) -> str:
+    return f"/orders/{bay.order}/change"
+
+
+def test_the_plan_stands_beside_the_form_and_writes_nothing(lead: Browser, bay: Bay) -> None:
+    before = bay.head
+    opened = change_form(lead, bay, "stage")
+    assert "What the change would do" in opened.page.text
+
+    form = opened.form(action(bay))
+    planned = lead.submit(form, "plan", **{"v.stage": "stage2"})
+
+    assert planned.status == 200
+    assert "stage1" in planned.page.text
+    assert "stage2" in planned.page.text
+    assert "In the order" in planned.page.text
+    assert bay.head == before
+
+
+def test_a_change_is_one_signed_commit_of_whoever_is_signed_in(lead: Browser, bay: Bay) -> None:
+    form = change_form(lead, bay, "stage").form(action(bay))
+    entered = {"v.stage": "stage2", "reason": "<b>faster</b>"}
+    done = lead.submit(form, "change", **entered)
+
+    assert done.page.h1 == bay.order
+    assert bay.spec()["stage"] == "stage2"
+    newest = bay.commits()[0]
+    assert newest.trailers[REQUESTER_TRAILER] == "user:default/keiichi"
+    history = lead.get(f"/orders/{bay.order}/history")
+    assert "<b>faster</b>" in history.page.text
+
+    again = lead.submit(form, "change", **entered)
+    assert (again.status, bay.commits()[0].id) == (200, newest.id)
+
+
+def test_what_nobody_touched_stays_as_others_left_it(lead: Browser, bay: Bay) -> None:
+    form = change_form(lead, bay, "details").form(action(bay))
+    ask(bay, set_("laps", 7))
+    lead.submit(form, "change", **{"v.note": "mine"})
+
+    assert (bay.spec()["laps"], bay.spec()["note"]) == (7, "mine")
+
+
+@pytest.mark.parametrize(("way", "note"), [("mine", "mine"), ("theirs", "theirs")])
+def test_a_conflict_shows_all_three_values_and_both_ways_out(
+    way: str, note: str, lead: Browser, bay: Bay
+) -> None:
+    form = change_form(lead, bay, "details").form(action(bay))
+    ask(bay, set_("note", "theirs"), set_("laps", 3), requester=EVE)
+    head = bay.head
+    conflict = lead.submit(form, "change", **{"v.note": "mine", "v.guests": "eve\nbob"})
+
+    assert (conflict.status, bay.head) == (409, head)
+    text = conflict.page.text
+    assert "You saw not set Now theirs Yours mine Changed by eve" in text
+
+    resolved = lead.submit(conflict.form(action(bay)), way)
+    assert resolved.status == 200
+    assert "Plan" in resolved.page.text
+    assert bay.head == head
+
+    lead.submit(resolved.form(action(bay)), "change")
+    spec = bay.spec()
+    assert (spec["note"], spec["guests"], spec["laps"]) == (note, ["eve", "bob"], 3)
+
+
+def test_a_value_that_the_kit_refuses_is_marked_at_its_field(lead: Browser, bay: Bay) -> None:
+    ask(bay, set_("budget", 10))
+    form = change_form(lead, bay, "budget").form(action(bay))
+    refused = lead.submit(form, "change", **{"v.budget": "5"})
+
+    assert refused.status in {400, 403}
+    assert "budget" in refused.page.text
+    assert ("v.budget", "5") in refused.form(action(bay)).fields
+    assert bay.spec()["budget"] == 10
+
+    no_number = lead.submit(form, "plan", **{"v.budget": "much"})
+    assert no_number.status == 400
+    assert "is not a number" in no_number.page.text
+
+
+def test_a_change_that_wants_a_review_is_proposed_with_its_plan(lead: Browser, bay: Bay) -> None:
+    form = change_form(lead, bay, "paint").form(action(bay))
+    proposed = lead.submit(form, "change", **{"v.colour": "<i>red</i>"})
+
+    assert "What merging #1 would do" in proposed.page.text
+    assert "<i>red</i>" in proposed.page.text
+    assert "colour" not in bay.spec()
+    refused = lead.submit(proposed.form(f"/orders/{bay.order}/pulls/1/merge"))
+    assert refused.status == 403
+    assert "approve" in refused.page.text
+
+
+def test_a_commit_shows_its_plan_and_is_taken_back(lead: Browser, bay: Bay) -> None:
+    ask(bay, set_("stage", "stage2"))
+    commit = lead.get(f"/orders/{bay.order}/history/{bay.head}")
+    assert "What that did" in commit.page.text
+
+    form = commit.form(f"/orders/{bay.order}/history/{bay.head}/revert")
+    planned = lead.submit(form, "plan")
+    assert bay.spec()["stage"] == "stage2"
+    assert "stage2 → stage1" in planned.page.text
+
+    done = lead.submit(form, "revert", reason="too fast")
+    assert done.page.h1 == bay.order
+    assert bay.spec()["stage"] == "stage1"

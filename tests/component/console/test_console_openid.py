@@ -1,0 +1,181 @@
+"""Sign in with an OpenID Connect provider, over HTTP, and what must not sign anybody in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from bays import TEAM, Bay
+from consolebrowser import Browser
+from openid import AUDIENCE, CLIENT_SECRET, Provider, providing
+from tests.component.console.conftest import LEAD, PLATFORM, Site
+
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli.connecting import connect, service_options
+from orderkit.core.platform.service_access import (
+    SCOPES,
+    AccessSettings,
+    OidcSettings,
+    SignInSettings,
+)
+from orderkit.core.platform.settings import parse
+from orderkit.web.console.sessions import link_token
+from orderkit.web.service import service_app
+
+
+@dataclass(frozen=True)
+class Signing:
+    """A console whose people sign in with a provider."""
+
+    url: str
+    provider: Provider
+
+
+@pytest.fixture(scope="module")
+def signing(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signing]:
+    secret = tmp_path_factory.mktemp("openid") / "client-secret"
+    secret.write_text(f"{CLIENT_SECRET}\n")
+    with providing() as provider:
+        sock = bind("service", 0)
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        settings = site.running.settings
+        oidc = OidcSettings(provider.issuer, AUDIENCE)
+        settings = replace(
+            settings,
+            service=replace(settings.service, url=url),
+            access=AccessSettings(
+                ("group:default/platform",), sign_in=SignInSettings(oidc, Path(secret))
+            ),
+        )
+        server = HttpServer(
+            service_app(connect(settings), service_options(settings, audit=None)), sock
+        )
+        server.start()
+        yield Signing(url, provider)
+        server.stop()
+
+
+@pytest.fixture
+def provider(signing: Signing) -> Iterator[Provider]:
+    provider = signing.provider
+    provider.groups, provider.claims = (TEAM, f"{TEAM}:owners"), {}
+    yield provider
+    provider.groups, provider.claims = (), {}
+
+
+def test_the_provider_signs_in_and_leads_back(
+    signing: Signing, provider: Provider, quiet_bay: Bay
+) -> None:
+    browser = Browser(signing.url)
+    sign_in = browser.get(f"/orders/{quiet_bay.order}")
+    begin = next(link for link in sign_in.page.links if link.startswith("/sign-in/begin"))
+    order = browser.get(begin)
+
+    assert order.page.h1 == quiet_bay.order
+    assert "Signed in as eve" in order.page.text
+    assert "Platform" not in order.page.text
+    assert browser.get("/platform").status == 403
+    assert [name.rpartition("-")[0] for name in browser.cookies] == ["orderkit-session"]
+    assert provider.sign_ins == {}, "a code is redeemed once"
+
+
+def test_the_groups_of_the_provider_decide(signing: Signing, provider: Provider) -> None:
+    provider.groups = ("platform",)
+    browser = Browser(signing.url)
+
+    assert browser.get("/sign-in/begin?onward=/platform").page.h1 == "Platform"
+
+
+def test_only_the_scopes_that_are_needed_are_asked_for(signing: Signing) -> None:
+    answer = Browser(signing.url).get("/sign-in/begin", allow_redirects=False)
+    asked = parse_qs(urlsplit(answer.headers["Location"]).query)
+
+    assert asked["scope"] == ["openid profile email groups read:user"]
+    assert asked["code_challenge_method"] == ["S256"]
+    assert len(asked["nonce"][0]) >= 32
+    assert len(asked["state"][0]) >= 32
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "another nonce": {"nonce": "x"},
+    "no nonce": {"nonce": None},
+    "another audience": {"aud": "grafana"},
+    "another issuer": {"iss": "http://127.0.0.1:1"},
+    "expired": {"iat": 1_500_000_000, "exp": 1_500_003_600},
+    "nobody": {"preferred_username": None},
+    "a name that is no reference": {"preferred_username": "eve\nX"},
+}
+
+
+@pytest.mark.parametrize("claims", WRONG.values(), ids=WRONG)
+def test_a_wrong_token_signs_nobody_in(
+    claims: dict[str, Any], signing: Signing, provider: Provider
+) -> None:
+    provider.claims = claims
+    browser = Browser(signing.url)
+    answer = browser.get("/sign-in/begin")
+
+    assert (answer.status, answer.page.h1) == (401, "Not signed in")
+    assert not any("session" in name for name in browser.cookies)
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_sign_in_that_another_browser_began_is_not_finished(signing: Signing) -> None:
+    thief, victim = Browser(signing.url), Browser(signing.url)
+    begun = thief.get("/sign-in/begin", allow_redirects=False)
+    back = thief.get(begun.headers["Location"], allow_redirects=False).headers["Location"]
+
+    answer = victim.get(back)
+    assert (answer.status, victim.cookies) == (401, {})
+
+    victim.get("/sign-in/begin", allow_redirects=False)
+    assert victim.get(back).status == 401
+    assert thief.get(back).page.h1 == "Orders"
+
+
+def test_the_providers_refusal_is_a_page_with_the_way_back(signing: Signing) -> None:
+    answer = Browser(signing.url).get("/sign-in/callback?error=access_denied&state=x")
+
+    assert answer.status == 401
+    assert "access_denied" in answer.page.text
+    assert "/sign-in" in answer.page.links
+
+
+def test_links_are_for_embedded_platforms_only(signing: Signing, site: Site) -> None:
+    answer = Browser(signing.url).sign_in(site.secret, PLATFORM)
+
+    assert answer.status == 403
+
+
+def test_settings_survive_platform_yaml(site: Site, tmp_path: Path) -> None:
+    oidc = OidcSettings("https://git.example.com", "orderkit", group_prefix="ok-")
+    sign_in = SignInSettings(oidc, tmp_path / "secret", ("openid",), 15)
+    settings = replace(site.running.settings, access=AccessSettings(sign_in=sign_in))
+
+    assert parse(settings.to_yaml(), folder=tmp_path).access.sign_in == sign_in
+    usual = replace(settings, access=AccessSettings(sign_in=SignInSettings(oidc)))
+    assert parse(usual.to_yaml(), folder=tmp_path).access.sign_in == SignInSettings(oidc)
+    assert SignInSettings(oidc).scopes == SCOPES
+
+
+def test_behind_tls_the_cookie_is_for_this_host_alone(site: Site) -> None:
+    settings = site.running.settings
+    sock = bind("service", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    settings = replace(settings, service=replace(settings.service, url=url))
+    options = service_options(settings, audit=None, links=True, behind_tls=True)
+    server = HttpServer(service_app(connect(settings), options), sock)
+    server.start()
+    try:
+        answer = Browser(url).get(
+            f"/sign-in/link?token={link_token(site.secret, LEAD)}", allow_redirects=False
+        )
+    finally:
+        server.stop()
+
+    assert answer.headers["Set-Cookie"].startswith("__Host-orderkit-session=")
+    assert "; Secure" in answer.headers["Set-Cookie"]

@@ -1,0 +1,159 @@
+"""What the console shows, without JavaScript: filters, ordering, the end with its proof, teams."""
+
+from __future__ import annotations
+
+import time
+
+from bays import TEAM, Bay, ask, set_
+from consolebrowser import Answer, Browser
+from tests.component.console.conftest import Site
+
+from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.flows.team.teams import TeamChange, add_team
+
+
+def until(browser: Browser, path: str, words: str, *, timeout_s: float = 60) -> Answer:
+    end = time.monotonic() + timeout_s
+    while True:
+        answer = browser.get(path)
+        if words in answer.page.text:
+            return answer
+        assert time.monotonic() < end, answer.page.text
+        time.sleep(0.3)
+
+
+def pause(bay: Bay) -> None:
+    xr = ObjectKey(Kind("blog.opsbogus.dev", "v1alpha1", "XGarage"), bay.order)
+    paused = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
+    bay.platform.cluster.patch(xr, paused, owner="admin")
+
+
+def test_filters_stand_in_the_address(lead: Browser, quiet_bay: Bay) -> None:
+    form = lead.get("/").form("/")
+    here = lead.submit(form, text=quiet_bay.order)
+
+    assert here.url.endswith(f"text={quiet_bay.order}")
+    assert quiet_bay.order in here.page.text
+    nothing = lead.get("/?text=nothing-has-this")
+    assert "No order matches" in nothing.page.text
+    assert quiet_bay.order not in nothing.page.text
+    assert lead.get("/?phase=Failing&team=&kit=&owner=&text=").status == 200
+    assert lead.get("/?colour=red").status == 400
+
+
+def test_two_clicks_show_which_order_fails_and_why(lead: Browser, bay: Bay) -> None:
+    until(lead, f"/orders/{bay.order}", "Everything in Git is delivered and works")
+    pause(bay)
+    start = until(lead, "/", "Attention")
+    rows = start.text.partition("<tbody>")[2]
+    assert rows.index(f"/orders/{bay.order}") < 400, "what needs a look stands first"
+
+    order = lead.get(f"/orders/{bay.order}")
+    assert "is paused (annotation crossplane.io/paused)" in order.page.text
+
+
+def test_a_kit_is_ordered_with_its_plan_before_the_button(engineer: Browser, site: Site) -> None:
+    name = f"new-{time.monotonic_ns() % 10**6}"
+    add_team(site.running.platform, name, requester="user:default/test")
+    assert "garage" in engineer.get("/kits").text
+    form = engineer.get("/kits/garage").form("/kits/garage")
+    entered = {"v.team_name": name, "v.stage": "stage2"}
+
+    planned = engineer.submit(form, "plan", **entered)
+    assert f"What garage-{name} would be" in planned.page.text
+    assert "ConfigMap" in planned.page.text
+    assert site.running.platform.forge.head is not None
+
+    missing = engineer.submit(form, "order", **{"v.team_name": name})
+    assert missing.status == 400
+    assert "stage" in missing.page.text
+
+    ordered = engineer.submit(form, "order", **entered)
+    assert ordered.page.h1 == f"garage-{name}"
+    assert "It is ordered" in ordered.page.text
+    until(engineer, f"/orders/garage-{name}", "Everything in Git is delivered and works")
+    again = engineer.submit(form, "order", **entered)
+    assert again.page.h1 == f"garage-{name}"
+
+
+def test_an_end_says_what_goes_and_leaves_its_proof(lead: Browser, bay: Bay) -> None:
+    path = f"/orders/{bay.order}/end"
+    until(lead, f"/orders/{bay.order}", "Everything in Git is delivered and works")
+    shown = lead.get(path)
+    assert "What goes" in shown.page.text
+    assert "Its repository, archived" in shown.page.text
+
+    refused = lead.submit(shown.form(path), confirm="garage")
+    assert refused.status == 400
+    assert "is not the order's id" in refused.page.text
+
+    lead.submit(shown.form(path), confirm=bay.order, reason="<b>done</b>")
+    proof = until(lead, path, "Proof of its end")
+    assert f"XGarage {bay.order}" in proof.page.text
+    assert lead.get(f"/orders/{bay.order}").url.endswith("/end")
+
+
+def test_a_team_page_shows_what_waits_and_the_limits(lead: Browser, site: Site) -> None:
+    add_team(
+        site.running.platform,
+        TEAM,
+        requester="user:default/test",
+        change=TeamChange(limits={"orders": "90", "garage.budget": "50"}),
+    )
+    page = lead.get(f"/teams/{TEAM}").page
+
+    assert "of 90" in page.text
+    assert "garage: budget at most 50" in page.text
+    assert "Namespaces" in page.text
+
+
+def test_the_platform_page_shows_health_and_why_orders_fail(engineer: Browser, bay: Bay) -> None:
+    until(engineer, f"/orders/{bay.order}", "Everything in Git is delivered and works")
+    pause(bay)
+    page = until(engineer, "/platform", "What is wrong").page
+
+    assert "ledger" in page.text
+    assert bay.order in page.text
+
+
+MARKUP = "<script>alert(1)</script><i>&amp;"
+EVIL = f"{MARKUP}\u202e\x07"
+
+
+def test_markup_in_every_field_is_text_on_every_page(
+    lead: Browser, engineer: Browser, bay: Bay, site: Site
+) -> None:
+    ask(bay, set_("motto", MARKUP), set_("colour", MARKUP), reason=MARKUP)
+    ask(bay, set_("note", MARKUP[:40]), reason=MARKUP)
+    bay.edit('stage: "stage1"', f"stage: '{MARKUP}'\n  plate: '{MARKUP}'")
+    site.running.platform.forge.head(bay.repo)
+    order = f"/orders/{bay.order}"
+    until(lead, order, "<script>")
+    newest = bay.commits()[0].id
+    paths = [
+        "/", f"/?text={MARKUP}&owner={MARKUP}&phase={MARKUP}&done={MARKUP}", order,
+        f"{order}/parts", f"{order}/history", f"{order}/history/{newest}", f"{order}/change",
+        f"{order}/change?change={MARKUP}", f"{order}/pulls/1", f"{order}/end",
+        f"{order}/part?at={MARKUP}", f"/teams/{TEAM}", "/teams", f"/sign-in?onward={MARKUP}",
+        f"/sign-in/callback?error={MARKUP}", f"/orders/{MARKUP}", f"/kits/{MARKUP}",
+    ]  # fmt: skip
+    for path in paths:
+        for browser in (lead, engineer):
+            answer = browser.get(path)
+            assert "<script>alert" not in answer.text, path
+            assert "<i>" not in answer.text, path
+            assert answer.status != 500, path
+            assert answer.page.title
+
+    answer = lead.submit(
+        lead.get(f"{order}/change?change=details").form(f"{order}/change"),
+        "plan",
+        **{"v.note": EVIL, "v.guests": EVIL, "reason": EVIL},
+    )
+    assert "<script>alert" not in answer.text
+    assert "\u202e" not in answer.text
+    refused = engineer.submit(
+        engineer.get("/kits/garage").form("/kits/garage"), "plan", **{"v.team_name": EVIL}
+    )
+    assert refused.status == 400
+    assert "<script>alert" not in refused.text

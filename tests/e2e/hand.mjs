@@ -1,0 +1,84 @@
+// A hand at a browser that a test moves step by step: one JSON object on a line of standard input is one
+// step, one on standard output its result. The test's own side is `tests/support/realbrowser.py`.
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+
+const resolve = createRequire(join(process.cwd(), 'hand.mjs')).resolve;
+const { default: puppeteer } = await import(pathToFileURL(resolve('puppeteer-core')));
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-dev-shm-usage', '--disable-background-networking'];
+
+const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const setUp = JSON.parse((await input.next()).value);
+const axe = readFileSync(setUp.axe, 'utf8');
+const browser = await puppeteer.launch({ executablePath: setUp.chromium, userDataDir: setUp.profile, args: FLAGS });
+const seen = { problems: [], foreign: [] };
+let page;
+
+const quoted = words => (words.includes("'") ? `"${words}"` : `'${words}'`);
+const control = words => page.waitForSelector(
+  `::-p-xpath((//button|//a|//summary)[normalize-space(.)=${quoted(words)}])`, { timeout: 15_000 });
+
+async function field(label) {
+  const found = await page.waitForSelector(
+    `::-p-xpath(//label[starts-with(normalize-space(.), ${quoted(label)})])`, { timeout: 15_000 });
+  return page.$(`#${await found.evaluate(node => node.htmlFor)}`);
+}
+
+const steps = {
+  async open({ javascript, width = 1280, dark = false }) {
+    await page?.close();
+    const context = await browser.createBrowserContext();
+    page = await context.newPage();
+    page.on('pageerror', error => seen.problems.push(String(error)));
+    page.on('console', message => { if (message.type() === 'error') seen.problems.push(message.text()); });
+    page.on('request', request => {
+      if (!request.url().startsWith(setUp.url) && request.url().startsWith('http')) seen.foreign.push(request.url());
+    });
+    await page.setJavaScriptEnabled(javascript);
+    await page.setViewport({ width, height: 860 });
+    if (dark) await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }]);
+  },
+  goto: ({ path }) => page.goto(new URL(path, setUp.url).href, { waitUntil: 'domcontentloaded' }).then(() => page.url()),
+  text: () => page.$eval('body', body => body.innerText),
+  url: () => page.url(),
+  async press({ words }) { await (await control(words)).click(); await page.waitForNetworkIdle({ idleTime: 150, timeout: 60_000, concurrency: 1 }).catch(() => {}); },
+  async fill({ label, value }) {
+    const found = await field(label);
+    if (await found.evaluate(node => node.tagName === 'SELECT')) { await found.select(value); return; }
+    await found.click({ count: 3 });
+    await found.press('Backspace');
+    await found.type(value);
+  },
+  mark: () => page.$eval('html', html => { html.dataset.mark = 'kept'; }),
+  marked: () => page.$eval('html', html => html.dataset.mark === 'kept'),
+  tab: async ({ times }) => { for (let n = 0; n < times; n += 1) await page.keyboard.press('Tab'); return page.evaluate(() => document.activeElement?.innerText ?? ''); },
+  enter: () => page.keyboard.press('Enter'),
+  wide: () => page.$eval('html', html => html.scrollWidth > html.clientWidth),
+  async shoot({ file, full = true }) { await page.screenshot({ path: file, fullPage: full }); },
+  async axe() {
+    await page.evaluate(axe);
+    const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }));
+    return result.violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, at: nodes.slice(0, 3).map(node => node.html) }));
+  },
+  seen: () => seen,
+};
+
+try {
+  for (;;) {
+    const { value, done } = await input.next();
+    if (done) break;
+    const { step, ...given } = JSON.parse(value);
+    let answer;
+    try {
+      answer = { result: await steps[step](given) ?? null };
+    } catch (error) {
+      answer = { failure: String(error.stack) };
+    }
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+  }
+} finally {
+  await browser.close();
+}

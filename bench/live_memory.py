@@ -1,4 +1,4 @@
-"""The memory of a live model with 10,000 orders of 22 parts: ``python -m bench.live_memory FILE``."""
+"""The memory of a live model of 10,000 orders with 22 parts; run by ``bench.live``."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ class MadeUpCluster:
 
     def list_pages(self, kind: Kind, *, namespace: str | None = None) -> Iterator[ObjectList]:
         del namespace
-        makers = {APPLICATION: _application, XGARAGE: _xr}
-        make = makers.get(kind, lambda number: _part(kind, number))
         for at in range(0, ORDERS, PAGE):
-            yield ObjectList(tuple(make(number) for number in range(at, at + PAGE)), "1")
+            yield ObjectList(tuple(_made(kind, number) for number in range(at, at + PAGE)), "1")
 
     def watch(
         self,
@@ -46,6 +44,12 @@ class MadeUpCluster:
         assert stop is not None
         stop.wait(timeout_s)
         yield from ()
+
+
+def _made(kind: Kind, number: int) -> Manifest:
+    if kind == APPLICATION:
+        return _application(number)
+    return _xr(number) if kind == XGARAGE else _part(kind, number)
 
 
 def _application(number: int) -> Manifest:

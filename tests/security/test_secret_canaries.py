@@ -224,6 +224,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "kit": "reads a pack's files, which hold no Secret of a cluster",
     "init": "writes a pack",
     "serve": "is `OPERATIONS`",
+    "console": "makes a link to sign in",
     "function": "answers Crossplane, which needs the values",
     "access": "makes tokens",
     "platform": "reads the pack and Applications",

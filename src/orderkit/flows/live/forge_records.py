@@ -14,6 +14,7 @@ from orderkit.core.names import CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_summary import Prices
+from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,

@@ -225,7 +225,7 @@ def test_a_paused_order_is_reported_and_planned_as_one(paused: Victim, orderkit:
 
     resume = f"kubectl annotate xgarage.blog.opsbogus.dev {order} crossplane.io/paused-"
     assert f"XGarage {order} is paused (annotation crossplane.io/paused)" in shown.out
-    assert resume in shown.out
+    assert resume in planned.out
     assert planned.code == 10
     assert "nothing of this happens until it is resumed" in planned.out
     assert "  in the end  Paused" in planned.out

@@ -66,12 +66,11 @@ def paused(platform: Running) -> Iterator[PausedOrder]:
 def test_status_says_that_an_order_is_paused(orderkit: Command, paused: PausedOrder) -> None:
     done = orderkit("status", paused.order)
 
-    assert f"{paused.order} of team {paused.name}: Paused" in done.out
+    assert f"{paused.order} of team {paused.name}: Attention" in done.out
     assert (
-        f"reason      XGarage {paused.order} is paused (annotation {PAUSED}): Crossplane composes, "
+        f"XGarage {paused.order} is paused (annotation {PAUSED}): Crossplane composes, "
         "changes and deletes nothing until it is resumed" in done.out
     )
-    assert f"kubectl annotate xgarage.blog.opsbogus.dev {paused.order} {PAUSED}-" in done.out
 
 
 def test_list_trace_and_doctor_say_it_too(orderkit: Command, paused: PausedOrder) -> None:

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -226,6 +227,48 @@ def test_bash_gets_the_words() -> None:
     )
 
     assert (done.stdout, done.stderr) == ("plain,status\n", "")
+
+
+_ZSH = """
+compdef() { : }
+compadd() { print -l -- "${completions[@]}" }
+_describe() { print -l -- "${completions_with_descriptions[@]}" }
+eval "$(_ORDERKIT_COMPLETE=zsh_source orderkit)"
+words=(orderkit list --ph) CURRENT=3
+_orderkit_completion
+words=(orderkit list --phase F) CURRENT=4
+_orderkit_completion
+"""
+_FISH = """
+_ORDERKIT_COMPLETE=fish_source orderkit | source
+complete -C 'orderkit list --ph'
+complete -C 'orderkit list --phase F'
+"""
+
+
+@pytest.mark.parametrize(("shell", "script"), [("zsh", _ZSH), ("fish", _FISH)], ids=["zsh", "fish"])
+def test_the_documented_lines_work_in_the_shell(shell: str, script: str, tmp_path: Path) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    folder = Path(sys.executable).parent
+    variables = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    options = ["-f"] if shell == "zsh" else ["--no-config"]
+
+    done = subprocess.run(
+        [program, *options, "-c", script],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    lines = done.stdout.splitlines()
+    assert done.stderr == ""
+    assert lines[0].startswith("--phase")
+    assert "Only orders in this phase" in lines[0]
+    assert lines[-1] == "Failing"
 
 
 # --- narrow windows

@@ -212,6 +212,23 @@ def _typed(name: str, text: str, fields: Mapping[str, Schema]) -> object:
         ) from error
 
 
+def check_fixed(template: Template, values: Mapping[str, Any]) -> None:
+    """
+    Refuse other values for hidden fields with a default: those are the platform's own.
+
+    The portal's copy does not send them; what is sent is somebody's own call.
+    """
+    problems = []
+    for name, value in values.items():
+        schema = template.properties.get(name, {})
+        hidden = schema.get("ui:widget") == "hidden" and "default" in schema
+        if hidden and value != schema["default"]:
+            way_out = "leave it out: the platform fills it in"
+            problems.append(InvalidInputError(name, value, "is set by the platform", hint=way_out))
+    if problems:
+        raise_problems(template.problems(values, problems))
+
+
 def parse_template(data: bytes, *, name: str) -> Template:
     """
     Read and check template.yaml. `name` is the file's name in messages.

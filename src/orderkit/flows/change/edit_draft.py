@@ -233,10 +233,7 @@ class ChangeEditor:
         """
         base = self.base(current)
         old = current.xr.get("spec") or {}
-        try:
-            spec = apply(old, targets)
-        except UsageError as error:
-            raise_problems([*self._unresolved, *error.problems])
+        spec = self._applied(old, targets)
         self._refuse_conflicts(base, current, spec)
         new = {**current.xr, "spec": spec}
         edits = differences(old, spec)
@@ -246,6 +243,13 @@ class ChangeEditor:
         verdict = self._judged(current, new, edits)
         self._check_who(verdict)
         return EditDraft(current, self._edited(current, targets, new), new, edits, verdict)
+
+    def _applied(self, old: Any, targets: Sequence[EditTarget]) -> Any:
+        try:
+            return apply(old, targets)
+        except UsageError as error:
+            raise_problems([*self._unresolved, *error.problems])
+            raise
 
     def _refuse_conflicts(self, base: XrFile, current: XrFile, spec: Any) -> None:
         conflicts = []

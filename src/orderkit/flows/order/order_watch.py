@@ -52,7 +52,7 @@ def selected_orders(
         looked_up = unknown[:_LOOKED_UP_MAX]
         names = threads.map(lambda report: registered_by(platform, report.entry), looked_up)
         owners.update(
-            {report.entry.order: name for report, name in zip(looked_up, names, strict=True)}
+            {str(report.entry.order): name for report, name in zip(looked_up, names, strict=True)}
         )
     return {replace(row, owner=owners.get(row.order, "")): reports[row.order] for row in chosen}
 

@@ -30,7 +30,6 @@ from orderkit.core.errors import (
     InvalidInputError,
     RemoteError,
     every,
-    raise_problems,
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import (
@@ -46,7 +45,7 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
-from orderkit.core.portal.template import Template, read_assignments
+from orderkit.core.portal.template import Template, check_fixed, read_assignments
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import order_report
 from orderkit.flows.order.order_report import OrderReport
@@ -271,7 +270,7 @@ def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
         RefusedError: What `permit` says, or the team may not have it.
     """
     source = published_template(platform, request.template)
-    _check_fixed(source.template, request.values)
+    check_fixed(source.template, request.values)
     portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
     task = _Task(source, request.values, request.requester, portal, request.id)
     entry = _entry_of(source, request.values)
@@ -304,7 +303,7 @@ def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
         OrderkitError: What else `run_task` raises before it writes.
     """
     source = published_template(platform, request.template)
-    _check_fixed(source.template, request.values)
+    check_fixed(source.template, request.values)
     entry, kit = _entry_of(source, request.values), source.kit
     if entry is None or kit is None:
         raise InvalidInputError("template", request.template, "is not a kit's")
@@ -491,20 +490,3 @@ def _parameters(template: Template, request: TemplateRunRequest) -> dict[str, An
         if name in request.options.secrets:
             parameters[name] = SECRET_SHOWN
     return parameters
-
-
-def _check_fixed(template: Template, values: Mapping[str, Any]) -> None:
-    """
-    Refuse other values for hidden fields with a default: those are the platform's own.
-
-    The portal's copy does not send them; what is sent is somebody's own call.
-    """
-    problems = []
-    for name, value in values.items():
-        schema = template.properties.get(name, {})
-        hidden = schema.get("ui:widget") == "hidden" and "default" in schema
-        if hidden and value != schema["default"]:
-            way_out = "leave it out: the platform fills it in"
-            problems.append(InvalidInputError(name, value, "is set by the platform", hint=way_out))
-    if problems:
-        raise_problems(template.problems(values, problems))

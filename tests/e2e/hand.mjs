@@ -33,7 +33,9 @@ const steps = {
     const context = await browser.createBrowserContext();
     page = await context.newPage();
     page.on('pageerror', error => seen.problems.push(String(error)));
-    page.on('console', message => { if (message.type() === 'error') seen.problems.push(message.text()); });
+    page.on('console', message => { const isAnswer = /status of 4\d\d/.test(message.text());   // a refusal is a page, too
+      if (message.type() === 'error' && !isAnswer) seen.problems.push(message.text());
+    });
     page.on('request', request => {
       if (!request.url().startsWith(setUp.url) && request.url().startsWith('http')) seen.foreign.push(request.url());
     });
@@ -44,7 +46,13 @@ const steps = {
   goto: ({ path }) => page.goto(new URL(path, setUp.url).href, { waitUntil: 'domcontentloaded' }).then(() => page.url()),
   text: () => page.$eval('body', body => body.innerText),
   url: () => page.url(),
-  async press({ words }) { await (await control(words)).click(); await page.waitForNetworkIdle({ idleTime: 150, timeout: 60_000, concurrency: 1 }).catch(() => {}); },
+  async press({ words }) {
+    const found = await control(words);
+    const leads = await found.evaluate(node => node.tagName === 'A' || (node.tagName === 'BUTTON' && node.value !== 'plan'));
+    const came = leads ? page.waitForNavigation({ waitUntil: 'domcontentloaded', timeout: 60_000 }) : null;
+    await found.click();
+    await came;
+  },
   async fill({ label, value }) {
     const found = await field(label);
     if (await found.evaluate(node => node.tagName === 'SELECT')) { await found.select(value); return; }
@@ -72,10 +80,14 @@ try {
     if (done) break;
     const { step, ...given } = JSON.parse(value);
     let answer;
-    try {
-      answer = { result: await steps[step](given) ?? null };
-    } catch (error) {
-      answer = { failure: String(error.stack) };
+    for (let attempt = 0; !answer; attempt += 1) {
+      try {
+        answer = { result: await steps[step](given) ?? null };
+      } catch (error) {
+        const isGone = /context was destroyed|detached|find context/.test(error.message);   // a page came
+        if (step === 'press' || !isGone || attempt > 40) answer = { failure: String(error.stack) };
+        else await new Promise(done => setTimeout(done, 150));
+      }
     }
     process.stdout.write(`${JSON.stringify(answer)}\n`);
   }

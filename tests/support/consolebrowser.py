@@ -80,7 +80,7 @@ class Browser:
     def send(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **more: Any
     ) -> Answer:
-        own = {"Origin": self.url} if method == "POST" else {}
+        own = {"Accept": "text/html", **({"Origin": self.url} if method == "POST" else {})}
         url = path if path.startswith("http") else f"{self.url}{path}"
         with self._session.request(
             method, url, headers={**own, **(headers or {})}, timeout=100, **more

@@ -149,11 +149,9 @@ class ServiceOperation:
     keyed: bool = False
     """It honours an Idempotency-Key."""
     resumes: bool = False
-    """It is a stream that honours a Last-Event-ID."""
+    """It is a stream that honours a Last-Event-ID. Pages follow it: a session is a proof, too."""
     hook: bool = False
     """A delivery of the forge: its handler checks the signature of what came, as it came."""
     media: str = "application/json"
     page: bool = False
     """Of the console: a session proves the caller, bodies are forms, errors are pages."""
-    watched: bool = False
-    """Pages of the console follow it: a session proves the caller, too."""

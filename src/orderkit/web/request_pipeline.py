@@ -45,17 +45,24 @@ logger = logging.getLogger(__name__)
 class RequestPipeline:
     """Checks, limits, logs and counts every request of one service."""
 
-    def __init__(self, service: Service, *, pages: Exchange | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        *,
+        pages: Exchange | None = None,
+        watching: Exchange | None = None,
+    ) -> None:
         """
         Prepare.
 
         Args:
             service: What handlers work with.
             pages: How the console's pages are read and answered; None: there are none.
+            watching: How the streams are that those pages follow; None: as other operations.
         """
         self._service = service
         self._programs: Exchange = JsonExchange(service.options.access)
-        self._pages = pages
+        self._pages, self._watching = pages or self._programs, watching or self._programs
         self._limit = RateLimit(service.options.requests_per_minute)
         self._threads: dict[bool, anyio.CapacityLimiter] = {}
 
@@ -68,7 +75,7 @@ class RequestPipeline:
         status = 500
         try:
             answer = await self._answer(operation, request, audit_entry)
-            exchange = self._exchange(operation, request)
+            exchange = self._exchange(operation)
             if isinstance(answer, Refusal):
                 audit_entry.setdefault("reason", answer.message)
                 response = exchange.refuse(request, answer)
@@ -79,12 +86,11 @@ class RequestPipeline:
             metrics.end(operation.id, status, time.monotonic() - began_s)
         return response
 
-    def _exchange(self, operation: ServiceOperation, request: Request) -> Exchange:
+    def _exchange(self, operation: ServiceOperation) -> Exchange:
         """Return who recognises the caller, reads the request and writes the answer."""
-        if self._pages is None or not (operation.page or operation.watched):
-            return self._programs
-        is_program = operation.watched and self._programs.shows_proof(request)
-        return self._programs if is_program else self._pages
+        if operation.page:
+            return self._pages
+        return self._watching if operation.resumes else self._programs
 
     async def _answer(
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
@@ -131,7 +137,7 @@ class RequestPipeline:
             caller = self._let_in(operation, request, audit_entry)
             if isinstance(caller, Refusal):
                 return caller
-            call = self._exchange(operation, request).read(operation, request, data, caller)
+            call = self._exchange(operation).read(operation, request, data, caller)
             audit_entry.update(call.path)
             try:
                 return operation.handler(self._service, call)
@@ -149,7 +155,7 @@ class RequestPipeline:
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Caller | Refusal | None:
         """Return the caller (None: no authentication), or the refusal by the rate limit."""
-        exchange, address = self._exchange(operation, request), network_of(request)
+        exchange, address = self._exchange(operation), network_of(request)
         shows = exchange.shows_proof(request)
         if operation.right is None and not (operation.optional and shows):
             return self._limited(address, audit_entry)

@@ -28,7 +28,7 @@ from orderkit.flows.platform import Platform
 from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
 from orderkit.web.console.console import Console
 from orderkit.web.console.rendering import asset
-from orderkit.web.exchange import error_answer
+from orderkit.web.exchange import Exchange, Refusal, error_answer
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
 from orderkit.web.operation_table import operations
@@ -51,7 +51,8 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     console = Console(options, options.console, table) if options.console else None
     pages = console.exchange if console else None
     service = Service(platform, options, Metrics(), model, streams)
-    gate = RequestPipeline(service, pages=pages)
+    watching = console.watching if console else None
+    gate = RequestPipeline(service, pages=pages, watching=watching)
     openapi_text = json.dumps(document(table, secret_header=options.access.header))
     by_path: dict[str, dict[str, ServiceOperation]] = {}
     for operation in (*table, *(console.pages() if console else ())):
@@ -67,7 +68,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
             Route(DOCUMENT_PATH, openapi, methods=["GET"]),
             *([Route("/static/{name}", _static, methods=["GET"])] if console else []),
         ],
-        exception_handlers={HTTPException: _nothing_there},
+        exception_handlers={HTTPException: partial(_nothing_there, pages)},
         lifespan=partial(_alive, model, streams),
     )
     audited: Any = AuditedApp(app, options.audit)
@@ -117,6 +118,9 @@ async def _static(request: Request) -> Response:
     return asset(request.path_params["name"])
 
 
-async def _nothing_there(_request: Request, error: Exception) -> Response:
+async def _nothing_there(pages: Exchange | None, request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return error_answer(status, "there is nothing at this path", f"see {DOCUMENT_PATH}")
+    message = "there is nothing at this path"
+    if pages is not None and "text/html" in request.headers.get("accept", ""):
+        return pages.refuse(request, Refusal(status, message, "look among the orders: /"))
+    return error_answer(status, message, f"see {DOCUMENT_PATH}")

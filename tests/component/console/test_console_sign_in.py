@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+import requests
 from bays import TEAM, Bay
 from consolebrowser import Browser
 from itsdangerous import URLSafeTimedSerializer
@@ -190,3 +191,16 @@ def test_another_teams_order_looks_like_one_that_is_not_there(
     assert there.status == not_there.status == 403
     assert TEAM not in there.page.text
     assert quiet_bay.order not in stranger.get("/").page.text
+
+
+def test_a_session_may_follow_the_stream_of_its_teams_and_nobody_else_may(
+    site: Site, lead: Browser, quiet_bay: Bay
+) -> None:
+    def events(browser: Browser) -> tuple[int, str]:
+        url, cookies = f"{site.url}/v1/stream?order={quiet_bay.order}", browser.cookies
+        with requests.get(url, cookies=cookies, stream=True, timeout=20) as answer:
+            return answer.status_code, next(answer.iter_lines(decode_unicode=True), "")
+
+    assert events(lead)[0] == 200
+    assert events(lead)[1].startswith("id: ")
+    assert events(site.browser())[0] == 401

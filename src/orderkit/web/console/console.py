@@ -15,7 +15,7 @@ from orderkit.web.console.change_pages import ChangePages
 from orderkit.web.console.end_pages import EndPages
 from orderkit.web.console.kit_pages import KitPages
 from orderkit.web.console.order_pages import FILTERS, OrderPages
-from orderkit.web.console.page_exchange import SIGN_IN, PageExchange
+from orderkit.web.console.page_exchange import SIGN_IN, PageExchange, SessionExchange
 from orderkit.web.console.sessions import Sessions
 from orderkit.web.console.sign_in_pages import CALLBACK, SignInPages
 from orderkit.web.console.team_pages import TeamPages
@@ -45,6 +45,7 @@ class Console:
         access = service_options.access
         sessions = Sessions(access.secret, session_s=options.session_s)
         self.exchange = PageExchange(access, options, sessions)
+        self.watching = SessionExchange(access, self.exchange)
         self._ways_in = SignInPages(options, sessions)
         self._api = ApiCalls(operations)
 

@@ -22,7 +22,7 @@ from orderkit.ports.requesters import UnprovedError
 from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.console.rendering import HEADERS, html
 from orderkit.web.console.sessions import Session, SessionCaller, Sessions
-from orderkit.web.exchange import Refusal, parse_query, read_path
+from orderkit.web.exchange import JsonExchange, Refusal, parse_query, read_path
 from orderkit.web.operations import (
     ConsoleOptions,
     ServiceOperation,
@@ -47,10 +47,8 @@ class PageExchange:
         return self.cookie_name(request, "session") in request.cookies
 
     def identify(self, request: Request) -> Caller:
-        return SessionCaller(
-            self._access, portal=False, proof=(found := self._session(request)).requester,
-            session=found,
-        )  # fmt: skip
+        session = self._session(request)
+        return SessionCaller(self._access, portal=False, proof=session.requester, session=session)
 
     def _session(self, request: Request) -> Session:
         cookie = request.cookies.get(self.cookie_name(request, "session"))
@@ -109,7 +107,11 @@ class PageExchange:
     def write(self, operation: ServiceOperation, answer: ServiceResponse) -> Response:
         del operation
         headers = {**HEADERS, **answer.headers}
-        return Response(answer.body or b"", answer.status, headers, "text/html; charset=utf-8")
+        cookies = headers.pop("Set-Cookie", "")
+        response = Response(answer.body or b"", answer.status, headers, "text/html; charset=utf-8")
+        for line in cookies.splitlines():
+            response.headers.append("Set-Cookie", line)
+        return response
 
     def refuse(self, request: Request, refusal: Refusal) -> Response:
         is_elsewhere = request.method in ("GET", "HEAD") and not request.url.path.startswith(
@@ -151,6 +153,22 @@ class PageExchange:
 
     def _is_secure(self, request: Request) -> bool:
         return self._options.secure or request.url.scheme == "https"
+
+
+class SessionExchange(JsonExchange):
+    """What pages' own scripts ask for: a session proves the caller where no token is shown."""
+
+    def __init__(self, access: CallerAccess, pages: PageExchange) -> None:
+        super().__init__(access)
+        self._page_callers = pages
+
+    def shows_proof(self, request: Request) -> bool:
+        return super().shows_proof(request) or self._page_callers.shows_proof(request)
+
+    def identify(self, request: Request) -> Caller:
+        if super().shows_proof(request) or not self._page_callers.shows_proof(request):
+            return super().identify(request)
+        return self._page_callers.identify(request)
 
 
 def cookie(name: str, value: str, *, secure: bool, max_age_s: int) -> str:

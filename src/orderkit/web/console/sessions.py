@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -101,7 +101,8 @@ class Sessions:
         payload = _loaded(self._cookies, cookie, self._session_s)
         if payload["ends"] < time.time() or self._is_revoked(payload["id"]):
             raise _unproved("your session is over")
-        return Session(payload["id"], _requester(payload), payload["csrf"], payload["ends"])
+        requester = replace(_requester(payload), expires_s=payload["ends"])
+        return Session(payload["id"], requester, payload["csrf"], payload["ends"])
 
     def end(self, session: Session) -> None:
         """Accept this session no more."""

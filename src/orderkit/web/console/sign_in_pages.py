@@ -83,8 +83,9 @@ class SignInPages:
         self, call: ServiceRequest, person: Requester, onward: str
     ) -> ServiceResponse:
         call.audit_fields.update(caller=person.ref, via=person.proof)
-        kept = self._cookie(call, "session", self._sessions.cookie(person))
-        return redirect(onward, **kept)
+        kept = self._cookie(call, "session", self._sessions.cookie(person))["Set-Cookie"]
+        over = self._cookie(call, "attempt", "")["Set-Cookie"]
+        return redirect(onward, **{"Set-Cookie": f"{kept}\n{over}"})
 
     def _cookie(self, call: ServiceRequest, kind: str, value: str) -> dict[str, str]:
         max_age_s = ATTEMPT_S if kind == "attempt" else self._options.session_s

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from agentsite import Provider, agents_platform, spend
 from changingpack import changing_pack
 from forgeusers import embedded_admin, new_user
 from realbrowser import RealBrowser, real_browser
@@ -18,6 +19,7 @@ from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, 
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.console.sessions import link_token
@@ -217,6 +219,35 @@ def test_a_team_lead_and_an_engineer_see_what_is_wrong_in_two_clicks(
     browser.press(team)
     browser.shows("Needs a look")
     judge(browser, f"{way}-team")
+
+
+@WAYS
+def test_a_paused_agent_is_seen_and_gets_a_larger_budget(
+    way: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    agent = "free-bot"
+    profile = tmp_path_factory.mktemp("profile")
+    with agents_platform(tmp_path) as site:
+        provider = Provider(site)
+        provider.start()
+        spend(site, agent, "7.00")
+        values = {"agent_name": agent, "budget_usd": 5, "owner": "group:default/ae86"}
+        run_task(site.platform, TaskRequest("agentbudget", values, LEAD))
+        with real_browser(site.settings.service.url, profile) as browser:
+            browser.open(javascript=way == "scripts")
+            enter(site, browser, LEAD)
+            browser.shows("The agent is paused")
+            judge(browser, f"{way}-agents")
+            browser.press("Raise the budget")
+            browser.fill("Budget in US dollars", "20")
+            planned(browser, "In the order")
+            judge(browser, f"{way}-raise")
+            browser.press("Change it")
+            browser.shows("It is committed")
+            browser.goto("/")
+            text = browser.shows("Ready 1", timeout_s=120)
+            assert "The agent is paused" not in text
+        provider.stop()
 
 
 @pytest.mark.parametrize("look", ["phone-light", "phone-dark", "wide-dark"])

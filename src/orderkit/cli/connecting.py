@@ -23,7 +23,6 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
-from orderkit.core.platform.service_access import SESSION_MINUTES
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.platform.webhook_key import hook_key
 from orderkit.core.secrets import register
@@ -49,6 +48,8 @@ SERVICE_PROXY = "orderkit"
 """The portal's proxy endpoint that leads to our service: ``/proxy/orderkit``."""
 SECRET_HEADER = "X-Orderkit-Secret"  # noqa: S105 - the header's name
 """What the portal's proxy adds so that the service knows it; templates cannot see it."""
+_LINKED_MINUTES = 480
+"""How long a session lasts that a one-time link began: a working day."""
 
 
 def settings_path(platform_file: str | None) -> Path:
@@ -164,7 +165,7 @@ def service_options(
 
     address = settings.service_address
     sign_in_settings = settings.access.sign_in
-    minutes = sign_in_settings.session_minutes if sign_in_settings else SESSION_MINUTES
+    minutes = sign_in_settings.session_minutes if sign_in_settings else _LINKED_MINUTES
 
     return ServiceOptions(
         access=CallerAccess(

@@ -2,101 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import shutil
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-import yaml
+from agentsite import TEAM, Provider, agents_platform, spend
 from commands import Command, Done, in_process
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import OrderkitError
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
-PACK = Path(__file__).parents[3] / "packs" / "agents"
-TEAM = "ae86"
-OBJECT = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")
-BUDGET = Kind("whisperops.io", "v1alpha1", "XAgentBudget")
 AWKWARD = 'He said "no": it\'s fine\nline two \\n # : -\n${{ values.x }} {{ y }} \U0001f3ce\ufe0f'
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """The agents' kits on the reference pack's layers: no provider and no controller runs here."""
-    folder = tmp_path_factory.mktemp("agents")
-    pack, layers = folder / "pack", reference_pack() / "gitops"
-    own = ("root.yaml", "apps", "crossplane")
-    left_out = shutil.ignore_patterns("controllers", "tests", "providers", "config", *own)
-    shutil.copytree(PACK, pack, ignore=left_out)
-    for name in own:
-        source, target = layers / name, pack / "gitops" / name
-        if source.is_dir():
-            shutil.copytree(source, target)
-        elif source.is_file():
-            shutil.copy(source, target)
-    described = yaml.safe_load((pack / "pack.yaml").read_text())
-    described["spec"].pop("providers", None)
-    (pack / "pack.yaml").write_text(yaml.safe_dump(described, sort_keys=False))
-    values = {"BASE_DOMAIN": "apps.example.org", "PROJECT_ID": "lab-123"}
-    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
-    with running(request, on_step=lambda *_: None) as found:
-        cluster = found.platform.cluster
-        cluster.apply(crd("Object", OBJECT), owner="test")
-        for name, ready in (("houses", True), ("songs", True), ("empty", False)):
-            cluster.apply(dataset(name, ready=ready), owner="test")
-            cluster.apply(dataset(name, ready=ready), owner="test", status=True)
+    with agents_platform(tmp_path_factory.mktemp("agents")) as found:
         yield found
 
 
 @pytest.fixture
 def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(site.embedded.state.folder / "platform.yaml", capsys)
-
-
-def crd(kind: str, of: Kind) -> Manifest:
-    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": of.version,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {**free, "properties": {"spec": free, "status": free}}},
-    }
-    plural = f"{kind.lower()}s"
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{of.group}"},
-        "spec": {
-            "group": of.group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural},
-            "versions": [version],
-        },
-    }
-
-
-def dataset(name: str, *, ready: bool) -> Manifest:
-    spec = {"gcsPath": f"gs://data/{name}.csv", "displayName": name.title(), "sizeBytes": 10}
-    return {
-        "apiVersion": "whisperops.io/v1alpha1",
-        "kind": "XDataset",
-        "metadata": {"name": name},
-        "spec": spec,
-        "status": {"ready": ready},
-    }
 
 
 def order(orderkit: Command, name: str, **more: Any) -> Done:
@@ -229,35 +163,6 @@ def test_a_budget_stays_within_what_its_team_may_spend(site: Running, orderkit: 
     assert spec_of(site, agent)["budgetUsd"] == 30
 
 
-class Provider(threading.Thread):
-    """Plays provider-kubernetes: says of each Object that its Deployment is as it wants it."""
-
-    def __init__(self, site: Running) -> None:
-        super().__init__(daemon=True)
-        self._cluster, self._stopped = site.platform.cluster, threading.Event()
-        self.seen: dict[tuple[str, str], list[int]] = {}
-        """For each Object the replicas that its Deployment got, one after the other."""
-
-    def run(self) -> None:
-        while not self._stopped.wait(0.05):
-            for found in self._cluster.list(OBJECT).items:
-                with contextlib.suppress(OrderkitError):
-                    self._play(found)
-
-    def _play(self, found: Manifest) -> None:
-        wanted = dig(found, "spec", "forProvider", "manifest")
-        if dig(found, "status", "atProvider", "manifest", default=None) != wanted:
-            ready = [{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "True"}]
-            status = {"atProvider": {"manifest": wanted}, "conditions": ready}
-            key = ObjectKey.of(found)
-            self._cluster.patch(key, {"status": status}, owner="provider", status=True)
-            self.seen.setdefault((key.namespace, key.name), []).append(wanted["spec"]["replicas"])
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self.join(10)
-
-
 @pytest.fixture
 def provider(site: Running) -> Iterator[Provider]:
     thread = Provider(site)
@@ -266,27 +171,10 @@ def provider(site: Running) -> Iterator[Provider]:
     thread.stop()
 
 
-def place(site: Running, orderkit: Command, agent: str, *, spent: str) -> ObjectKey:
-    """Make an agent's namespace that is the team's, and the meter's record in it."""
-    home = f"agent-{agent}"
-    given = orderkit("team", "change", TEAM, "--namespace", home)
-    assert given.code == 0, given.err
-    namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}
-    site.platform.cluster.apply(namespace, owner="test")
-    record = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": f"spend-{agent}", "namespace": home},
-        "data": {"spentUsd": spent, "measured": "true", "windowStart": "2026-11-01T00:00:00Z"},
-    }
-    site.platform.cluster.apply(record, owner="test")
-    return ObjectKey(BUDGET, agent, home)
-
-
 def test_the_end_of_a_budget_first_hands_its_paused_agent_back(
     site: Running, orderkit: Command, provider: Provider
 ) -> None:
-    key = place(site, orderkit, "free-bot", spent="7.00")
+    key = spend(site, "free-bot", "7.00")
     team = f"group:default/{TEAM}"
     values = ["agent_name=free-bot", "budget_usd=5", f"owner={team}"]
     assert orderkit("order", "agentbudget", *values).code == 0
@@ -306,7 +194,7 @@ def test_the_end_of_a_budget_first_hands_its_paused_agent_back(
 
 def test_an_end_that_cannot_hand_back_does_not_begin(site: Running, orderkit: Command) -> None:
     """Nobody plays the provider: the agent stays paused, and nothing is taken away."""
-    key = place(site, orderkit, "held-bot", spent="7.00")
+    key = spend(site, "held-bot", "7.00")
     values = ["agent_name=held-bot", "budget_usd=5", f"owner=group:default/{TEAM}"]
     assert orderkit("order", "agentbudget", *values, "--no-wait").code == 0
     until(

@@ -78,7 +78,7 @@ def _environment() -> Environment:
         "person": person,
         "web": web_address,
         "value": value_text,
-        "yaml": lambda value: visible(yaml11.dump(value)),
+        "yaml": lambda value: yaml11.dump(value).removeprefix("---\n"),
         "part": quote,
         "query": urlencode,
         "cut": cut,

@@ -20,6 +20,7 @@ from bench import (
     kits,
     kittest,
     ledger,
+    live,
     planning,
     platform,
     rendering,
@@ -47,6 +48,7 @@ SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "service": service.figures,
     "watcher": watching.figures,
     "ledger": ledger.figures,
+    "live": live.figures,
 }
 
 

@@ -86,7 +86,7 @@ def figures() -> Iterator[Figure]:
         with running(state, "--pack", str(pack)):
             settings = load_settings(str(state / "platform.yaml"))
             _place(settings)
-            with _serving(settings, state) as (url, pid):
+            with serving(settings, state) as (url, pid):
                 load = _loaded(url, token(settings.service))
                 yield from _shown(load, rss_mb(pid))
 
@@ -112,7 +112,7 @@ def _place(settings: PlatformSettings) -> None:
 
 
 @contextlib.contextmanager
-def _serving(settings: PlatformSettings, state: Path) -> Iterator[tuple[str, int]]:
+def serving(settings: PlatformSettings, state: Path) -> Iterator[tuple[str, int]]:
     file = state / "bench.yaml"
     access = AccessSettings(requests_per_minute=10_000_000)
     file.write_text(replace(settings, access=access).to_yaml())

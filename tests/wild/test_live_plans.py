@@ -71,6 +71,7 @@ def test_status_says_that_an_order_is_paused(orderkit: Command, paused: PausedOr
         f"XGarage {paused.order} is paused (annotation {PAUSED}): Crossplane composes, "
         "changes and deletes nothing until it is resumed" in done.out
     )
+    assert f"kubectl annotate xgarage.blog.opsbogus.dev {paused.order} {PAUSED}-" in done.out
 
 
 def test_list_trace_and_doctor_say_it_too(orderkit: Command, paused: PausedOrder) -> None:

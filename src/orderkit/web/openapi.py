@@ -14,6 +14,7 @@ from typing import Any
 
 from orderkit.web.operations import Schema, ServiceOperation
 from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, POSITION, named
+from orderkit.web.view_schemas import VIEW_COMPONENTS
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ALWAYS = {
@@ -46,7 +47,7 @@ def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> d
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": COMPONENTS,
+            "schemas": {**COMPONENTS, **VIEW_COMPONENTS},
             "securitySchemes": {
                 "portal": {
                     "type": "apiKey",

@@ -29,8 +29,6 @@ from orderkit.web.request_schemas import (
     LIMIT,
     MERGE,
     NEW_PLAN,
-    ORDER_QUERY,
-    OUTPUTS,
     PLAN,
     POSITION,
     REGISTRATION,
@@ -40,6 +38,7 @@ from orderkit.web.request_schemas import (
     TEXT,
     named,
 )
+from orderkit.web.view_schemas import ORDER_QUERY, OUTPUTS
 from orderkit.web.webhook_handlers import PullPlans
 
 _ORDER = "/v1/orders/{order}"
@@ -50,6 +49,7 @@ def operations() -> tuple[ServiceOperation, ...]:
     return (
         *_placing(),
         *_looking(),
+        *_viewing(),
         *_changing(),
         *_forms(),
         *_ending(EndRuns()),
@@ -162,6 +162,31 @@ def _looking() -> tuple[ServiceOperation, ...]:
             "read",
         ),
         ServiceOperation(
+            "traceOrder",
+            "GET",
+            f"{_ORDER}/trace",
+            "Show an order's tree and what fails first.",
+            order_handlers.get_trace,
+            {200: ("The tree.", named("Trace")), **missing},
+            "read",
+        ),
+        ServiceOperation(
+            "orderEvents",
+            "GET",
+            f"{_ORDER}/events",
+            "List the cluster's events about an order and its parts, newest first.",
+            order_handlers.get_events,
+            {200: ("Its events.", named("Events")), **missing},
+            "read",
+            query={"limit": LIMIT},
+        ),
+    )
+
+
+def _viewing() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
             "viewOrder",
             "GET",
             f"{_ORDER}/view",
@@ -199,25 +224,6 @@ def _looking() -> tuple[ServiceOperation, ...]:
             view_handlers.get_team,
             {200: ("The team.", named("Team")), 404: ("No such team.", named("Error"))},
             "read",
-        ),
-        ServiceOperation(
-            "traceOrder",
-            "GET",
-            f"{_ORDER}/trace",
-            "Show an order's tree and what fails first.",
-            order_handlers.get_trace,
-            {200: ("The tree.", named("Trace")), **missing},
-            "read",
-        ),
-        ServiceOperation(
-            "orderEvents",
-            "GET",
-            f"{_ORDER}/events",
-            "List the cluster's events about an order and its parts, newest first.",
-            order_handlers.get_events,
-            {200: ("Its events.", named("Events")), **missing},
-            "read",
-            query={"limit": LIMIT},
         ),
     )
 

@@ -22,6 +22,8 @@ from orderkit.flows.order import order_damage
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Forge, Operation
 
 PASSWORD = "correct-horse-battery"
@@ -69,10 +71,17 @@ def ask(platform: Running, method: str, path: str, body: object = None) -> tuple
 
 
 @pytest.fixture
-def loud(orderkit: Command, team: str) -> str:
+def loud(platform: Running, orderkit: Command, team: str) -> str:
     """An order that is Ready, but."""
     done = orderkit("order", "garage", f"team_name={team}", "stage=stage3")
     assert done.code == 0, done.err
+    until(
+        SystemClock(),
+        lambda: ask(platform, "GET", f"/v1/orders?team={team}")[1]["orders"],
+        lambda rows: [row["phase"] for row in rows] == ["Attention"],
+        timeout_s=60,
+        goal="the list showing the order",
+    )
     return f"garage-{team}"
 
 

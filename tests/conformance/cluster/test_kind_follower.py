@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from answering import says
+from answering import server as answering_server
 from tests.conformance.cluster.conftest import (
     CAR,
     CAR_SCHEMA,
@@ -147,3 +150,15 @@ def test_a_server_that_restarts_is_followed_further(*, forgets: bool, tmp_path: 
             assert held.follower.restarts > int(forgets)
     server.stop()
     cluster.close()
+
+
+def test_a_kind_that_may_not_be_read_is_left_out_and_says_why(tmp_path: Path) -> None:
+    refusal = {"kind": "Status", "status": "Failure", "code": 403, "message": "cars is forbidden"}
+    forbidden = says(403, json.dumps(refusal).encode(), Content_Type="application/json")
+    with (
+        answering_server(forbidden) as url,
+        KubeCluster.from_kubeconfig(kubeconfig(tmp_path / "kubeconfig", url)) as client,
+        following(client, CAR) as held,
+    ):
+        assert held.names() == set()
+        assert "forbidden" in held.follower.refusal

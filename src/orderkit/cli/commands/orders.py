@@ -232,7 +232,7 @@ def status_command(
 
     Example: orderkit status garage-ae86
     """
-    from orderkit.cli.views import status_view
+    from orderkit.cli.views import status_views
     from orderkit.flows.order import order_damage, viewing
     from orderkit.flows.plan.pricing import flat_prices
     from orderkit.ports.requesters import Requester
@@ -242,7 +242,7 @@ def status_command(
     viewer = viewing.Viewer(Requester(default_requester()))
     prices = flat_prices(platform)
     shown = viewing.view(platform, order, viewer, report=report, prices=prices)
-    status_view.show_status(report, shown, as_json)
+    status_views.show_status(report, shown, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 
 

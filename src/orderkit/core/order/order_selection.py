@@ -15,6 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, NotFoundError
@@ -40,6 +41,7 @@ SORTS: Mapping[str, Callable[[OrderRow], str]] = {
     "expires": lambda row: row.expires,
 }
 """What rows can be sorted by; ``-since`` sorts the other way. Equal ones are sorted by id."""
+_PLACE = itemgetter(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +73,18 @@ def select(rows: Iterable[OrderRow], query: OrderQuery) -> tuple[list[OrderRow],
     sort_key, is_reversed = _sorting(query.sort)
     after = _position(query) if query.cursor else None
     chosen: list[tuple[str, str, OrderRow]] = []
+    filters = any((query.team, query.kit, query.owner, query.phase, query.text))
     for row in rows:
-        if matches(row, query):
+        if not filters or matches(row, query):
             place = (sort_key(row), row.order)
             if after is None or (place < after if is_reversed else place > after):
                 chosen.append((*place, row))
     limit = query.limit
     if limit is None or len(chosen) <= limit:
-        chosen.sort(key=_place, reverse=is_reversed)
+        chosen.sort(key=_PLACE, reverse=is_reversed)
         return [row for *_, row in chosen], ""
     first = heapq.nlargest if is_reversed else heapq.nsmallest
-    page = first(limit, chosen, key=_place)
+    page = first(limit, chosen, key=_PLACE)
     return [row for *_, row in page], _cursor(query.sort, page[-1])
 
 
@@ -114,10 +117,6 @@ def _has_text(row: OrderRow, text: str) -> bool:
     )
 
 
-def _place(entry: tuple[str, str, OrderRow]) -> tuple[str, str]:
-    return entry[:2]
-
-
 def _sorting(sort: str) -> tuple[Callable[[OrderRow], str], bool]:
     key = SORTS.get(sort.removeprefix("-"))
     if key is None:
@@ -127,7 +126,7 @@ def _sorting(sort: str) -> tuple[Callable[[OrderRow], str], bool]:
 
 
 def _cursor(sort: str, last: tuple[str, str, OrderRow]) -> str:
-    text = json.dumps([sort, *_place(last)], separators=(",", ":"))
+    text = json.dumps([sort, *last[:2]], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 

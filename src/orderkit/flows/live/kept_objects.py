@@ -39,7 +39,8 @@ _METADATA = (
 )  # fmt: skip
 _RESOURCES_MAX = 50
 _COMPOSED_MAX = 1_000
-_TEXT_MAX, _SHORT_TEXT_MAX = 2_000, 500
+_CONDITIONS_MAX = 10
+_TEXT_MAX, _SHORT_TEXT_MAX = 1_000, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +137,29 @@ def _text(kept: Mapping[str, Any], manifest: Manifest) -> bytes:
     if len(data) <= KEPT_BYTES_MAX:
         return data
     status = _map(manifest.get("status"))
-    conditions = [
-        {name: shorten(str(value), limit=_TEXT_MAX) for name, value in entry.items()}
-        for entry in _listed(status.get("conditions"))[:_RESOURCES_MAX]
-    ]
-    sync = {k: dig(status, "sync", k) for k in ("status", "revision")}
-    bare: dict[str, Any] = {**kept, "spec": {}, "status": {"conditions": conditions, "sync": sync}}
-    bare.pop("operation", None)
-    data = _json(bare)
-    if len(data) <= KEPT_BYTES_MAX:
-        return data
-    meta = {name: bare["metadata"].get(name) for name in ("name", "namespace", "uid")}
-    return _json({**bare, "metadata": meta, "status": {"sync": {}}})
+    judging = lambda entry: entry.get("type") not in ("Synced", "Ready", "Responsive")  # noqa: E731
+    conditions = sorted(_listed(status.get("conditions")), key=judging)[:_CONDITIONS_MAX]
+    return _json(
+        {
+            **_identity(manifest),
+            "metadata": {name: _brief(value) for name, value in kept["metadata"].items()},
+            "spec": {},
+            "status": {
+                "conditions": [_brief(entry) for entry in conditions],
+                "sync": {name: dig(status, "sync", name) for name in ("status", "revision")},
+            },
+        }
+    )
+
+
+def _brief(value: Any) -> Any:
+    """Return a text shortened, or a map of short values; long annotations are left out."""
+    if isinstance(value, dict):
+        short = {k: v for k, v in value.items() if len(str(v)) <= _TEXT_MAX or k == "message"}
+        return {k: _brief(v) for k, v in islice(short.items(), _RESOURCES_MAX)}
+    if isinstance(value, list):
+        return [_brief(entry) for entry in value[:_RESOURCES_MAX]]
+    return shorten(value, limit=_TEXT_MAX) if isinstance(value, str) else value
 
 
 def _json(value: object) -> bytes:

@@ -7,6 +7,7 @@ read and one list per kind, whatever the number of orders.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,11 +31,12 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
-from orderkit.core.order.order_summary import attended, row_of
-from orderkit.core.order.order_view import OrderRow, OrderSources
+from orderkit.core.order.order_summary import Prices, attended, row_of
+from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.commit_pinning import undelivered
@@ -65,6 +67,8 @@ class OrderReport:
     xr: ObjectKey | None
     declared: Kit | None = None
     """Its kit as published; None if the pack does not have it."""
+    secrets: Callable[[], SecretTexts] | None = None
+    """Reads the values of its Secrets, which costs a run of its pipeline; None in a list."""
     check: CommitCheck | None = None
     """What is wrong with the files of the head; None if they were not read."""
 
@@ -83,8 +87,29 @@ class OrderReport:
 
     @property
     def row(self) -> OrderRow:
-        """What lists show of it."""
-        row = row_of(self.sources, self.state, self.declared, forge_url=self.forge_url)
+        """
+        What lists show of it.
+
+        Outputs and facts have values only if they can be compared with the order's Secrets: a
+        station may have written one into the status.
+        """
+        return self.row_with()
+
+    def row_with(self, parts: tuple[PartState, ...] = (), prices: Prices | None = None) -> OrderRow:
+        """Return the same with parts and prices."""
+        sources, url = replace(self.sources, parts=parts), self.forge_url
+        row = row_of(sources, self.state, self.declared, prices, forge_url=url)
+        shown = [*row.outputs, *row.facts, *row.attention]
+        if shown and self.secrets:
+            secrets = self.secrets()
+            row = row_of(sources, self.state, self.declared, prices, secrets=secrets, forge_url=url)
+        elif shown:
+            row = replace(
+                row,
+                outputs=tuple(replace(o, value=None, is_link=False) for o in row.outputs),
+                facts=tuple(replace(fact, value=None) for fact in row.facts),
+                attention=tuple(replace(a, sentence=row.reason) for a in row.attention),
+            )
         return replace(row, kit=self.kit)
 
     def to_json(self) -> dict[str, Any]:
@@ -186,7 +211,9 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     if checked is not None and not ending:
         state, check = explained_by_files(platform, checked, application, state)
     sources = OrderSources(entry, ending, application, xr)
-    return replace(_report(platform, sources, state, (kit, key), kits.get(kit)), check=check)
+    report = _report(platform, sources, state, (kit, key), kits.get(kit))
+    secrets = functools.cache(lambda: platform.secrets_of(platform, xr) if xr else NO_SECRETS)
+    return replace(report, check=check, secrets=secrets)
 
 
 def registered_kit(platform: Platform, entry: OrderEntry) -> str:
@@ -295,6 +322,9 @@ def _report(
     declared: Kit | None,
 ) -> OrderReport:
     """Return a report; `of` names its kit and its XR."""
-    kit, xr = of
-    state = attended(state, declared, sources.xr)
-    return OrderReport(sources, kit, state, platform.forge.base_url, xr, declared)
+    kit, key = of
+    attended_state = attended(state, declared, sources.xr)
+    if attended_state is not state and sources.xr:  # a sentence with values of the status
+        secrets = platform.secrets_of(platform, sources.xr)
+        attended_state = replace(attended_state, reason=secrets.redact(attended_state.reason))
+    return OrderReport(sources, kit, attended_state, platform.forge.base_url, key, declared)

@@ -26,7 +26,7 @@ from orderkit.core.objects.kube_objects import Manifest, ObjectKey, controller, 
 from orderkit.core.objects.secret_values import SECRET
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_summary import Prices, filled, plain, row_of
+from orderkit.core.order.order_summary import Prices, filled, plain
 from orderkit.core.order.order_view import OfferedChange, OpenPull, OrderRow, OrderView, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.flows.order import order_damage, order_report
@@ -97,7 +97,8 @@ def view(
     newest = (entries.result() or [])[:1]
     head, values = at_head or (None, {})
     if report is not None:
-        row = _row(report, tree.result(), prices)
+        traced = tree.result()
+        row = report.row_with(tuple(_parts(traced)) if traced else (), prices)
         head = report.state.head or head
     if row is None:
         raise AssertionError("unreachable: there is a report if there is no row")
@@ -122,13 +123,6 @@ def _tried(read: Callable[[], _Read]) -> _Read | None:
         return read()
     except OrderkitError:
         return None
-
-
-def _row(report: OrderReport, tree: Trace | None, prices: Prices | None) -> OrderRow:
-    parts = tuple(_parts(tree)) if tree else ()
-    sources = replace(report.sources, parts=parts)
-    row = row_of(sources, report.state, report.declared, prices, forge_url=report.forge_url)
-    return replace(row, kit=report.kit)
 
 
 def _parts(tree: Trace) -> list[PartState]:

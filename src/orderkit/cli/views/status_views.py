@@ -45,12 +45,12 @@ def _troubles(report: OrderReport, view: OrderView) -> Pairs:
     state, attention = report.state, view.row.attention
     if state.reason and not any(state.reason == entry.sentence for entry in attention):
         yield "reason", state.reason
-        if state.advice:
-            yield "what to do", state.advice
     for entry in attention:
         yield "attention", entry.sentence
         if entry.change:
             yield "", _command(view, entry)
+    if state.advice and not any(entry.change for entry in attention):
+        yield "what to do", state.advice
     for finding in report.check.findings if report.check else ():
         if not state.reason.startswith(sentence(finding)):
             yield "finding", sentence(finding)

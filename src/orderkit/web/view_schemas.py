@@ -1,0 +1,175 @@
+"""
+JSON Schemas of lists and views of orders, of kits and of teams.
+
+They stand under ``components`` beside those of ``request_schemas``. Used by ``operation_table`` and
+``openapi``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
+from orderkit.core.order.order_state import Phase
+from orderkit.web.request_schemas import (
+    FLAG,
+    LABEL,
+    OBJECT,
+    TEXT,
+    closed,
+    every,
+    listed,
+    named,
+    nullable,
+)
+
+_PHASE = "|".join(get_args(Phase))
+ORDER_QUERY: dict[str, dict[str, Any]] = {
+    "team": LABEL,
+    "kit": LABEL,
+    "owner": {
+        "type": "string",
+        "pattern": "^[-A-Za-z0-9_.@+:/]{1,253}$",
+        "description": "Who ordered it: a catalog reference, or its name alone.",
+    },
+    "phase": {
+        "type": "string",
+        "pattern": rf"^({_PHASE})(,({_PHASE}))*$",
+        "description": "One phase, or several with commas.",
+    },
+    "text": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "description": "In the id, team, kit, owner, reason or an output; any case.",
+    },
+    "sort": {
+        "type": "string",
+        "pattern": f"^-?({'|'.join(SORTS)})$",
+        "description": "phase: the most urgent first; with '-' the other way round.",
+    },
+    "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
+    "cursor": {
+        "type": "string",
+        "pattern": "^[-_A-Za-z0-9]+$",
+        "maxLength": CURSOR_MAX,
+        "description": "Where the page before ended, as its answer says. Opaque.",
+    },
+}
+OUTPUTS = closed(
+    ["names"],
+    names={
+        "type": "array",
+        "items": {"type": "string", "pattern": "^[a-zA-Z0-9-]{1,40}$"},
+        "minItems": 1,
+        "maxItems": 20,
+        "description": "Secret outputs, by the names in the kit.",
+    },
+)
+_FAILING = closed([*OBJECT["required"], "reason"], **OBJECT["properties"], reason=TEXT)
+_ROW: dict[str, dict[str, Any]] = {
+    "order": TEXT,
+    "team": TEXT,
+    "kit": TEXT,
+    "phase": {"enum": list(get_args(Phase))},
+    "reason": TEXT,
+    "remedy": TEXT,
+    "since": nullable(TEXT),
+    "created": nullable(TEXT),
+    "owner": nullable(TEXT),
+    "parts": every(
+        ready={"type": "integer"}, total={"type": "integer"}, failing=nullable(_FAILING)
+    ),
+    "outputs": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), link=FLAG, secret=FLAG)),
+    "facts": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT))),
+    "attention": listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
+    "cost": nullable(TEXT),
+    "expires": nullable(TEXT),
+    "revision": nullable(TEXT),
+    "delivered": nullable(TEXT),
+    "repository": TEXT,
+}
+"""A row of ``core.order.order_view``."""
+
+VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
+    "Order": every(
+        **_ROW,
+        ready=FLAG,
+        advice=TEXT,
+        head=nullable(TEXT),
+        findings=listed(named("Finding")),
+        xr=nullable(named("Object")),
+    ),
+    "Row": every(**_ROW),
+    "View": every(
+        **_ROW,
+        head=nullable(TEXT),
+        values={"type": "object"},
+        pulls=listed(
+            every(
+                number={"type": "integer"},
+                title=TEXT,
+                url=TEXT,
+                requester=TEXT,
+                plan=nullable(TEXT),
+                planState=nullable(TEXT),
+            )
+        ),
+        changes=listed(
+            every(
+                name=TEXT,
+                title=TEXT,
+                fields=listed(TEXT),
+                how={"enum": ["direct", "review"]},
+                allowed=FLAG,
+                whyNot=nullable(TEXT),
+            )
+        ),
+        lastChange=nullable(named("HistoryEntry")),
+        findings=listed(named("Finding")),
+    ),
+    "Revealed": every(order=TEXT, outputs=listed(every(name=TEXT, value=nullable(TEXT)))),
+    "Kits": every(
+        kits=listed(
+            every(
+                name=TEXT,
+                title=TEXT,
+                description=TEXT,
+                owner=TEXT,
+                tags=listed(TEXT),
+                fields=listed(
+                    every(
+                        path=TEXT,
+                        parameter=TEXT,
+                        title=TEXT,
+                        description=TEXT,
+                        type=TEXT,
+                        required=FLAG,
+                        choices=nullable(listed({})),
+                    )
+                ),
+                changes=listed(
+                    every(
+                        name=TEXT,
+                        title=TEXT,
+                        fields=listed(TEXT),
+                        how={"enum": ["direct", "review"]},
+                        who=listed(TEXT),
+                    )
+                ),
+                form=nullable(TEXT),
+            )
+        )
+    ),
+    "Team": every(
+        team=TEXT,
+        members=nullable(listed(TEXT)),
+        kits=nullable(listed(TEXT)),
+        namespaces=listed(TEXT),
+        limits={"type": "object"},
+        total={"type": "integer"},
+        phases={"type": "object", "additionalProperties": {"type": "integer"}},
+        orders=listed(named("Row")),
+        more=FLAG,
+    ),
+}

@@ -19,7 +19,7 @@ let page;
 
 const quoted = words => (words.includes("'") ? `"${words}"` : `'${words}'`);
 const control = words => page.waitForSelector(
-  `::-p-xpath((//button|//a|//summary)[normalize-space(.)=${quoted(words)}])`, { timeout: 15_000 });
+  `::-p-xpath((//button|//a)[normalize-space(.)=${quoted(words)} or starts-with(normalize-space(.), ${quoted(`${words} of `)})])`, { timeout: 15_000 });
 
 async function field(label) {
   const found = await page.waitForSelector(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from agentsite import Provider, agents_platform, spend
 from changingpack import changing_pack
-from forgeusers import embedded_admin, new_user
+from forgeusers import PASSWORD, embedded_admin, new_user
 from realbrowser import RealBrowser, real_browser
 
 from orderkit.adapters.embedded.platform import Ports
@@ -43,6 +43,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             requester="user:default/test",
             change=TeamChange(limits={"orders": "9"}),
         )
+        admin = embedded_admin(platform.settings.forge.url, folder / "state")
+        person = {"username": "keiichi", "password": PASSWORD, "email": "keiichi@example.org"}
+        admin.api("POST", "/admin/users", person)
         yield platform
 
 

@@ -70,7 +70,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.globals.update(version=__version__, static=_static, phases=PHASES)
+    names: Any = {"version": __version__, "static": _static, "phases": PHASES}
+    environment.globals.update(names)
     environment.filters |= {
         "ago": ago,
         "moment": moment,

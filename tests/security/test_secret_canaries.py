@@ -237,6 +237,11 @@ PLAN = {"values": {"stage": "stage2"}}
 OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "runTask": "writes; reports an order's address",
     "registerOrder": "writes the ledger from Git",
+    "planOrder": (
+        "POST",
+        "/v1/kits/garage/plan",
+        {"values": {"team_name": "TEAM", "stage": "stage2"}},
+    ),
     "listOrders": ("GET", "/v1/orders", None),
     "streamOrders": "sends the rows that listOrders answers with",
     "getOrder": ("GET", "/v1/orders/ORDER", None),
@@ -249,6 +254,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "planChange": ("POST", "/v1/orders/ORDER/plan", PLAN),
     "orderHistory": ("GET", "/v1/orders/ORDER/history", None),
     "changeOrder": ("POST", "/v1/orders/ORDER/changes", {**PLAN, "dryRun": True}),
+    "revertCommit": ("POST", "/v1/orders/ORDER/reverts", {"commit": "HEAD", "dryRun": True}),
     "changeForm": ("GET", "/v1/orders/ORDER/changes/stage/form", None),
     "mergePull": ("POST", "/v1/orders/ORDER/pulls/999/merge", {}),
     "endForm": ("GET", "/v1/orders/ORDER/end/form", None),
@@ -302,14 +308,18 @@ def test_no_operation_answers_with_a_secret(site: Site, caplog: pytest.LogCaptur
     answers = {}
     for name, request in OPERATIONS.items():
         if not isinstance(request, str):
-            method, path, body = request
-            answer = site.ask(
-                method, path.replace("ORDER", site.order).replace("TEAM", site.bay.team), body
+            method, path, body = json.loads(
+                json.dumps(request)
+                .replace("ORDER", site.order)
+                .replace("TEAM", site.bay.repo.owner)
+                .replace("HEAD", site.bay.head)
             )
+            answer = site.ask(method, path, body)
             answers[name] = f"{answer.status_code} {answer.headers} {answer.text}"
 
     assert {name: leaks(text) for name, text in answers.items() if leaks(text)} == {}
     assert MASK in answers["planChange"]
+    assert answers["planOrder"].startswith("200 ")
     assert leaks((site.folder / "audit.log").read_text() + caplog.text) == []
 
 

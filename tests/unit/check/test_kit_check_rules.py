@@ -529,6 +529,16 @@ CASES = [
         also(("policy", POLICY)),
     ),
     Case(
+        PipelineRule.NEEDS_STATUS,
+        "a function reads what a provider writes",
+        {
+            **composing(("s3.example.org/v1", "Bucket")),
+            **granting("s3.example.org", "buckets"),
+            COMPOSITION: f"{labkit.COMPOSITION}      input: {{fromFieldPath: status.arn}}\n",
+        },
+        also(("bucket", thing("Bucket", "b", "s3.example.org/v1")), ready=Ready.FALSE),
+    ),
+    Case(
         PipelineRule.COMPOSES_NOTHING,
         "nothing ever",
         {KIT: labkit.KIT[: labkit.KIT.index("  composes")]},

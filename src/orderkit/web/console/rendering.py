@@ -70,7 +70,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.globals |= {"version": __version__, "static": _static, "phases": PHASES}
+    names: Any = {"version": __version__, "static": _static, "phases": PHASES}
+    environment.globals.update(names)
     environment.filters |= {
         "ago": ago,
         "moment": moment,
@@ -78,13 +79,17 @@ def _environment() -> Environment:
         "person": person,
         "web": web_address,
         "value": value_text,
-        "yaml": lambda value: yaml11.dump(value).removeprefix("---\n"),
+        "yaml": _yaml,
         "part": quote,
         "query": urlencode,
         "cut": cut,
         "count": _count,
     }
     return environment
+
+
+def _yaml(value: Any) -> str:
+    return yaml11.dump(value).removeprefix("---\n")
 
 
 def _shown(value: Any) -> Any:

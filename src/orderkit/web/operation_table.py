@@ -48,9 +48,11 @@ def operations() -> tuple[ServiceOperation, ...]:
     """Return every operation of a new service."""
     return (
         *_placing(),
+        *_asking_before(),
         *_looking(),
         *_viewing(),
         *_changing(),
+        *_deciding(),
         *_forms(),
         *_ending(EndRuns()),
         *_gates(GateHandlers()),
@@ -94,6 +96,24 @@ def _placing() -> tuple[ServiceOperation, ...]:
             body=REGISTRATION,
         ),
         ServiceOperation(
+            "readSettings",
+            "POST",
+            "/v1/kits/{kit}/settings",
+            "Read the YAML of an order form for the template's steps. Nothing is written.",
+            order_handlers.post_settings,
+            {
+                200: ("The part of the XR's spec that it sets.", named("Settings")),
+                404: ("No such kit.", named("Error")),
+            },
+            "order",
+            body=SETTINGS,
+        ),
+    )
+
+
+def _asking_before() -> tuple[ServiceOperation, ...]:
+    return (
+        ServiceOperation(
             "planOrder",
             "POST",
             "/v1/kits/{kit}/plan",
@@ -107,19 +127,6 @@ def _placing() -> tuple[ServiceOperation, ...]:
             "order",
             body=NEW_PLAN,
             slow=True,
-        ),
-        ServiceOperation(
-            "readSettings",
-            "POST",
-            "/v1/kits/{kit}/settings",
-            "Read the YAML of an order form for the template's steps. Nothing is written.",
-            order_handlers.post_settings,
-            {
-                200: ("The part of the XR's spec that it sets.", named("Settings")),
-                404: ("No such kit.", named("Error")),
-            },
-            "order",
-            body=SETTINGS,
         ),
     )
 
@@ -270,6 +277,12 @@ def _changing() -> tuple[ServiceOperation, ...]:
             person=True,
             keyed=True,
         ),
+    )
+
+
+def _deciding() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
         ServiceOperation(
             "revertCommit",
             "POST",

@@ -59,13 +59,22 @@ class OrderPages:
         """Show how an order is, what it gives, and what it waits for."""
         path = {"order": call.path["order"]}
         try:
+            order = self.view(service, call)
+            # after the view: what is seen later is never older than the phase beside it
             tree = PartsTree(self._trace(service, call))
         except (NotFoundError, RefusedError):
             # raises again if it never was, or is another team's; an ended order has its proof
             self._api.ask(service, call, "orderEnd", path=path)
             return redirect(f"/orders/{call.path['order']}/end")
-        values = {"waiting": tree.waiting(), "parts": tree.counts()}
-        return self._page(service, call, "order.html", "overview", **values)
+        return page(
+            call,
+            "order.html",
+            order["order"],
+            order=order,
+            tab="overview",
+            waiting=tree.waiting(),
+            parts=tree.counts(),
+        )
 
     def reveal(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show a secret output once, to somebody who may change the order."""

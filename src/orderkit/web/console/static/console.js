@@ -3,6 +3,7 @@
 'use strict';
 
 const REFRESH_MS = 250;   // changes come in bursts
+const SETTLE_MS = 3000;   // once more after the last change: what a page shows is read one after the other
 const POLL_MS = 4000;     // where there is no stream
 const PLAN_MS = 700;      // after the last key
 
@@ -11,6 +12,7 @@ const PLAN_MS = 700;      // after the last key
 const live = {
   light: document.getElementById('live'),
   timer: 0,
+  settling: 0,
   busy: false,
   again: false,
 
@@ -23,7 +25,9 @@ const live = {
 
   soon() {
     clearTimeout(this.timer);
+    clearTimeout(this.settling);
     this.timer = setTimeout(() => this.refresh(), REFRESH_MS);
+    this.settling = setTimeout(() => this.refresh(), SETTLE_MS);
   },
 
   async refresh() {

@@ -29,7 +29,7 @@ def pause(bay: Bay) -> None:
 
 
 def test_filters_stand_in_the_address(lead: Browser, quiet_bay: Bay) -> None:
-    form = lead.get("/").form("/")
+    form = until(lead, "/", quiet_bay.order).form("/")
     here = lead.submit(form, text=quiet_bay.order)
 
     assert here.url.endswith(f"text={quiet_bay.order}")

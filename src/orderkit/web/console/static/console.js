@@ -94,7 +94,8 @@ function follow(address) {
   let polling = 0;
   const stream = new EventSource(address);
   const arrived = () => { clearInterval(polling); polling = 0; live.shows('Live', 'on'); };
-  stream.addEventListener('ready', arrived);
+  // what changed between the page and its stream is in neither: look once when the stream begins
+  stream.addEventListener('ready', () => { arrived(); live.soon(); });
   stream.addEventListener('order', () => { arrived(); live.soon(); });
   stream.addEventListener('gone', () => { arrived(); live.soon(); });
   stream.addEventListener('reload', () => { arrived(); live.soon(); });

@@ -8,6 +8,7 @@ Nothing of it deletes the order; ``status`` says what happened, by whom and what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -87,6 +88,10 @@ def victim(new_victim: Callable[[], Victim], victims: list[Victim]) -> Victim:
     return victims[-1]
 
 
+def without_age(status: str) -> str:
+    return re.sub(r"\d+[smh] ago", "", status)
+
+
 @pytest.mark.parametrize("mischief", MENDED, ids=lambda mischief: mischief.reason)
 def test_status_explains_it_and_repair_mends_it(
     mischief: Mischief, victim: Victim, orderkit: Command
@@ -107,7 +112,7 @@ def test_status_explains_it_and_repair_mends_it(
     assert says in shown.out
     assert (BY_NOBODY in shown.out) == any(word in mischief.reason for word in NAMED)
     assert repaired in planned.out
-    assert still.out == shown.out, "a dry run changed something"
+    assert without_age(still.out) == without_age(shown.out), "a dry run changed something"
     assert (mended.code, mended.err) == (0, ""), mended.out
     assert f"repaired    {repaired}" in mended.out
     assert (ready.reason, ready.advice) == ("", "")

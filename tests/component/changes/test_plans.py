@@ -348,5 +348,5 @@ def test_a_change_of_a_paused_order_is_refused_before_the_commit(
 
     assert accepted.code == 5
     assert f"{bay.order}: becoming Ready at " in accepted.err
-    assert "does not happen: Paused: XGarage" in accepted.err
+    assert "does not happen: Attention: XGarage" in accepted.err
     assert platform.forge.head(bay.repo) != before

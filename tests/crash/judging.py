@@ -31,7 +31,7 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
-from orderkit.ports.forge import OPERATION_TRAILER
+from orderkit.ports.forge import OPERATION_TRAILER, Webhook
 
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 _DATABASES = ("forge/forge.sqlite", "cluster/cluster.sqlite", "catalog/catalog.sqlite")
@@ -207,13 +207,20 @@ def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list
             return not platform.forge.ensure_org(exchange.sent["username"])
         case "POST", ["orgs", owner, "repos"]:
             return platform.forge.repo(RepoId(owner, exchange.sent["name"])) is not None
+        case "POST", ["orgs", owner, "hooks"]:
+            return platform.forge.has_webhook(
+                owner, Webhook(exchange.sent["config"]["url"], tuple(exchange.sent["events"]))
+            )
         case "POST", ["repos", owner, name, what]:
             return _posted(platform, state, exchange, RepoId(owner, name), what)
         case _, ["repos", owner, name, what, about]:
             return _said(platform, exchange, RepoId(owner, name), (what, about))
         case "PATCH", ["repos", owner, name]:
             repository = platform.forge.repo(RepoId(owner, name))
-            return repository is not None and repository.archived
+            is_archive = "archived" in exchange.sent
+            return repository is not None and (
+                repository.archived if is_archive else not repository.may_squash
+            )
         case "DELETE", ["repos", owner, name]:
             return platform.forge.repo(RepoId(owner, name)) is None
         case _:

@@ -35,6 +35,7 @@ ORDER_REPO = "/api/v1/repos/TEAM/garage-TEAM"
 ORDER = [
     "forge POST /api/v1/orgs/TEAM/repos",
     f"forge POST {ORDER_REPO}/contents",
+    f"forge PATCH {ORDER_REPO}",  # no squash merges
     LEDGER,
     f"{REFRESH}team-TEAM",
     f"{LOCATIONS} (dry run)",
@@ -57,7 +58,13 @@ END = [
 ]
 END_AND_DELETE = [*END[:-2], f"forge DELETE {ORDER_REPO}", LEDGER]
 DELETE_ARCHIVED = END_AND_DELETE[-2:]
-ADD_TEAM = ["forge POST /api/v1/orgs", LEDGER, f"{REFRESH}ledger", f"{REFRESH}team-TEAM"]
+ADD_TEAM = [
+    "forge POST /api/v1/orgs",
+    "forge POST /api/v1/orgs/TEAM/hooks",
+    LEDGER,
+    f"{REFRESH}ledger",
+    f"{REFRESH}team-TEAM",
+]
 CHANGE = [f"forge POST {ORDER_REPO}/contents", f"{REFRESH}garage-TEAM"]
 PROPOSE = [
     f"forge POST {ORDER_REPO}/branches",

@@ -150,12 +150,29 @@ def test_an_unknown_commit_fails_when_it_is_read(work: Path, sources: BareReposi
         sources.read(URL, CommitSha("0" * 40), "manifests", recurse=False)
 
 
-def test_symbolic_links_are_refused(work: Path, sources: BareRepositories) -> None:
-    (work / "manifests" / "link.yaml").symlink_to("/etc/passwd")
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../secret.yaml", "../manifests/../../x"])
+def test_symbolic_links_out_of_the_repository_are_refused(
+    work: Path, sources: BareRepositories, target: str
+) -> None:
+    (work / "manifests" / "link.yaml").symlink_to(target)
     commit = push(work)
 
-    with pytest.raises(SourceError, match="symbolic links are not supported"):
+    message = "repository contains out-of-bounds symlinks. file: manifests/link.yaml"
+    with pytest.raises(SourceError, match=message):
         sources.read(URL, commit, "manifests", recurse=False)
+
+
+def test_symbolic_links_inside_the_repository_are_followed(
+    work: Path, sources: BareRepositories
+) -> None:
+    (work / "manifests" / "link.yaml").symlink_to("../catalog-info.yaml")
+    (work / "manifests" / "loop.yaml").symlink_to("loop.yaml")
+    commit = push(work)
+
+    files = sources.read(URL, commit, "manifests", recurse=False)
+
+    assert files["manifests/link.yaml"] == b"not: delivered\n"
+    assert "manifests/loop.yaml" not in files
 
 
 def test_a_repository_that_is_deleted_and_made_again_is_seen_as_it_is(

@@ -201,16 +201,25 @@ def _said(platform: Platform, exchange: Exchange, repo: RepoId, about: tuple[str
             raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
 
 
+def _made(platform: Platform, exchange: Exchange, owner: str, what: str) -> bool:
+    """Say whether what was made in an organisation is there."""
+    sent = exchange.sent
+    match what:
+        case "repos":
+            return platform.forge.repo(RepoId(owner, sent["name"])) is not None
+        case "hooks":
+            webhook = Webhook(sent["config"]["url"], tuple(sent["events"]))
+            return platform.forge.has_webhook(owner, webhook)
+        case _:
+            raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
+
+
 def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list[str]) -> bool:
     match exchange.method, path[2:]:
         case "POST", ["orgs"]:
             return not platform.forge.ensure_org(exchange.sent["username"])
-        case "POST", ["orgs", owner, "repos"]:
-            return platform.forge.repo(RepoId(owner, exchange.sent["name"])) is not None
-        case "POST", ["orgs", owner, "hooks"]:
-            return platform.forge.has_webhook(
-                owner, Webhook(exchange.sent["config"]["url"], tuple(exchange.sent["events"]))
-            )
+        case "POST", ["orgs", owner, what]:
+            return _made(platform, exchange, owner, what)
         case "POST", ["repos", owner, name, what]:
             return _posted(platform, state, exchange, RepoId(owner, name), what)
         case _, ["repos", owner, name, what, about]:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, RemoteError
+from orderkit.core.errors import (
+    AlreadyOrderedError,
+    InvalidInputError,
+    RemoteError,
+    SeveralProblemsError,
+)
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import APPLICATION, ObjectKey
 from orderkit.core.portal.render import RenderError, UndefinedValueError
@@ -97,10 +102,13 @@ def test_the_same_order_twice_is_one_commit_and_other_values_are_a_conflict(worl
 def test_a_pack_that_was_never_baked_is_refused(world: Any) -> None:
     _, files = garage(world)
 
-    with pytest.raises(InvalidInputError, match=r"forge_host|pack_commit") as refused:
+    with pytest.raises(SeveralProblemsError) as refused:
         world.run(files["template.yaml"], {"team_name": "ae86", "stage": "stage1"}, files)
 
-    assert "not published to a platform" in refused.value.hint
+    problems = [p for p in refused.value.problems if isinstance(p, InvalidInputError)]
+    fields = {problem.field: problem.hint for problem in problems}
+    assert fields.keys() == {"forge_host", "pack_commit"}
+    assert all("not published to a platform" in hint for hint in fields.values())
 
 
 def test_a_skeleton_that_uses_an_undefined_value_publishes_nothing(world: Any) -> None:

@@ -51,8 +51,24 @@ def recorded(scene: str) -> tuple[Accounts, frozenset[str]]:
     for name, step in content["steps"].items():
         kept = {k: v for k, v in account.items() if k not in step["gone"]}
         account = {**kept, **step["seen"]}
-        accounts[name] = account
+        accounts[name] = _with_spending(account)
     return accounts, frozenset(content["events"])
+
+
+def _with_spending(account: Account) -> Account:
+    """
+    Copy into an agent's status what its budget says.
+
+    The agent's station does so since the scenes were recorded; a new record has it already.
+    """
+    spending = ("spentUsd", "paused", "cause")
+    copied = copy.deepcopy(account)
+    for subject, agent in copied.items():
+        kind, _, name = subject.partition(" ")
+        budget = account.get(f"XAgentBudget {name}/budget", {}).get("status", {})
+        if kind == "XDatasetAgent" and agent["status"]:
+            agent["status"] |= {key: budget[key] for key in spending if key in budget}
+    return copied
 
 
 def expected(scene: str, step: str) -> Account | None:

@@ -323,12 +323,7 @@ CHANGED: list[Changed] = [
     ("shrinking", obj(i=GROWING), {"i": 2}, {"i": 1}),
     ("added: no old value, no verdict", obj(i=GROWING), {}, {"i": 1}),
     ("removed: no value, no verdict", obj(i=GROWING), {"i": 1}, {}),
-    (
-        "an old null is not a value",
-        obj(s=ruled(NULLABLE, "self == oldSelf")),
-        {"s": None},
-        {"s": "a"},
-    ),
+    ("an old null is no value", obj(s=ruled(NULLABLE, "self == oldSelf")), {"s": None}, {"s": "a"}),
     (
         "an optional old value that is there",
         obj(
@@ -446,7 +441,7 @@ DEFINITIONS: list[tuple[str, Schema]] = [
     ("old values of a set", obj(l={**ITEM_RULE, "x-kubernetes-list-type": "set"})),
     ("old values below a list without keys", obj(l={**WHOLES, "items": obj(a=GROWING)})),
     (
-        "messageExpression that is not text",
+        "messageExpression that is no text",
         obj(s=ruled(TEXT, {"rule": "true", "messageExpression": "1"})),
     ),
     ("a message with a line break", obj(s=ruled(TEXT, {"rule": "true", "message": "a\nb"}))),
@@ -490,7 +485,7 @@ DEFINITIONS: list[tuple[str, Schema]] = [
         obj(o={**obj(i=ruled(WHOLE, "self > 0")), "default": {"i": 0}}),
     ),
     ("sum of texts", obj(l=ruled({**WHOLES, "items": TEXT}, "self.sum() == ''"))),
-    ("sign of a quantity is not a member", obj(s=ruled(TEXT, "quantity(self).sign() == 1"))),
+    ("sign of a quantity is no member", obj(s=ruled(TEXT, "quantity(self).sign() == 1"))),
     ("a rule of several lines without a message", obj(i=ruled(WHOLE, "self > 0\n&& self < 3"))),
 ]
 

@@ -13,6 +13,9 @@ change, give such a program the lines of
 ``recorded.json`` with
 
     PYTHONPATH=tests/support python -m tests.conformance.xrds.recording ANSWERS VERSION
+
+Two printer columns of ``reference/garage`` (BAY, ASSEMBLED) were added to its answer by hand:
+Crossplane copies columns as they are, before its own.
 """
 
 from __future__ import annotations

@@ -37,6 +37,12 @@ Account = dict[str, dict[str, Any]]
 _COMPOSED = "apiextensions.crossplane.io/composed/"
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _AGE, _REVISION = "AGE", "COMPOSITIONREVISION"
+_NEWER = {
+    "XGarage": ("BAY", "ASSEMBLED"),
+    "XDatasetAgent": ("SPENT", "BUCKET"),
+    "XAgentBudget": ("SINCE",),
+}
+"""Columns that the XRDs have since the scenes were recorded; they show fields of the status."""
 _REVISION_HASH = re.compile(r"(?<=-)[0-9a-f]{7}$")
 _PASSING = re.compile(
     r"^(\(combined from similar events\): )?"
@@ -100,11 +106,12 @@ class Eyes:
                 yield from self._tree(part, below)
 
     def _printed(self, key: ObjectKey) -> dict[str, Any]:
-        """Return what ``kubectl get -o wide`` prints, but the age."""
+        """Return what ``kubectl get -o wide`` prints, without ages and newer columns."""
         home = f"/namespaces/{key.namespace}" if key.namespace else ""
         where = f"/apis/{key.kind.api_version}{home}/{self.plurals[key.kind]}/{key.name}"
         cells = self.tables.row(where)
-        told = {name: cell for name, cell in cells.items() if name.upper() != _AGE}
+        newer = _NEWER.get(key.kind.kind, ())
+        told = {name: cell for name, cell in cells.items() if name.upper() not in (_AGE, *newer)}
         return {**told, _REVISION: _REVISION_HASH.sub("<hash>", str(told.get(_REVISION)))}
 
     def events(self, roots: tuple[ObjectKey, ...]) -> set[str]:

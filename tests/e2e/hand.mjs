@@ -21,6 +21,15 @@ const quoted = words => (words.includes("'") ? `"${words}"` : `'${words}'`);
 const control = words => page.waitForSelector(
   `::-p-xpath((//button|//a)[normalize-space(.)=${quoted(words)} or starts-with(normalize-space(.), ${quoted(`${words} of `)})])`, { timeout: 15_000 });
 
+// A page without scripts loads itself again now and then: what was read of the page before is read once more.
+async function steady(read) {
+  for (let tries = 1; ; tries += 1) {
+    try { return await read(); } catch (error) {
+      if (tries === 5 || !/belong to the document|context was destroyed|detached/i.test(error.message)) throw error;
+    }
+  }
+}
+
 async function field(label) {
   const found = await page.waitForSelector(
     `::-p-xpath(//label[starts-with(normalize-space(.), ${quoted(label)})])`, { timeout: 15_000 });
@@ -44,11 +53,12 @@ const steps = {
     if (dark) await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }]);
   },
   goto: ({ path }) => page.goto(new URL(path, setUp.url).href, { waitUntil: 'domcontentloaded' }).then(() => page.url()),
-  text: () => page.$eval('body', body => body.innerText),
+  text: () => steady(() => page.$eval('body', body => body.innerText)),
   url: () => page.url(),
   async press({ words }) {
     const found = await control(words);
-    const leads = await found.evaluate(node => node.tagName === 'A' || (node.tagName === 'BUTTON' && node.value !== 'plan'));
+    const inPlace = page.isJavaScriptEnabled() ? 'plan' : null;   // this button's answer comes into the page
+    const leads = await found.evaluate((node, stays) => node.tagName === 'A' || (node.tagName === 'BUTTON' && node.value !== stays), inPlace);
     const came = leads ? page.waitForNavigation({ waitUntil: 'domcontentloaded', timeout: 60_000 }) : null;
     await found.click();
     await came;
@@ -64,7 +74,7 @@ const steps = {
   marked: () => page.$eval('html', html => html.dataset.mark === 'kept'),
   tab: async ({ times }) => { for (let n = 0; n < times; n += 1) await page.keyboard.press('Tab'); return page.evaluate(() => document.activeElement?.innerText ?? ''); },
   enter: () => page.keyboard.press('Enter'),
-  wide: () => page.$eval('html', html => html.scrollWidth > html.clientWidth),
+  wide: () => steady(() => page.$eval('html', html => html.scrollWidth > html.clientWidth)),
   async shoot({ file, full = true }) { await page.screenshot({ path: file, fullPage: full }); },
   async axe() {
     await page.evaluate(axe);

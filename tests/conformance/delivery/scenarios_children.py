@@ -200,7 +200,7 @@ def a_kept_child_outlives_its_file_until_it_is_unmarked(stage: Stage) -> None:
     root(stage)
     stage.delivered("one", stage.commits[0])
     stage.delivered("two", stage.commits[1])
-    stage.until("root", phase="Succeeded", sync="Synced")
+    stage.until("root", phase="Succeeded", sync="Synced", health="Healthy")
     stage.step("its file leaves")
     stage.push_and_refresh({"manifests/one.yaml": None}, "root", repo="root")
     stage.until("root", sync="OutOfSync", phase="Succeeded", done=stage.commits[-1])

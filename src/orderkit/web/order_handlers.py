@@ -18,6 +18,7 @@ from orderkit.core.order.order_selection import OrderQuery, select
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right
+from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
@@ -106,15 +107,27 @@ def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show the orders of the caller's teams that a query selects, as the live model has them."""
-    teams, model = call.who.teams("read"), service.model
     query = order_query(call.query)
-    model.wait_complete()
-    position = model.log.position()  # before the rows: a stream that begins here misses nothing
-    live = {row.row.order: row for row in model.rows() if teams is None or row.row.team in teams}
+    service.model.wait_complete()
+    position = service.model.log.position()  # before the rows: a stream from here misses nothing
+    live = {row.row.order: row for row in readable_rows(service, call)}
     rows, cursor = select((row.row for row in live.values()), query)
     orders = b",".join(live[row.order].data for row in rows)
     tail = json.dumps({"cursor": cursor or None, "position": position}).encode()
     return ServiceResponse(200, b'{"orders":[%s],%s' % (orders, tail[1:]))
+
+
+def readable_rows(service: Service, call: ServiceRequest) -> list[LiveRow]:
+    """
+    Return the rows of the caller's teams, by team and id.
+
+    Raises:
+        RefusedError: The caller may read nothing.
+        InProgressError: The live model is not complete yet.
+    """
+    teams = call.who.teams("read")
+    service.model.wait_complete()
+    return [row for row in service.model.rows() if teams is None or row.row.team in teams]
 
 
 def order_query(query: Mapping[str, str]) -> OrderQuery:

@@ -13,7 +13,7 @@ import binascii
 import heapq
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -143,8 +143,3 @@ def _position(query: OrderQuery) -> tuple[str, str]:
             hint="ask for the first page again, without a cursor",
         )
     return place[1], place[2]
-
-
-def urgent_first(rows: Sequence[OrderRow]) -> list[OrderRow]:
-    """Return rows with those that fail first, then by id."""
-    return select(rows, OrderQuery(sort="phase"))[0]

@@ -58,7 +58,7 @@ class Console:
             *_changing(ChangePages(self._api, looks)),
             *_ending(EndPages(self._api, looks)),
             *_ordering(KitPages(self._api)),
-            *_leading(TeamPages(self._api)),
+            *_leading(TeamPages()),
         )
 
     def _signing_in(self) -> tuple[ServiceOperation, ...]:

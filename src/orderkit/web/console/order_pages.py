@@ -11,6 +11,7 @@ from typing import Any
 
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.objects.kube_objects import Manifest, dig
+from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.yaml import yaml11
 from orderkit.flows.order.part_reading import read_part
 from orderkit.web.console.api_calls import ApiCalls, page, redirect
@@ -18,7 +19,7 @@ from orderkit.web.console.page_exchange import last
 from orderkit.web.console.parts_tree import PartsTree, node_id
 from orderkit.web.console.rendering import cut
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import entry_for, readable_rows
 
 FILTERS = ("team", "kit", "owner", "phase", "text")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")
@@ -34,12 +35,15 @@ class OrderPages:
 
     def orders(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the orders of the caller's teams that the address asks for, urgent ones first."""
-        rows = rows_of(self._api.ask(service, call, "listOrders", query={"sort": "phase"}))
+        rows = [live.row for live in readable_rows(service, call)]
         filters = {name: call.query.get(name, "").strip() for name in FILTERS}
-        chosen = [row for row in rows if _matches(row, filters)]
+        team, kit, owner, phase, text = (filters[name] for name in FILTERS)
+        query = OrderQuery(team=team, kit=kit, owner=owner, text=text, sort="phase")
+        in_any_phase, _ = select(rows, query)
+        chosen = [row for row in in_any_phase if phase in ("", row.phase)]
         number = call.query.get("page", "")
         at = max(1, int(number)) if number.isdecimal() and len(number) < _DIGITS else 1
-        shown = chosen[_PAGE * (at - 1) : _PAGE * at]
+        shown = [row.to_json() for row in chosen[_PAGE * (at - 1) : _PAGE * at]]
         return page(
             call,
             "orders.html",
@@ -51,8 +55,11 @@ class OrderPages:
             pages=-(-len(chosen) // _PAGE),
             filters=filters,
             has={name: any(row[name] for row in shown) for name in _OPTIONAL},
-            choices={name: sorted({r[name] for r in rows if r[name]}) for name in FILTERS[:3]},
-            counts=_counts(row for row in rows if _matches(row, {**filters, "phase": ""})),
+            choices={
+                name: sorted({value for row in rows if (value := getattr(row, name))})
+                for name in FILTERS[:3]
+            },
+            counts=counts(in_any_phase),
         )
 
     def order(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -141,22 +148,3 @@ def _conditions(manifest: Manifest) -> list[dict[str, str]]:
         for entry in (conditions if isinstance(conditions, list) else ())
         if isinstance(entry, dict)
     ]
-
-
-def rows_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a list of orders."""
-    return list(answer["orders"])
-
-
-def _matches(row: Mapping[str, Any], filters: Mapping[str, str]) -> bool:
-    exact = all(row[name] == filters[name] for name in FILTERS[:4] if filters[name])
-    text = filters["text"].lower()
-    haystack = " ".join(row[name] or "" for name in ("order", "team", "kit", "owner", "reason"))
-    return exact and text in haystack.lower()
-
-
-def _counts(rows: Any) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row["phase"]] = counts.get(row["phase"], 0) + 1
-    return counts

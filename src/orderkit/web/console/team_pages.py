@@ -6,8 +6,7 @@ Called by ``request_pipeline``; ``console`` lists them.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,14 +14,16 @@ from orderkit.core.errors import OrderkitError
 from orderkit.core.names import TeamName
 from orderkit.core.objects.values import shown
 from orderkit.core.order import ledger
+from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamLimits
 from orderkit.flows.install import diagnosis
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.teams import list_teams
-from orderkit.web.console.api_calls import ApiCalls, page
-from orderkit.web.console.order_pages import rows_of
+from orderkit.web.console.api_calls import page
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.order_handlers import readable_rows
 
 _URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
 _REASON_MAX = 90
@@ -32,15 +33,14 @@ _REASONS = 12
 class TeamPages:
     """Teams, and the platform as a whole."""
 
-    def __init__(self, api: ApiCalls) -> None:
-        self._api = api
-
     def teams(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the caller's teams."""
         mine = call.who.teams("read")
-        rows = rows_of(self._api.ask(service, call, "listOrders"))
+        rows_of = defaultdict[str, list[OrderRow]](list)
+        for live in readable_rows(service, call):
+            rows_of[live.row.team].append(live.row)
         teams = [
-            {"team": team, "phases": _phases(row for row in rows if row["team"] == team)}
+            {"team": team, "phases": counts(rows_of[team])}
             for team in list_teams(service.platform)
             if mine is None or team in mine
         ]
@@ -55,9 +55,9 @@ class TeamPages:
         if name not in known:
             raise unknown_team(name, known)
         team = team_of(service.platform, name, ledger_files)
-        rows = rows_of(
-            self._api.ask(service, call, "listOrders", query={"team": name, "sort": "phase"})
-        )
+        orders = [live.row for live in readable_rows(service, call)]
+        chosen, _ = select(orders, OrderQuery(team=name, sort="phase"))
+        rows = [row.to_json() for row in chosen]
         return page(
             call,
             "team.html",
@@ -68,7 +68,7 @@ class TeamPages:
                 "kits": team.kits,
                 "namespaces": [ledger.team_namespace(name), *team.namespaces],
             },
-            phases_of=_phases(rows),
+            phases_of=counts(chosen),
             urgent=[row for row in rows if row["phase"] in _URGENT],
             expiring=sorted(
                 (row for row in rows if row["expires"]), key=lambda row: str(row["expires"])
@@ -81,7 +81,7 @@ class TeamPages:
     def platform(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show how the platform is, to those who may act for every team."""
         call.who.check("read", None)
-        rows = rows_of(self._api.ask(service, call, "listOrders"))
+        rows = [live.row for live in readable_rows(service, call)]
         pack = published_pack(service.platform)
         return page(
             call,
@@ -92,12 +92,12 @@ class TeamPages:
                 {
                     "name": kit.name,
                     "title": kit.title,
-                    "phases": _phases(row for row in rows if row["kit"] == kit.name),
+                    "phases": counts(row for row in rows if row.kit == kit.name),
                 }
                 for kit in pack.kits()
             ],
             reasons=_reasons(rows),
-            phases_of=_phases(rows),
+            phases_of=counts(rows),
             pack={"name": pack.name, "commit": service.platform.forge.head(
                 service.platform.pack_repo)},
             forge=service.platform.forge.base_url,
@@ -128,17 +128,13 @@ def _findings(service: Service) -> list[dict[str, Any]]:
         ]
 
 
-def _phases(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    return dict(Counter(row["phase"] for row in rows))
-
-
-def _reasons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _reasons(rows: Iterable[OrderRow]) -> list[dict[str, Any]]:
     """Return what is wrong with orders, the most common first; names in it are left out."""
     by_reason: dict[str, list[str]] = {}
     for row in rows:
-        if row["phase"] in ("Failing", "Attention"):
-            text = re.sub(re.escape(row["order"]), "…", _first_reason(row))
-            by_reason.setdefault(text[:_REASON_MAX], []).append(row["order"])
+        if row.phase in ("Failing", "Attention"):
+            text = _first_reason(row).replace(row.order, "…")
+            by_reason.setdefault(text[:_REASON_MAX], []).append(row.order)
     ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         {"reason": reason, "orders": orders[:5], "number": len(orders)}
@@ -146,9 +142,9 @@ def _reasons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _first_reason(row: Mapping[str, Any]) -> str:
-    sentences = [attention["sentence"] for attention in row["attention"]]
-    return str(next(filter(None, (row["reason"], *sentences)), "no reason is known"))
+def _first_reason(row: OrderRow) -> str:
+    sentences = (attention.sentence for attention in row.attention)
+    return next(filter(None, (row.reason, *sentences)), "no reason is known")
 
 
 def _limits(limits: TeamLimits, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

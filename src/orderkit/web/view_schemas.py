@@ -85,6 +85,8 @@ _ROW: dict[str, dict[str, Any]] = {
     "attention": listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
     "cost": nullable(TEXT),
     "expires": nullable(TEXT),
+    "leaseWarning": nullable(TEXT),
+    "approval": nullable(TEXT),
     "revision": nullable(TEXT),
     "delivered": nullable(TEXT),
     "repository": TEXT,

@@ -106,6 +106,10 @@ class OrderRow:
     """An amount for a month with its currency; empty if the platform has no prices."""
     expires: str = ""
     """RFC 3339 in UTC; empty: it lives until somebody ends it."""
+    lease_warning: str = ""
+    """The last warning before `expires` that was recorded, as kit.yaml writes it: ``24h``."""
+    approval: str = ""
+    """Who has to agree before it is delivered, and why; empty: nobody, or they have agreed."""
     revision: str = ""
     """The commit that Argo CD compared last."""
     delivered: str = ""
@@ -154,6 +158,8 @@ class OrderRow:
             ],
             "cost": self.cost or None,
             "expires": self.expires or None,
+            "leaseWarning": self.lease_warning or None,
+            "approval": self.approval or None,
             "revision": self.revision or None,
             "delivered": self.delivered or None,
             "repository": self.repository,

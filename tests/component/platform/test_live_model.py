@@ -7,16 +7,28 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from commands import Command
 
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import OrderId, TeamName
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_view import OrderRow
+from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import recorded
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.order import order_report
 from orderkit.flows.order.placing import TaskRequest, run_task
+from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.platform import write_ledger
+from orderkit.flows.waiting import until
+from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 
 DEADLINE_S = 120.0
+EVE = "user:default/eve"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +43,7 @@ def model(platform: Running) -> Iterator[OrderModel]:
 
 def order(platform: Running, team: str) -> str:
     values = {"team_name": team, "stage": "stage1"}
-    run_task(platform.platform, TaskRequest("garage", values, Requester("user:default/eve")))
+    run_task(platform.platform, TaskRequest("garage", values, Requester(EVE)))
     return f"garage-{team}"
 
 
@@ -66,6 +78,7 @@ def test_an_order_appears_and_becomes_ready(
     )
 
     assert (row.order, row.team, row.kit) == (name, team, "garage")
+    assert row.owner == EVE
     assert row.reason == ""
     assert row.repository.endswith(f"/{team}/{name}")
 
@@ -87,10 +100,51 @@ def test_rows_are_what_a_list_reads(platform: Running, model: OrderModel, team: 
     assert teams == sorted(teams)
 
 
+def test_who_ordered_before_applications_said_so_is_known_from_the_ledgers_history(
+    platform: Running, model: OrderModel, team: str, orderkit: Command
+) -> None:
+    """Not from the order's repository, where whoever pushes can write another name."""
+    name = order(platform, team)
+    row_when(model, name, is_ready)
+    entry = OrderEntry(TeamName(team), OrderId(name))
+    silent = recorded(platform.platform, entry) or {}
+    del silent["metadata"]["annotations"][ledger.REQUESTER_ANNOTATION]
+    changed = Operation(f"silence-{name}", "user:default/operator", "an older version wrote it")
+    write_ledger(platform.platform, {entry.application_path: yaml11.dump(silent)}, changed)
+    record = platform.platform.forge.read(entry.repository, order_file.PATH, "main")
+    assert record is not None
+    forged = FileChange(order_file.PATH, record.data.replace(b"eve", b"mallory"), record.sha)
+    platform.platform.forge.write(entry.repository, [forged], Operation("forge", EVE, "mine now"))
+    key = application_key(entry.order)
+    until(
+        platform.platform.clock,
+        lambda: platform.platform.cluster.get(key),
+        lambda application: not ledger.requester_of(application),
+        timeout_s=DEADLINE_S,
+        goal="Argo CD taking the annotation away",
+    )
+
+    row_when(model, name, lambda row: row.owner == EVE)
+    fresh = OrderModel(platform.platform)
+    fresh.start()
+    try:
+        row_when(fresh, name, lambda row: row.owner == EVE)
+    finally:
+        fresh.close()
+    assert [row["owner"] for row in orderkit("list", "--team", team, "--json").json["orders"]] == [
+        EVE
+    ]
+    register(
+        platform.platform,
+        Registration(entry.order, "garage", entry.team, "user:default/mallory"),
+    )
+    assert ledger.requester_of(recorded(platform.platform, entry)) == EVE
+
+
 def test_an_order_that_ends_is_gone(platform: Running, model: OrderModel, team: str) -> None:
     name = order(platform, team)
     row_when(model, name, is_ready)
-    destroy(platform.platform, EndRequest(name, "user:default/eve"), on_step=lambda *_: None)
+    destroy(platform.platform, EndRequest(name, EVE), on_step=lambda *_: None)
 
     row_when(model, name, lambda row: row.phase == "Ended")
 

@@ -43,18 +43,22 @@ def selected_orders(
         RemoteError: The platform does not answer, or not to us.
     """
     reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
-    if not owners:
+    rows = [report.row for report in reports.values()]
+    if not owners and not all(row.owner for row in rows):
         owners.update(registered_owners(platform))
-    rows = [replace(report.row, owner=owners.get(order, "")) for order, report in reports.items()]
+    rows = [row if row.owner else replace(row, owner=owners.get(row.order, "")) for row in rows]
     chosen, _ = select(rows, query)
-    unknown = [reports[row.order] for row in chosen if row.order not in owners]
+    unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         looked_up = unknown[:_LOOKED_UP_MAX]
         names = threads.map(lambda report: registered_by(platform, report.entry), looked_up)
         owners.update(
             {str(report.entry.order): name for report, name in zip(looked_up, names, strict=True)}
         )
-    return {replace(row, owner=owners.get(row.order, "")): reports[row.order] for row in chosen}
+    return {
+        row if row.owner else replace(row, owner=owners.get(row.order, "")): reports[row.order]
+        for row in chosen
+    }
 
 
 class OrderChanges:

@@ -103,7 +103,7 @@ def view(
     if row is None:
         raise AssertionError("unreachable: there is a report if there is no row")
     return OrderView(
-        replace(row, owner=plain(ordered_by)),
+        replace(row, owner=plain(ordered_by) or row.owner),
         head or "",
         values,
         pulls.result() or (),

@@ -8,13 +8,14 @@ not exist. Called by ``request_pipeline``, listed in ``operation_table``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_selection import OrderQuery, select
+from orderkit.core.order.order_selection import OrderQuery, select_by
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right
@@ -110,14 +111,21 @@ def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
     query = order_query(call.query)
     service.model.wait_complete()
     position = service.model.log.position()  # before the rows: a stream from here misses nothing
-    live = {row.row.order: row for row in readable_rows(service, call)}
-    rows, cursor = select((row.row for row in live.values()), query)
-    orders = b",".join(live[row.order].data for row in rows)
-    tail = json.dumps({"cursor": cursor or None, "position": position}).encode()
+    rows = readable_rows(service, call)
+    page, cursor = select_by(rows, query, attrgetter("row"), are_by_team=True)
+    orders = b",".join(live.data for live in page)
+    state = service.model.state()
+    about = {
+        "cursor": cursor or None,
+        "position": position,
+        "age": round(state.age_s, 3),
+        "ledger": state.ledger_commit,
+    }
+    tail = json.dumps(about).encode()
     return ServiceResponse(200, b'{"orders":[%s],%s' % (orders, tail[1:]))
 
 
-def readable_rows(service: Service, call: ServiceRequest) -> list[LiveRow]:
+def readable_rows(service: Service, call: ServiceRequest) -> Sequence[LiveRow]:
     """
     Return the rows of the caller's teams, by team and id.
 
@@ -127,7 +135,8 @@ def readable_rows(service: Service, call: ServiceRequest) -> list[LiveRow]:
     """
     teams = call.who.teams("read")
     service.model.wait_complete()
-    return [row for row in service.model.rows() if teams is None or row.row.team in teams]
+    rows = service.model.rows()
+    return rows if teams is None else [row for row in rows if row.row.team in teams]
 
 
 def order_query(query: Mapping[str, str]) -> OrderQuery:

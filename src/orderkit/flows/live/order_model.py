@@ -77,6 +77,8 @@ class ModelState:
     """What is not read yet, or cannot be; empty if complete."""
     left_out: Mapping[str, str]
     """Kinds of composed objects that may not be read, and why."""
+    ledger_commit: str
+    """The ledger that rows are from; empty: none was read."""
 
 
 class OrderModel:
@@ -153,6 +155,7 @@ class OrderModel:
                 restarts=sum(follower.restarts for follower in followers),
                 waits_for=self._missing(),
                 left_out={str(f.kind): f.refusal for f in followers if f.refusal},
+                ledger_commit=self._records.ledger_commit or "",
             )
 
     def reread(self) -> None:

@@ -98,7 +98,7 @@ def view(
     head, values = at_head or (None, {})
     if report is not None:
         traced = tree.result()
-        row = report.row_with(tuple(_parts(traced)) if traced else (), prices)
+        row = report.row(tuple(_parts(traced)) if traced else (), prices)
         head = report.state.head or head
     if row is None:
         raise AssertionError("unreachable: there is a report if there is no row")

@@ -21,6 +21,7 @@ from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.order import order_damage, order_report, tracing
+from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
@@ -162,8 +163,8 @@ def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show an order's whole tree and what fails first."""
-    entry = entry_for(service, call, "read")
-    trace = tracing.trace(service.platform, entry.order)
+    entry, ledger_files = located_for(service, call, "read")
+    trace = tracing.trace(service.platform, entry.order, ledger_files)
     failing = trace.failing
     failing_json = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
     body = {"order": trace.report.to_json(), "tree": trace.root.to_json(), "failing": failing_json}
@@ -172,9 +173,9 @@ def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:
     """List the cluster's events about an order and its parts, newest first."""
-    entry = entry_for(service, call, "read")
+    entry, ledger_files = located_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
-    events = order_events(service.platform, entry.order, limit=limit)
+    events = order_events(service.platform, entry.order, ledger_files, limit=limit)
     return ServiceResponse(
         200, {"order": entry.order, "events": [event.to_json() for event in events]}
     )
@@ -206,3 +207,14 @@ def located_for(
         living_entry = entry
     call.audit_fields["team"] = living_entry.team
     return living_entry, ledger_files
+
+
+def living_for(service: Service, call: ServiceRequest, right: Right) -> LiveOrder:
+    """
+    Return the same with its kit, record and team, for who changes it.
+
+    Raises:
+        OrderkitError: As `located_for` and `find_living` say.
+    """
+    entry, ledger_files = located_for(service, call, right)
+    return find_living(service.platform, entry.order, ledger_files)

@@ -20,7 +20,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import living_for
 
 
 def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -51,8 +51,9 @@ def _redirect(
 
 
 def _living(service: Service, call: ServiceRequest) -> LiveOrder:
-    entry = _open_entry(service, call) if call.caller is None else entry_for(service, call, "read")
-    return find_living(service.platform, entry.order)
+    if call.caller is not None:
+        return living_for(service, call, "read")
+    return find_living(service.platform, _open_entry(service, call).order)
 
 
 def _open_entry(service: Service, call: ServiceRequest) -> OrderEntry:

@@ -38,6 +38,7 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
+from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.portal.profile import Profile
@@ -117,6 +118,7 @@ class EmbeddedPlatform:
         teams: Sequence[str],
         portal: PortalOptions = PortalOptions(),
         values: Mapping[str, str] | None = None,
+        notifications: NotificationSettings | None = None,
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
@@ -141,6 +143,7 @@ class EmbeddedPlatform:
         self._webhook_ports = ports.webhooks | {service_port}
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values = dict(values or {})
+        self._notifications = notifications or NotificationSettings()
 
     @property
     def state(self) -> StateFolder:
@@ -251,6 +254,7 @@ class EmbeddedPlatform:
             access=AccessSettings(self._portal.platform_groups),
             values=self._values,
             installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
+            notifications=self._notifications,
         )
 
     def _kubeconfig(self) -> str:

@@ -15,7 +15,7 @@ and reads texts; flows commit them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -348,6 +348,7 @@ def order_application(
     commit: CommitSha | None = None,
     stage: Stage = "living",
     refreshes: bool = False,
+    lease: Mapping[str, str] | None = None,
 ) -> Manifest:
     """
     Return the Application of an order, which delivers `commit`, or else the branch ``main``.
@@ -359,6 +360,7 @@ def order_application(
 
     Args:
         refreshes: Argo CD knows ``retry.refresh``: a retry takes the newest commit.
+        lease: The annotations that hold its lease (`core.order.lease`).
     """
     automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
     if stage == "ending":
@@ -366,9 +368,10 @@ def order_application(
     meta: dict[str, Any] = {
         "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
     }
-    if stage == "living":
-        meta["annotations"] = dict(KEPT)
-    elif stage == "entering":
+    annotations = {**(KEPT if stage == "living" else {}), **(lease or {})}
+    if annotations:
+        meta["annotations"] = annotations
+    if stage == "entering":
         meta["finalizers"] = [FINALIZER]
     return _application(
         entry.order,

@@ -36,8 +36,8 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_of
 from orderkit.flows.argocd.refreshing import refresh
-from orderkit.flows.lease.expiry_note import try_note_expiry
 from orderkit.flows.order import order_report
+from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
 from orderkit.ports.forge import REASON_TRAILER, FileChange, FileRevision, Operation
 from orderkit.ports.requesters import Requester

@@ -49,9 +49,9 @@ from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.end.before_end import xr_in_git
 from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.end.guard_check import check_may_end
-from orderkit.flows.lease.expiry_note import try_note_expiry
 from orderkit.flows.lease.extending import LeasedOrder, read_leased
 from orderkit.flows.order import tracing
+from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester

@@ -29,9 +29,9 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.lease.expiry_note import try_note_expiry
 from orderkit.flows.main_protection import forbid_squash, protect_main
 from orderkit.flows.order import live_order
+from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,

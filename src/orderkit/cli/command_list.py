@@ -27,6 +27,7 @@ COMMANDS = {
     "merge": ("changes", "Merge a pull request of an order that somebody else approved."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
+    "lease": ("lease", "Show, extend and sweep how long orders live."),
     "repair": ("orders", "Undo what was done to an order by hand, where that is safe."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),

@@ -340,6 +340,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         catalog=catalog,
         portal=portal,
         clock=SystemClock(),
+        other_clock=cluster.clock,
         pack_repo=settings.pack,
         ledger=settings.ledger,
         confined=_LazyRenderer(),

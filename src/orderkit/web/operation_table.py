@@ -324,6 +324,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
     answers = {
         302: ("The portal's form, filled in.", None),
         404: ("No such order or change, or it needs authentication.", named("Error")),
+        410: ("The order has ended.", named("Error")),
     }
     return (
         ServiceOperation(
@@ -335,6 +336,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
             answers,
             None,
             optional=True,
+            link=True,
         ),
         ServiceOperation(
             "endForm",
@@ -345,6 +347,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
             answers,
             None,
             optional=True,
+            link=True,
         ),
     )
 

@@ -24,6 +24,7 @@ from orderkit.core.generate.order_skeleton import SERVICE, member
 from orderkit.core.generate.order_template import button_labels, template_text
 from orderkit.core.kit.change_forms import (
     BASE,
+    COMPONENT,
     CONFIRM,
     CURRENT,
     END,
@@ -55,8 +56,7 @@ _HIDDEN = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
 _LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _REQUESTER = "${{ user.ref or 'user:default/unknown' }}"
 _TIMEOUT_MS = 60_000
-_COMPONENT = "component:default/"
-_NAMED = f'(parameters.{ORDER} or parameters.{ORDER_PICKED}) | replace("{_COMPONENT}", "")'
+_NAMED = f'(parameters.{ORDER} or parameters.{ORDER_PICKED}) | replace("{COMPONENT}", "")'
 """The expression for the order's id, however the form knows it."""
 _IS_FILLED = f"${{{{ parameters.{BASE} is defined }}}}"
 _IS_EMPTY = f"${{{{ parameters.{BASE} is not defined }}}}"
@@ -168,7 +168,7 @@ def _change_output(change: KitChange) -> Schema:
             {
                 "title": "The order in the catalog",
                 "icon": "catalog",
-                "entityRef": f"{_COMPONENT}${{{{ {_NAMED} }}}}",
+                "entityRef": f"{COMPONENT}${{{{ {_NAMED} }}}}",
             },
         ],
         "text": [
@@ -314,7 +314,7 @@ def _picker_schema(kit: Kit, description: str) -> Schema:
         "title": "Order",
         "description": description,
         "type": "string",
-        "pattern": f"^({_COMPONENT})?{_LABEL[1:]}",
+        "pattern": f"^({COMPONENT})?{_LABEL[1:]}",
         "errorMessage": {"pattern": f"must be an order of this kit, for example {kit.name}-ae86"},
         "ui:field": "EntityPicker",
         "ui:options": {"catalogFilter": [orders], "defaultKind": "Component"},

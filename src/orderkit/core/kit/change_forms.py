@@ -32,6 +32,8 @@ ORDER, BASE, REASON, CONFIRM = "order_id", "base_commit", "change_reason", "conf
 """Parameters of the forms beside the order's fields."""
 ORDER_PICKED = "order_ref"
 """The parameter with the order as a person picks it from the catalog."""
+COMPONENT = "component:default/"
+"""What references of the catalog to orders begin with."""
 TAKE = "take_"
 """Prefix of the parameters by which an end also removes a survivor."""
 CURRENT = "current_"

@@ -57,6 +57,7 @@ EPILOG = (
 )
 _OPTIONS = {
     "--version": "Show the version and exit.",
+    "--no-color": "Print no colours; NO_COLOR in the environment does the same.",
     "-h, --help": "Show this message and exit.",
 }
 _WIDTH = 80

@@ -28,11 +28,11 @@ from orderkit.flows.change.form_entry import FormEntry, change_by_form
 from orderkit.flows.change.plan_requests import plan_form_entry
 from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_reviewed
-from orderkit.flows.order.live_order import LiveOrder, find_living
+from orderkit.flows.order.live_order import LiveOrder
 from orderkit.flows.order.order_history import history
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import entry_for, living_for
 
 _DIGITS_MAX = 9
 _SHOWN_MAX = 1_000
@@ -55,8 +55,7 @@ class ChangeHandler:
 
     def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Change fields of an order, or propose to. 201 if something was written, else 200."""
-        entry = entry_for(service, call, "change")
-        live = find_living(service.platform, entry.order)
+        live = living_for(service, call, "change")
         form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
         request = _request(call, live)
         task = (request.requester.ref, request.order, request.base or "")
@@ -87,11 +86,10 @@ class ChangeHandler:
 
 def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Return the plan of a change, with the same checks as the change."""
-    entry = entry_for(service, call, "read")
-    live = find_living(service.platform, entry.order)
+    live = living_for(service, call, "read")
     form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
     plan = plan_form_entry(service.platform, live, form_entry, _request(call, live))
-    body = {"order": entry.order, **to_json(plan), "markdown": to_markdown(plan)}
+    body = {"order": live.entry.order, **to_json(plan), "markdown": to_markdown(plan)}
     return ServiceResponse(200, body)
 
 
@@ -114,13 +112,12 @@ def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
 
 def post_revert(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Take back what one commit did to an order. 201 if something was written, else 200."""
-    entry = entry_for(service, call, "change")
-    live = find_living(service.platform, entry.order)
+    live = living_for(service, call, "change")
     body, how = call.body, call.body.get("how")
     request = RevertRequest(
-        order=entry.order,
+        order=live.entry.order,
         commit=body["commit"],
-        requester=member(call, body.get("requester"), entry.team),
+        requester=member(call, body.get("requester"), live.entry.team),
         reason=body.get("reason", ""),
         how=How(how) if how else None,
         operation=_operation(call),

@@ -11,7 +11,6 @@ claim; the request that the form sends is checked. Called by ``request_pipeline`
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -76,20 +75,26 @@ def _living(service: Service, call: ServiceRequest) -> LiveOrder:
         EndedOrderError: It has ended. RefusedError: It is ending, or cannot be changed.
     """
     order = call.path["order"]
-    paths = ledger_snapshot(service.platform).blobs
+    ledger_files = ledger_snapshot(service.platform)
+    paths = ledger_files.blobs
     entry = ledger.living_order(paths, order) or ledger.ending_order(paths, order)
-    tombstones = [] if entry else ledger.tombstones(paths, order)
-    if tombstones:
-        entry = OrderEntry(TeamName(tombstones[-1].parts[1]), OrderId(order))
+    tombstone = None if entry else next(reversed(ledger.tombstones(paths, order)), None)
+    if tombstone is not None:
+        entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(order))
     if entry is None or not _may_know(service, call, entry):
         raise NotFoundError(
             f"there is no order '{order}' whose forms are open",
             hint="if its repository is private: send a token, or set service.access.openForms",
         )
     call.audit_fields["team"] = entry.team
-    if tombstones:
-        raise _ended(service, order, tombstones)
-    return find_living(service.platform, order)
+    if tombstone is not None:
+        raise _ended(service, order, tombstone)
+    if entry.end_path in paths:
+        raise RefusedError(
+            f"{order} is ending and cannot be changed any more",
+            hint="open this link again in a while: it will say when the order has ended",
+        )
+    return find_living(service.platform, order, ledger_files)
 
 
 def _may_know(service: Service, call: ServiceRequest, entry: OrderEntry) -> bool:
@@ -101,8 +106,7 @@ def _may_know(service: Service, call: ServiceRequest, entry: OrderEntry) -> bool
     return repository is not None and (service.options.open_forms or not repository.private)
 
 
-def _ended(service: Service, order: str, tombstones: Collection[PurePosixPath]) -> EndedOrderError:
-    path = [*tombstones][-1]
+def _ended(service: Service, order: str, path: PurePosixPath) -> EndedOrderError:
     text = read_text(service.platform, service.platform.ledger, path, "main")
     record = parse(text or "", name=str(path))
     kept = {

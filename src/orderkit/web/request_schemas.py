@@ -201,7 +201,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         hint=TEXT,
         severity=TEXT,
     ),
-    "Orders": every(orders=listed(named("Order")), cursor=nullable(TEXT), position=POSITION),
+    "Orders": every(
+        orders=listed(named("Order")),
+        cursor=nullable(TEXT),
+        position=POSITION,
+        age={"type": "number", "description": "For how many seconds they may be out of date."},
+        ledger={"type": "string", "description": "The commit of the ledger that they are from."},
+    ),
     "Node": {
         "type": "object",
         "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],

@@ -24,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orderkit.flows.live.order_model import OrderModel
+from orderkit.flows.notify.notifying import Notifications
 from orderkit.flows.platform import Platform
 from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
 from orderkit.web.console.console import Console
@@ -44,14 +45,20 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     """
     Make the ASGI app; nothing is contacted yet.
 
-    Its live model begins and ends with the server that serves it (ASGI's lifespan).
+    Its live model and its notifications begin and end with the server that serves it (ASGI's
+    lifespan).
+
+    Raises:
+        OrderkitError: A channel of the platform's notifications cannot be used.
     """
     model = OrderModel(platform)
     streams = OrderStreams(model, options.streams)
     table = operations()
     console = Console(options, options.console, table) if options.console else None
     pages = console.exchange if console else None
-    service = Service(platform, options, Metrics(), model, streams)
+    notified = options.notifications
+    notifications = Notifications(platform, model, notified) if notified else None
+    service = Service(platform, options, Metrics(), model, streams, notifications)
     watching = console.watching if console else None
     links = LinkExchange(options, pages)
     gate = RequestPipeline(service, pages=pages, watching=watching, links=links)
@@ -71,7 +78,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
             Route("/static/{name}", _static, methods=["GET"]),
         ],
         exception_handlers={HTTPException: partial(_nothing_there, pages)},
-        lifespan=partial(_alive, model, streams),
+        lifespan=partial(_alive, model, streams, notifications),
     )
     audited: Any = AuditedApp(app, options.audit)
     if not options.trusted_proxies:
@@ -83,12 +90,21 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
 
 
 @asynccontextmanager
-async def _alive(model: OrderModel, streams: OrderStreams, _app: Starlette) -> AsyncIterator[None]:
+async def _alive(
+    model: OrderModel,
+    streams: OrderStreams,
+    notifications: Notifications | None,
+    _app: Starlette,
+) -> AsyncIterator[None]:
     model.start()
+    if notifications is not None:
+        notifications.start()
     try:
         yield
     finally:
         streams.close()
+        if notifications is not None:
+            await anyio.to_thread.run_sync(notifications.close)
         await anyio.to_thread.run_sync(model.close)
 
 

@@ -57,7 +57,12 @@ def commit_to_pin(
 
 def pinned_commit(platform: Platform, entry: OrderEntry) -> CommitSha | None:
     """Return the commit that the ledger has for an order; None: the order follows the branch."""
-    return ledger.delivered_commit(_application(_read(platform, entry)))
+    return ledger.delivered_commit(recorded(platform, entry))
+
+
+def recorded(platform: Platform, entry: OrderEntry) -> Manifest | None:
+    """Return an order's Application as the ledger has it; None if it has none."""
+    return _application(_read(platform, entry))
 
 
 def following_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:

@@ -159,3 +159,5 @@ class ServiceOperation:
     media: str = "application/json"
     page: bool = False
     """Of the console: a session proves the caller, bodies are forms, errors are pages."""
+    link: bool = False
+    """People follow it from the portal: what is refused is a page for them."""

@@ -30,6 +30,7 @@ from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
 from orderkit.web.console.console import Console
 from orderkit.web.console.rendering import asset
 from orderkit.web.exchange import Exchange, Refusal, error_answer
+from orderkit.web.link_exchange import LinkExchange, asks_for_page
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
 from orderkit.web.operation_table import operations
@@ -59,7 +60,8 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     notifications = Notifications(platform, model, notified) if notified else None
     service = Service(platform, options, Metrics(), model, streams, notifications)
     watching = console.watching if console else None
-    gate = RequestPipeline(service, pages=pages, watching=watching)
+    links = LinkExchange(options, pages)
+    gate = RequestPipeline(service, pages=pages, watching=watching, links=links)
     openapi_text = json.dumps(document(table, secret_header=options.access.header))
     by_path: dict[str, dict[str, ServiceOperation]] = {}
     for operation in (*table, *(console.pages() if console else ())):
@@ -73,7 +75,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
         routes=[
             *routes,
             Route(DOCUMENT_PATH, openapi, methods=["GET"]),
-            *([Route("/static/{name}", _static, methods=["GET"])] if console else []),
+            Route("/static/{name}", _static, methods=["GET"]),
         ],
         exception_handlers={HTTPException: partial(_nothing_there, pages)},
         lifespan=partial(_alive, model, streams, notifications),
@@ -137,6 +139,6 @@ async def _static(request: Request) -> Response:
 async def _nothing_there(pages: Exchange | None, request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     message = "there is nothing at this path"
-    if pages is not None and "text/html" in request.headers.get("accept", ""):
+    if pages is not None and asks_for_page(request):
         return pages.refuse(request, Refusal(status, message, "look among the orders: /"))
     return error_answer(status, message, f"see {DOCUMENT_PATH}")

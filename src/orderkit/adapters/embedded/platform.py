@@ -14,7 +14,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,8 @@ class PortalOptions:
     signed_by: str | None = None
     platform_groups: tuple[str, ...] = ()
     """Whose members act for every team."""
+    catalog: str | None = None
+    """Address of a Backstage with the catalog of orders; None: the embedded catalog."""
 
 
 DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
@@ -244,7 +246,7 @@ class EmbeddedPlatform:
         return PlatformSettings(
             name="embedded",
             forge=endpoint("forge"),
-            portal=endpoint("portal"),
+            portal=replace(endpoint("portal"), url=self._portal.catalog or self.url("portal")),
             service=endpoint("service"),
             kubeconfig=kubeconfig,
             teams=self._teams,

@@ -244,6 +244,12 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     help="A Backstage whose signatures prove who orders. Default: requesters are not verified.",
 )
 @click.option(
+    "--catalog",
+    metavar="URL",
+    help="A Backstage whose catalog has the orders; it must accept credentials/portal-token of"
+    " the state folder as a static token. Default: the embedded catalog.",
+)
+@click.option(
     "--platform-group",
     "platform_groups",
     metavar="GROUP",
@@ -262,6 +268,7 @@ def up_command(
     profile: str,
     values: tuple[str, ...],
     signed_by: str | None,
+    catalog: str | None,
     platform_groups: tuple[str, ...],
 ) -> None:
     """
@@ -296,7 +303,7 @@ def up_command(
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port, frozenset(webhook_ports)),
         teams,
-        PortalOptions(read_profile("--profile", profile), signed_by, platform_groups),
+        PortalOptions(read_profile("--profile", profile), signed_by, platform_groups, catalog),
         read_values(values),
     )
     with (

@@ -84,7 +84,9 @@ def running(
         service.start()
         undo.callback(service.stop)
         values = values_of(settings, commit)
-        request = BootstrapRequest(files, values, default_requester())
+        backstage = run_request.portal.catalog
+        elsewhere = f"{backstage} starts later and names its own" if backstage else ""
+        request = BootstrapRequest(files, values, default_requester(), portal_problem=elsewhere)
         bootstrap(platform, request, on_step=on_step)
         yield Running(settings, platform, embedded)
 

@@ -23,12 +23,14 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
+from orderkit.core.platform import notification_settings
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
-from orderkit.core.platform.notification_settings import ChannelSettings
+from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.platform.webhook_key import channel_key, hook_key
 from orderkit.core.secrets import register
+from orderkit.core.yaml import yaml11
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.webhooks import service_webhook
 from orderkit.ports.catalog import Catalog
@@ -82,6 +84,25 @@ def load_settings(platform_file: str | None) -> PlatformSettings:
         ) from error
     folder = path.resolve().parent
     return platform_settings.parse(text, folder=folder, name=str(path), home=Path.home())
+
+
+def load_notifications(file: str | None) -> NotificationSettings:
+    """
+    Read a file with what platform.yaml has below ``notifications``; None: nothing.
+
+    Raises:
+        NotFoundError: It cannot be read. InvalidInputError: a key or value is refused.
+    """
+    if file is None:
+        return NotificationSettings()
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(f"--notifications: {path} cannot be read") from error
+    spec = yaml11.load(text, name=file, schema=notification_settings.SCHEMA)
+    folder = path.resolve().parent
+    return notification_settings.read_notifications(spec, lambda name: folder / name)
 
 
 def token(endpoint: Endpoint) -> str:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import How
-from orderkit.core.names import TeamName
+from orderkit.core.names import CommitSha, TeamName
+from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
@@ -32,14 +35,53 @@ from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, living_for
 
 _DIGITS_MAX = 9
+_SHOWN_MAX = 1_000
+"""How many shown conflicts are remembered."""
 
 
-def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Change fields of an order, or propose to. 201 if something was written, else 200."""
-    live = living_for(service, call, "change")
-    form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
-    outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
-    return _changed(service, call, live, outcome)
+class ChangeHandler:
+    """
+    Changes fields of orders, and remembers which conflicts a portal has shown.
+
+    A portal that starts a refused task over sends the old form again, with the commit on which it
+    was opened (observed on Backstage 1.55): it would conflict for ever. So what a conflict named
+    does not conflict when the same person sends the same base in another task. Lost memory, after a
+    restart or in another replica, shows the conflict once more.
+    """
+
+    def __init__(self) -> None:
+        self._shown: OrderedDict[tuple[str, str, str], tuple[str, CommitSha]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Change fields of an order, or propose to. 201 if something was written, else 200."""
+        live = living_for(service, call, "change")
+        form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+        request = _request(call, live)
+        task = (request.requester.ref, request.order, request.base or "")
+        resends = bool(call.body.get("resend") and call.key and request.base)
+        if resends:
+            request = replace(request, read_to=self._read_to(task, call.key))
+        try:
+            outcome = change_by_form(service.platform, live, form_entry, request)
+        except FieldConflictError as conflict:
+            if resends:
+                self._remember(task, call.key, conflict.head)
+            raise
+        return _changed(service, call, live, outcome)
+
+    def _read_to(self, task: tuple[str, str, str], key: str) -> CommitSha | None:
+        """Return the commit of the conflict that another task has shown to this person."""
+        with self._lock:
+            shown_key, head = self._shown.get(task, (key, None))
+        return head if shown_key != key else None
+
+    def _remember(self, task: tuple[str, str, str], key: str, head: CommitSha) -> None:
+        with self._lock:
+            self._shown[task] = (key, head)
+            self._shown.move_to_end(task)
+            if len(self._shown) > _SHOWN_MAX:
+                self._shown.popitem(last=False)
 
 
 def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -96,6 +96,11 @@ CHANGE = closed(
         **FLAG,
         "description": "These are all values of the form: a missing one removes its field.",
     },
+    resend={
+        **FLAG,
+        "description": "The portal sends this form again with the same `base` after a refusal: "
+        "what the answer named as a conflict has been read, and is not one again.",
+    },
     how={"enum": ["direct", "review"]},
     reason={"type": "string", "maxLength": 500},
     dryRun={**FLAG, "description": "Check everything and write nothing."},

@@ -74,6 +74,11 @@ const steps = {
   marked: () => page.$eval('html', html => html.dataset.mark === 'kept'),
   tab: async ({ times }) => { for (let n = 0; n < times; n += 1) await page.keyboard.press('Tab'); return page.evaluate(() => document.activeElement?.innerText ?? ''); },
   enter: () => page.keyboard.press('Enter'),
+  async submit() {   // with the field that was filled in last
+    const came = page.waitForNavigation({ waitUntil: 'domcontentloaded', timeout: 60_000 });
+    await page.keyboard.press('Enter');
+    await came;
+  },
   wide: () => steady(() => page.$eval('html', html => html.scrollWidth > html.clientWidth)),
   async shoot({ file, full = true }) { await page.screenshot({ path: file, fullPage: full }); },
   async axe() {

@@ -118,6 +118,6 @@ def enter(browser: RealBrowser, name: str, password: str) -> None:
     browser.shows("Username")
     browser.fill("Username or Email Address", name)
     browser.fill("Password", password)
-    browser.press("Sign In")
+    browser.step("submit")
     browser.shows("Authorize")
     browser.press("Authorize Application")

@@ -68,6 +68,9 @@ def test_a_strangers_commit_and_pull_request_are_text_on_every_page(
             answer = browser.get(path)
             assert answer.status == 200, path
             assert [bad for bad in NEVER if bad in answer.text] == [], path
+    proposals = engineer.get("/platform")
+    assert f"{pushed.order} #1 Tune <script>alert(1)</script><i>&amp;" in proposals.page.text
+    assert [bad for bad in NEVER if bad in proposals.text] == []
     for path in (f"{order}/history", f"{order}/history/{newest}", f"{order}/pulls/1"):
         assert "Tune <script>alert(1)</script><i>&amp;" in engineer.get(path).page.text, path
     forge = Browser(site.running.settings.forge.url)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from orderkit.core.errors import NotFoundError, RefusedError
-from orderkit.core.kit.change_forms import END, ORDER, change_named, form_data, template_name
+from orderkit.core.kit.change_forms import END, LEASE, ORDER, change_named, form_data, template_name
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
@@ -26,6 +26,8 @@ from orderkit.web.order_handlers import entry_for
 def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Redirect to the form of a change."""
     live = _living(service, call)
+    if call.path["change"] == LEASE and live.kit.lease.is_declared:
+        return _redirect(service, live, LEASE, {ORDER: live.entry.order})
     change = change_named(live.kit, call.path["change"])
     head = service.platform.forge.head(live.repository)
     if head is None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.generate.form_fields import entry_schema, properties_of
 from orderkit.core.generate.order_skeleton import member
@@ -24,6 +25,7 @@ from orderkit.core.kit.change_forms import (
     CONFIRM,
     CURRENT,
     END,
+    LEASE,
     ORDER,
     REASON,
     TAKE,
@@ -50,6 +52,7 @@ _HIDDEN = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
 _LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _REQUESTER = "${{ user.ref or 'user:default/unknown' }}"
 _TIMEOUT_MS = 60_000
+_EXTENSION = "extension"
 _FROM_THE_ORDER = "Open this form from the order's page in the catalog: it is filled in there."
 
 
@@ -62,8 +65,13 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
         FormError: A field's pattern cannot be expressed in JavaScript.
     """
     templates = {change.name: _change_template(kit, change) for change in changes_of(kit)}
-    if END in templates:
-        raise InvalidInputError("changes.name", END, "is the name of the end", hint="rename it")
+    for name, what in ((END, "the end"), (LEASE, "extending a lease")):
+        if name in templates and (name == END or kit.lease.is_declared):
+            raise InvalidInputError(
+                "changes.name", name, f"is the name of {what}", hint="rename it"
+            )
+    if kit.lease.is_declared and kit.lease.extend_times != 0:
+        templates[LEASE] = _lease_template(kit)
     templates[END] = _end_template(kit)
     room = PurePosixPath("day2", kit.name)
     return {
@@ -189,6 +197,37 @@ def _end_template(kit: Kit) -> dict[str, Any]:
     return _template(kit, END, title=title, page=page, step=_step("End the order", END, body))
 
 
+def _lease_template(kit: Kit) -> dict[str, Any]:
+    """Return the form that lets an order live longer."""
+    lease = kit.lease
+    most = f"{lease.extend_by} at most. " if lease.extend_by else ""
+    total = f"An order lives for {lease.maximum} at most. " if lease.maximum else ""
+    page = {
+        "title": "Extend it",
+        "description": f"{most}{total}Then it {'pauses' if lease.then == 'pause' else 'ends'}.",
+        "required": [ORDER, _EXTENSION, REASON],
+        "properties": {
+            ORDER: _order_schema(),
+            _EXTENSION: {
+                "title": "By how long",
+                "description": "For example 90m, 8h, 30d or 4w.",
+                "type": "string",
+                "pattern": DURATION,
+                "default": lease.extend_by or lease.warn[0],
+                "errorMessage": {"pattern": "must be a number and m, h, d or w, for example 8h"},
+            },
+            REASON: {**_reason_schema(), "minLength": 1},
+        },
+    }
+    body = {
+        "by": f"${{{{ parameters.{_EXTENSION} }}}}",
+        "reason": f"${{{{ parameters.{REASON} }}}}",
+        "requester": _REQUESTER,
+    }
+    title = f"Extend the {kit.title}"
+    return _template(kit, LEASE, title=title, page=page, step=_step("Extend it", LEASE, body))
+
+
 def _take_schema(survivor: Survivor) -> Schema:
     return {"title": survivor.ask, "type": "boolean", "default": False}
 
@@ -280,7 +319,7 @@ def _template(kit: Kit, name: str, *, title: str, page: Schema, step: Schema) ->
             "parameters": [page],
             "steps": [step],
             "output": {
-                **({} if name == END else {"links": [*links, catalog]}),
+                **({"links": [*links, catalog]} if name not in (END, LEASE) else {}),
                 "text": [{"title": title, "content": f"${{{{ {response_body}.message }}}}"}],
             },
         },

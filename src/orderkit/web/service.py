@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from orderkit.flows.lease.sweeper import LeaseSweeper
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.platform import Platform
 from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
@@ -43,10 +44,11 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     """
     Make the ASGI app; nothing is contacted yet.
 
-    Its live model begins and ends with the server that serves it (ASGI's lifespan).
+    Its live model and its sweeps of leases begin and end with the server (ASGI's lifespan).
     """
     model = OrderModel(platform)
     streams = OrderStreams(model, options.streams)
+    sweeper = LeaseSweeper(platform, interval_s=options.sweep_interval_s)
     table = operations()
     console = Console(options, options.console, table) if options.console else None
     pages = console.exchange if console else None
@@ -69,7 +71,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
             *([Route("/static/{name}", _static, methods=["GET"])] if console else []),
         ],
         exception_handlers={HTTPException: partial(_nothing_there, pages)},
-        lifespan=partial(_alive, model, streams),
+        lifespan=partial(_alive, model, streams, sweeper),
     )
     audited: Any = AuditedApp(app, options.audit)
     if not options.trusted_proxies:
@@ -81,12 +83,16 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
 
 
 @asynccontextmanager
-async def _alive(model: OrderModel, streams: OrderStreams, _app: Starlette) -> AsyncIterator[None]:
+async def _alive(
+    model: OrderModel, streams: OrderStreams, sweeper: LeaseSweeper, _app: Starlette
+) -> AsyncIterator[None]:
     model.start()
+    sweeper.start()
     try:
         yield
     finally:
         streams.close()
+        await anyio.to_thread.run_sync(sweeper.close)
         await anyio.to_thread.run_sync(model.close)
 
 

@@ -22,6 +22,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.lease.extending import read_leased
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
+from orderkit.flows.order.placing import OrderRequest, order
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
@@ -31,7 +32,7 @@ KIT = PurePosixPath("templates/garage/kit.yaml")
 LEASE = {
     "default": "3d",
     "maximum": "10d",
-    "extend": {"by": "4d", "times": 2},
+    "extend": {"by": "4d", "times": 20},
     "warn": ["24h", "1h"],
     "except": ["forever"],
 }
@@ -81,13 +82,24 @@ def platform(running_platform: Running, clock: TurnedClock) -> Platform:
 _numbers = itertools.count(1)
 
 
-@pytest.fixture
-def order(orderkit: Command, platform: Platform) -> str:
+@pytest.fixture(name="order")
+def new_order(orderkit: Command, platform: Platform) -> str:
     """A new order of a team of its own."""
     team = f"leased-{next(_numbers):03d}"
     add_team(platform, team, requester="user:default/test")
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
     return f"garage-{team}"
+
+
+@pytest.fixture(scope="package")
+def shared_order(running_platform: Running) -> str:
+    """An order that many tests extend by an hour."""
+    add_team(running_platform.platform, "shared", requester="user:default/test")
+    order_request = OrderRequest(
+        "garage", {"team_name": "shared", "stage": "stage2"}, "user:default/test"
+    )
+    order(running_platform.platform, order_request, on_step=lambda *_: None)
+    return "garage-shared"
 
 
 @dataclass(frozen=True)

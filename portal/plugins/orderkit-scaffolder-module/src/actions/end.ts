@@ -57,7 +57,7 @@ export function createEndAction(service: OrderkitService) {
       const options = followOptions(service, ctx, order);
       if (ctx.isDryRun) {
         if (confirm !== order) {
-          throw new TaskError(`confirm '${oneLine(confirm, 63)}' is not the order's id. Type ${order}.`);
+          throw new TaskError(`confirm: '${oneLine(confirm, 63)}' is not the order's id. Type ${order}.`);
         }
         const { phase, line } = await readState(options);
         ctx.output('phase', phase);

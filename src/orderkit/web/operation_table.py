@@ -12,6 +12,7 @@ from orderkit.web import (
     change_handlers,
     form_links,
     health_handlers,
+    lease_handlers,
     metrics,
     order_handlers,
     stream_handlers,
@@ -25,6 +26,7 @@ from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,
     END,
+    EXTEND,
     LABEL,
     LIMIT,
     MERGE,
@@ -54,6 +56,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *_forms(),
+        *_leasing(),
         *_ending(EndRuns()),
         *_gates(GateHandlers()),
         *_hooks(PullPlans()),
@@ -348,6 +351,41 @@ def _forms() -> tuple[ServiceOperation, ...]:
             None,
             optional=True,
             link=True,
+        ),
+    )
+
+
+def _leasing() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
+            "orderLease",
+            "GET",
+            f"{_ORDER}/lease",
+            "Show when an order expires, its warnings, and how it was extended.",
+            lease_handlers.get_lease,
+            {
+                200: ("Its lease; expires is null if it lives until it is ended.", named("Lease")),
+                **missing,
+            },
+            "read",
+        ),
+        ServiceOperation(
+            "extendLease",
+            "POST",
+            f"{_ORDER}/lease",
+            "Let an order live longer, as far as its kit allows; gives a lease to one without.",
+            lease_handlers.post_lease,
+            {
+                200: ("The same request extended it before.", named("Lease")),
+                201: ("It is extended.", named("Lease")),
+                **missing,
+            },
+            "change",
+            body=EXTEND,
+            slow=True,
+            person=True,
+            keyed=True,
         ),
     )
 

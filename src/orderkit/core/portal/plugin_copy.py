@@ -64,7 +64,8 @@ def _requests(steps: list[dict[str, Any]]) -> list[str]:
 def _step(step: dict[str, Any]) -> dict[str, Any]:
     path = str(dig(step, "input", "path", default=""))
     match = ORDER_PATH.fullmatch(path.removeprefix(PROXY))
-    if step.get("action") != REQUEST or not path.startswith(PROXY) or match is None:
+    is_request = step.get("action") == REQUEST and path.startswith(PROXY)
+    if not is_request or match is None or match["what"] not in _ACTIONS:
         return step
     action, fields = _ACTIONS[match["what"]]
     body = dig(step, "input", "body", default={})

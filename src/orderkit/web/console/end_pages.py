@@ -87,11 +87,23 @@ def _outcome(service: Service, call: ServiceRequest) -> Mapping[str, Any]:
     try:
         kit = find_living(service.platform, entry.order, ledger_files).kit
     except OrderkitError as error:
-        return {"stays": (), "takes": (), "repository": "archive", "unread": str(error)}
+        return {
+            "stays": (),
+            "takes": (),
+            "repository": "archive",
+            "unread": str(error),
+            "leases": False,
+        }
     takes = [
         {"name": f"{TAKE}{survivor.name}", "ask": survivor.ask}
         for survivor in kit.end.survives
         if survivor.name
     ]
     stays = survivors(service.platform, entry.order, kit)
-    return {"stays": stays, "takes": takes, "repository": kit.end.repository, "unread": ""}
+    return {
+        "stays": stays,
+        "takes": takes,
+        "repository": kit.end.repository,
+        "unread": "",
+        "leases": kit.lease.is_declared,
+    }

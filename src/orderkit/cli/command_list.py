@@ -34,6 +34,7 @@ COMMANDS = {
     "kit": ("kit", "Start, write, check and test the kits of a pack."),
     "init": ("init", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
+    "notify": ("notify", "See what people and programs are notified of, and try channels."),
     "console": ("console", "Make a link that signs you in to the console."),
     "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("serve", "Let programs use the service."),
@@ -58,6 +59,7 @@ EPILOG = (
 )
 _OPTIONS = {
     "--version": "Show the version and exit.",
+    "--no-color": "Print no colours; NO_COLOR in the environment does the same.",
     "-h, --help": "Show this message and exit.",
 }
 _WIDTH = 80

@@ -220,7 +220,7 @@ def list_command(
     if watch:
         list_views.watch(platform, query, as_json=as_json)
         return
-    list_views.show_list(order_watch.selected_orders(platform, query, {}), as_json)
+    list_views.show_list(order_watch.selected_orders(platform, query), as_json)
 
 
 @click.command("status")

@@ -95,6 +95,7 @@ def row_of(
         remedy=texts.clean(_remedy(state, entry.order), REASON_MAX),
         since=_since(state, application, xr),
         created=min(filter(None, map(_created, (application, xr))), default=""),
+        owner=texts.clean(ledger.requester_of(application) or sources.owner),
         parts=_parts(sources.parts, texts),
         outputs=tuple(texts.output(output, xr) for output in (kit.outputs if kit else ())),
         facts=(

@@ -28,7 +28,6 @@ from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
-from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
@@ -269,7 +268,7 @@ class _End:
             commit=ledger.delivered_commit(before),
             stage="ending",
             refreshes=knows_retry_refresh(self._platform),
-            lease=lease_annotations(before),
+            recorded=before,
         )
         commit_result = write_ledger(
             self._platform,

@@ -6,6 +6,7 @@ Called by the service (a portal's template step) and thereby by every ``orderkit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -21,6 +22,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import dig, labels_of
 from orderkit.core.order import ledger, order_file, team_limits
+from orderkit.core.order.end_record import STEPS
 from orderkit.core.order.lease import EXPIRES_AT, grant, lease_annotations, policy_of
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
@@ -48,6 +50,8 @@ from orderkit.ports.requesters import Requester
 _NEWEST_COMMITS = 200
 _REGISTER, _REFUSE = "register-", "refuse-"
 """Prefixes of the operations that enter an order into the ledger, and take it back."""
+_BEGUN = re.compile(rf"{_REGISTER}(.+)-on-.*")
+_ENDED = re.compile(rf"end-(.+)-(?:{'|'.join(STEPS)}|tombstone)-.*|{_REFUSE}(.+)-on-.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +165,19 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
     return requester
 
 
-def registered_owners(platform: Platform) -> dict[str, str]:
-    """Return who registered which order, by the newest changes of the ledger: not all of them."""
+def registered_owners(platform: Platform, *, newest: int = _NEWEST_COMMITS) -> dict[str, str]:
+    """
+    Return who registered which order, by the newest changes of the ledger.
+
+    For orders of versions that did not write it into the Application (`ledger.requester_of`).
+    """
     owners: dict[str, str] = {}
-    ends: list[str] = []
-    for commit in platform.forge.commits(platform.ledger, limit=_NEWEST_COMMITS):
-        action, _, rest = commit.operation.partition("-")
-        order = rest.rpartition("-on-")[0]
-        if f"{action}-" == _REFUSE or action == "end":
-            ends.append(f"{rest}-")
-        elif f"{action}-" == _REGISTER and not any(end.startswith(f"{order}-") for end in ends):
-            owners[order] = commit.requester  # the oldest of this life, as `registered_by` says
+    ended: set[str] = set()
+    for commit in platform.forge.commits(platform.ledger, limit=newest):
+        if end := _ENDED.fullmatch(commit.operation):
+            ended.add(end[1] or end[2])
+        elif (begin := _BEGUN.fullmatch(commit.operation)) and begin[1] not in ended:
+            owners[begin[1]] = commit.requester  # the oldest of this life, as `registered_by` says
     return owners
 
 
@@ -190,15 +196,21 @@ def _enter(
     stage: ledger.Stage,
     lease: Mapping[str, str] | None = None,
 ) -> Written:
-    before = commit_pinning.application_at(platform, entry, snapshot.commit)
+    recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
+    before = ledger.delivered_commit(recorded)
+    requester = registration.requester
+    if recorded and not ledger.requester_of(recorded):  # by a version that did not write it there
+        requester = registered_by(platform, entry)
     application = ledger.order_application(
         entry,
         kit=registration.kit,
         forge_url=platform.forge.base_url,
-        commit=commit_pinning.commit_to_pin(platform, entry, kit, ledger.delivered_commit(before)),
+        commit=commit_pinning.commit_to_pin(platform, entry, kit, before),
         stage=stage,
         refreshes=knows_retry_refresh(platform),
-        lease=lease_annotations(before) if before else lease,
+        recorded=recorded,
+        requester=requester,
+        lease=lease,
     )
     return write_ledger(
         platform,

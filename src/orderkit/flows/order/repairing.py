@@ -31,7 +31,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, order_file
-from orderkit.core.order.lease import lease_annotations, read_record, time_text
+from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.core.yaml import yaml11
@@ -252,7 +252,7 @@ class _Mending:
             forge_url=self._platform.forge.base_url,
             commit=commit,
             refreshes=knows_retry_refresh(self._platform),
-            lease=lease_annotations(self._application),
+            recorded=self._application,
         )
         if self._writes:
             write_ledger(

@@ -26,7 +26,6 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
 )
 from orderkit.core.order import ledger, team_file, team_limits
-from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
@@ -363,7 +362,7 @@ def _orders(
                 commit=commit,
                 stage="ending" if entry.end_path in snapshot.blobs else "living",
                 refreshes=refreshes,
-                lease=lease_annotations(before),
+                recorded=before,
             )
             contents[entry.application_path] = yaml11.dump(application)
     return contents

@@ -28,6 +28,7 @@ from orderkit.core.kit.change_forms import (
     CONFIRM,
     CURRENT,
     END,
+    LEAST,
     ORDER,
     ORDER_PICKED,
     REASON,
@@ -114,7 +115,14 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
             "required": [ORDER_PICKED],
             "properties": {ORDER_PICKED: _picker_schema(kit, _THEN_OPEN)},
         },
-        "ui:order": [ORDER_PICKED, ORDER, *values, REASON, "*"],
+        "ui:order": [
+            ORDER_PICKED,
+            ORDER,
+            *([LEAST] if change.at_least else []),
+            *values,
+            REASON,
+            "*",
+        ],
     }
     steps = [
         _request("Look at the order", _LOOK, "GET", "", condition=_IS_EMPTY),
@@ -144,6 +152,11 @@ def _filled_in(kit: Kit, change: KitChange) -> Schema:
     page["required"] = [ORDER, *page.get("required", ())]
     page["properties"] = {
         ORDER: _order_schema(),
+        **(
+            {LEAST: {"title": change.at_least.title, "type": "string", "ui:readonly": True}}
+            if change.at_least
+            else {}
+        ),
         **page["properties"],
         REASON: _reason_schema(),
     }
@@ -288,7 +301,7 @@ def _repository_state(kit: Kit) -> str:
 
 def _check_free(kit: Kit, names: Sequence[str]) -> None:
     for name in names:
-        if name in (ORDER, ORDER_PICKED, BASE, REASON) or name.startswith(CURRENT):
+        if name in (ORDER, ORDER_PICKED, BASE, LEAST, REASON) or name.startswith(CURRENT):
             raise InvalidInputError(
                 f"{kit.name}: {name}",
                 name,

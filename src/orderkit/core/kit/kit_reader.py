@@ -16,6 +16,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
+    AtLeast,
     Direction,
     End,
     Example,
@@ -261,6 +262,7 @@ def _change(entry: Mapping[str, Any]) -> KitChange:
         how=How(entry.get("how", "direct")),
         warning=entry.get("warning", ""),
         differs=entry.get("differs", False),
+        at_least=AtLeast(**entry["atLeast"]) if "atLeast" in entry else None,
     )
 
 

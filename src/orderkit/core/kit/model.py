@@ -128,6 +128,16 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A number of the XR's status below which the field of a change may not be set."""
+
+    path: FieldPath
+    """Below ``status``, dotted."""
+    title: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class KitChange:
     """A change of a living order."""
 
@@ -141,6 +151,7 @@ class KitChange:
     warning: str = ""
     differs: bool = False
     """A request for the present value is refused."""
+    at_least: AtLeast | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     }
     steps = [
         _request("Look at the order", _LOOK, "GET", "", condition=_IS_EMPTY),
-        _request("Change the order", _CHANGE, "POST", "/changes", body, condition=_IS_FILLED),
+        _request("Request the change", _CHANGE, "POST", "/changes", body, condition=_IS_FILLED),
         refusal_step(_LOOK, _CHANGE),
     ]
     title = title_of(change)
@@ -272,7 +272,7 @@ def _end_template(kit: Kit) -> dict[str, Any]:
     message = f"${{{{ steps.{_CHANGE}.output.body.message }}}}"
     entity["spec"] |= {
         "steps": [
-            _request("End the order", _CHANGE, "POST", f"/{END}", body),
+            _request("Request the end", _CHANGE, "POST", f"/{END}", body),
             refusal_step(_CHANGE),
         ],
         "output": {"text": [{"title": title, "content": message}]},

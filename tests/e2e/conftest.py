@@ -15,7 +15,7 @@ import pytest
 from changingpack import changing_pack
 from commands import Command, as_process
 from corpuspack import DOMAIN, whole_pack
-from lab.realbackstage import Backstage
+from lab.realbackstage import PACKAGES, Backstage
 from ordered import TEMPLATE, Ordered
 from portalworld import World, portal_world
 from published import Up, read_kit
@@ -51,6 +51,16 @@ def service_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Backstage runs the natural steps with its own actions."""
     with portal_world(tmp_path_factory.mktemp("natural"), "natural", front_end=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def plugin_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Orderkit's packages are in Backstage; ``scripts/plugins.sh --pack`` packs them."""
+    folder = tmp_path_factory.mktemp("plugin")
+    pack = changing_pack(folder / "pack")
+    assert run(["kit", "generate", "--pack", str(pack)]) == 0
+    with portal_world(folder, "plugin", front_end=False, pack=pack, packages=PACKAGES) as found:
         yield found
 
 

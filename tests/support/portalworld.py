@@ -39,6 +39,7 @@ def portal_world(
     pack: Path | None = None,
     more: tuple[str, ...] = (),
     reread_s: int = 0,
+    cards: bool = False,
     service_url: str = "",
 ) -> Iterator[World]:
     """
@@ -46,6 +47,7 @@ def portal_world(
 
     Args:
         more: Further arguments of ``orderkit up``.
+        cards: Orderkit's plugin is in the front end.
         service_url: Where Backstage's proxy leads; empty: to the platform's service.
     """
     state = folder / "state"
@@ -67,6 +69,7 @@ def portal_world(
             port=portal,
             systems=(SYSTEM,),
             reread_s=reread_s,
+            cards=cards,
         )
         try:
             with serving(wanted) as backstage:

@@ -25,7 +25,7 @@ from orderkit.flows.end.destroying import Ended, EndRequest, destroy
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import located_for
 
 _GRACE_S = 10.0
 """How much earlier than the request pipeline the answer stops waiting."""
@@ -51,10 +51,10 @@ class _Run:
 
 def get_preview(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Say what an end would leave; nothing certain if the order's kit cannot be read any more."""
-    entry = entry_for(service, call, "read")
+    entry, ledger_files = located_for(service, call, "read")
     body: dict[str, Any] = {"order": entry.order, "unread": ""}
     try:
-        kit = find_living(service.platform, entry.order).kit
+        kit = find_living(service.platform, entry.order, ledger_files).kit
     except OrderkitError as error:
         unknown = {"stays": [], "takes": [], "repository": "archive", "unread": str(error)}
         return ServiceResponse(200, {**body, **unknown})

@@ -270,6 +270,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "endForm": ("GET", "/v1/orders/ORDER/end/form", None),
     "endOrder": "ends the order",
     "orderEnd": ("GET", "/v1/orders/ORDER/end", None),
+    "endPreview": ("GET", "/v1/orders/ORDER/end/preview", None),
     "gate": ("GET", "/v1/gates/garage/ORDER", None),
     "readSettings": "parses the caller's own text by a kit's schema; asks no cluster",
     "giteaWebhook": "plans pull requests in the background: what it posts is looked at below",

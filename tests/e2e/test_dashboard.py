@@ -61,7 +61,7 @@ def follow(site: Running, url: str, folder: Path) -> None:
         assert browser.serious() == []
         browser.fill("Token", "okt_not_a_token_0123456789")
         browser.step("enter")
-        browser.shows("not a token")
+        browser.shows("no client of this service has this token")
         browser.goto("/dashboard.html")
         browser.fill("Token", TOKEN)
         browser.step("enter")

@@ -108,9 +108,9 @@ def test_a_member_signs_in_with_gitea_and_sees_their_teams_orders(
         browser.goto(f"/orders/garage-{OURS}")
         browser.shows("Everything in Git is delivered and works", timeout_s=120)
         browser.goto(f"/orders/garage-{THEIRS}")
-        browser.shows("That did not work")
+        browser.shows("Not allowed")
         browser.goto("/platform")
-        browser.shows("That did not work")
+        browser.shows("Not allowed")
 
 
 def enter(browser: RealBrowser, name: str, password: str) -> None:

@@ -96,5 +96,5 @@ def test_a_strangers_commit_and_pull_request_command_no_terminal(
             text = done.out + done.err
             assert [bad for bad in NEVER[2:] if bad in text] == [], arguments
             assert not options or json.loads(done.out)
-    assert "Tune <script>" in orderkit("history", order).out
+    assert "<script>alert(1)</script>" in orderkit("history", order).out
     assert "Tune <script>" in orderkit("status", order).out

@@ -217,7 +217,8 @@ def test_a_stream_ends_when_its_callers_token_expires(platform: Running) -> None
         try:
             brief = provider.token("ae86", exp=int(time.time()) + 3)
             with site.stream(**bearer(brief)) as stream:
-                assert [event.name for event in stream] == ["ready", ""], "it ended by itself"
+                assert next(stream).name == "ready"
+                assert {event.name for event in stream} <= {"", "order"}, "and it ended by itself"
             with site.stream(**bearer(provider.token("ae86"))) as stream:
                 assert next(stream).name == "ready"
         finally:

@@ -17,6 +17,7 @@ from orderkit.core.objects.values import shown
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamLimits
 from orderkit.flows.install import diagnosis
@@ -29,7 +30,7 @@ from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 
 _URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
-_REASON_MAX = 90
+_REASON_MAX = 160
 _PULLS_OF, _PULLS_KEPT_S = 30, 30.0
 """Orders whose pull requests are read, one request each, and for how long that is shown."""
 _REASONS = 12
@@ -159,7 +160,7 @@ def _reasons(rows: Iterable[OrderRow]) -> list[dict[str, Any]]:
     for row in rows:
         if row.phase in ("Failing", "Attention"):
             text = _first_reason(row).replace(row.order, "…")
-            by_reason.setdefault(text[:_REASON_MAX], []).append(row.order)
+            by_reason.setdefault(plain(text, _REASON_MAX), []).append(row.order)
     ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         {"reason": reason, "orders": orders[:5], "number": len(orders)}

@@ -57,7 +57,8 @@ def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]
             head = platform.forge.head(platform.ledger)
         except (OrderkitError, ValueError):
             return None
-        if page.get("age") != 0 or page.get("ledger") != head:
+        is_ours = isinstance(page, dict) and "orders" in page
+        if not is_ours or page["age"] != 0 or page["ledger"] != head:
             return None
         rows += page["orders"]
         if not page["cursor"]:

@@ -57,8 +57,8 @@ def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]
             head = platform.forge.head(platform.ledger)
         except (OrderkitError, ValueError):
             return None
-        is_ours = isinstance(page, dict) and "orders" in page
-        if not is_ours or page["age"] != 0 or page["ledger"] != head:
+        is_current = isinstance(page, dict) and page.get("age") == 0
+        if not is_current or page.get("ledger") != head:  # or of an earlier version
             return None
         rows += page["orders"]
         if not page["cursor"]:

@@ -59,6 +59,8 @@ class Wanted:
     folder: Path
     """Where configuration, databases and log go: a folder of the platform's state."""
     front_end: bool = False
+    cards: bool = False
+    """Whether the front end has Orderkit's plugin, from its packed tarball."""
     port: int = 0
     """0: any free one."""
     systems: tuple[str, ...] = ()
@@ -177,7 +179,10 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
     databases.mkdir(exist_ok=True)
     forge_host = settings.forge.url.partition("://")[2]
     return {
-        "app": {"baseUrl": url},
+        "app": {
+            "baseUrl": url,
+            **({"packageName": "app-with-orderkit"} if wanted.cards else {}),
+        },
         "backend": {
             "baseUrl": url,
             "listen": {"host": HOST, "port": port},

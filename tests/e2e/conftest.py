@@ -75,6 +75,19 @@ def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture(scope="package")
+def cards_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The same garage, with Orderkit's plugin in the front end."""
+    folder = tmp_path_factory.mktemp("cards")
+    pack = changing_pack(folder / "pack")
+    assert run(["kit", "generate", "--pack", str(pack)]) == 0
+    more = ("--team", "ae86", "--team", "rx7")
+    with portal_world(
+        folder, "service", front_end=True, pack=pack, more=more, cards=True, reread_s=20
+    ) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
 def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Every kit of the corpus."""
     folder = tmp_path_factory.mktemp("corpus")

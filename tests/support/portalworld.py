@@ -41,6 +41,7 @@ def portal_world(
     pack: Path | None = None,
     more: tuple[str, ...] = (),
     reread_s: int = 0,
+    cards: bool = False,
     service_url: str = "",
     packages: tuple[str, ...] = (),
 ) -> Iterator[World]:
@@ -49,6 +50,7 @@ def portal_world(
 
     Args:
         more: Further arguments of ``orderkit up``.
+        cards: Orderkit's plugin is in the front end.
         service_url: Where Backstage's proxy leads; empty: to the platform's service.
         packages: Orderkit's packages for Backstage to load.
     """
@@ -74,6 +76,7 @@ def portal_world(
             reread_s=reread_s,
             packages=packages,
             recovers=bool(packages),
+            cards=cards,
         )
         try:
             with serving(wanted) as backstage:

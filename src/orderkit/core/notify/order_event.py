@@ -14,12 +14,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Literal
 
+from orderkit.core.durations import parse_duration
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.platform.notification_settings import EventKind, seconds
+from orderkit.core.platform.notification_settings import EventKind
 
 Topic = Literal["health", "approval", "lease"]
 _DIGEST_CHARACTERS = 12
@@ -201,8 +203,8 @@ def _warned(row: OrderRow) -> str:
     """Return when the warning fell due."""
     try:
         end = datetime.fromisoformat(row.expires)
-        moment = end - timedelta(seconds=seconds(row.lease_warning))
-    except (ValueError, OverflowError):
+        moment = end - parse_duration(row.lease_warning, field="lease")
+    except (InvalidInputError, ValueError, OverflowError):
         return ""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

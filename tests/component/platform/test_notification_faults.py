@@ -21,7 +21,7 @@ from orderkit.core.notify.order_event import OrderEvent, due, row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
 from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelWorker
-from orderkit.flows.notify.told_events import ToldEvents
+from orderkit.flows.notify.told_events import ToldEvents, given_up
 from orderkit.ports.clock import Clock
 from orderkit.ports.notifier import Notifier
 

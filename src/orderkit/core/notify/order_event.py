@@ -108,7 +108,9 @@ def row_events(row: OrderRow, failing_since: datetime | None) -> Iterator[OrderE
     if health is not None:
         yield health
     if row.approval:
-        yield _event(row, "approval-wanted", "approval", row.approval, detail=row.approval)
+        is_reason = row.reason.endswith(row.approval)
+        detail = f"It {row.reason}" if is_reason else row.approval
+        yield _event(row, "approval-wanted", "approval", row.approval, detail=detail)
     if row.expires and row.lease_warning:
         yield _event(
             row,

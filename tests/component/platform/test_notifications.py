@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,13 +24,15 @@ from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
 from orderkit.core.notify.event_texts import message_of
 from orderkit.core.notify.order_event import row_events
+from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.platform.webhook_key import stamped_signature
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.leader_election import LEASE
 from orderkit.flows.live.order_model import OrderModel
-from orderkit.flows.notify.notifying import Notifications
+from orderkit.flows.notify.notifying import LEASE_NAME, Notifications
 from orderkit.flows.notify.pull_comments import PullComments
 from orderkit.flows.notify.told_events import GivenUp, ToldEvents
 from orderkit.flows.order.placing import TaskRequest, run_task
@@ -167,6 +171,10 @@ def test_an_open_pull_request_has_one_comment_with_the_newest_state(
     change = FileChange(PurePosixPath("NOTES.md"), b"notes", None)
     forge.write(repo, [change], operation, branch="topic")
     pull = forge.open_pull(repo, PullDraft("A topic", "", "topic"), operation)
+    proposals = {
+        order_id: ledger_pull(platform, f"orderkit/{order_id}-0123456789")
+        for order_id in (name, f"{name}-two")
+    }
 
     comments = PullComments(platform.platform)
     for phase, text in (("Failing", "is failing"), ("Ready", "is Ready")):
@@ -177,15 +185,31 @@ def test_an_open_pull_request_has_one_comment_with_the_newest_state(
         (comment,) = comments_of(platform, repo, pull.number)
         assert text in comment
         assert f"https://orders.example.org/orders/{name}" in comment
+        assert comments_of(platform, platform.platform.ledger, proposals[name]) == [comment]
+    assert comments_of(platform, platform.platform.ledger, proposals[f"{name}-two"]) == []
+
+
+def ledger_pull(running: Running, branch: str) -> int:
+    """Propose something to the ledger as an order is that waits for approval."""
+    forge, ledger = running.platform.forge, running.platform.ledger
+    head = forge.head(ledger)
+    assert head is not None
+    operation = Operation(f"propose-{branch}", "user:default/eve", "An order")
+    forge.ensure_branch(ledger, branch, head)
+    path = PurePosixPath("data", "notes", branch.replace("/", "-"))
+    forge.write(ledger, [FileChange(path, b"x", None)], operation, branch=branch)
+    return forge.open_pull(ledger, PullDraft("An order", "", branch), operation).number
 
 
 def comments_of(running: Running, repo: RepoId, number: int) -> list[str]:
+    """Return our comments; the service comments plans, too."""
     answer = requests.get(
         f"{running.settings.forge.url}/api/v1/repos/{repo}/issues/{number}/comments",
         headers={"Authorization": f"token {token(running.settings.forge)}"},
         timeout=30,
     )
-    return [comment["body"] for comment in answer.json()]
+    bodies: list[str] = [comment["body"] for comment in answer.json()]
+    return [body for body in bodies if "orderkit/notify/" in body]
 
 
 def test_commands_show_and_try_channels(
@@ -227,3 +251,43 @@ def test_doctor_names_what_was_given_up(
     assert finding["verdict"] == "warn"
     assert "hook: 1, last 'failing' of garage-a" in finding["detail"]
     assert "orderkit notify test" in finding["advice"]
+
+
+def test_a_process_killed_while_it_sends_is_followed_by_one_that_sends_the_same_id(
+    platform: Running, team: str, receiver: Receiver, tmp_path: Path
+) -> None:
+    settings = settings_for(platform, to_hook(receiver, teams=[team]))
+    described = tmp_path / "platform.yaml"
+    described.write_text(settings.to_yaml())
+    lease = ObjectKey(LEASE, LEASE_NAME, settings.notifications.namespace)
+    receiver.fault = "drip"
+    with serving_process(described) as first:
+        until(lambda: platform.platform.cluster.get(lease) is not None)
+        name = order(platform, team)
+        receiver.wait(lambda requests: len(requests) >= 1)
+        first.kill()
+        first.wait()
+    receiver.fault = ""
+    platform.platform.cluster.delete(lease)  # a test does not wait until it has expired
+    with serving_process(described):
+        receiver.wait_for((name, "ready"))
+
+    sent, *again = [delivery.event["id"] for delivery in receiver.requests()]
+    assert set(again) == {sent}
+
+
+@contextmanager
+def serving_process(platform_file: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "orderkit", "serve", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--platform", str(platform_file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "runs" in process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.terminate()

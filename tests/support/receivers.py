@@ -162,6 +162,7 @@ def smtp_server() -> Iterator[tuple[int, list[Mail]]]:
             self._say("220 mail.example.org")
             for line in self.rfile:
                 verb, _, rest = line.decode().strip().partition(" ")
+                verb = verb.upper()
                 if verb == "MAIL":
                     sender, recipients = rest, []
                 if verb == "RCPT":
@@ -169,7 +170,7 @@ def smtp_server() -> Iterator[tuple[int, list[Mail]]]:
                 if verb == "DATA":
                     self._say("354 go on")
                     mails.append(Mail(sender, tuple(recipients), self._data()))
-                self._say("250 ok")
+                self._say("221 bye" if verb == "QUIT" else "250 ok")
 
         def _data(self) -> bytes:
             lines = []

@@ -23,12 +23,15 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
+from orderkit.core.platform import notification_settings
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
-from orderkit.core.platform.notification_settings import ChannelSettings
+from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.platform.webhook_key import channel_key, hook_key
+from orderkit.core.portal.profile import Profile
 from orderkit.core.secrets import register
+from orderkit.core.yaml import yaml11
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.webhooks import service_webhook
 from orderkit.ports.catalog import Catalog
@@ -82,6 +85,25 @@ def load_settings(platform_file: str | None) -> PlatformSettings:
         ) from error
     folder = path.resolve().parent
     return platform_settings.parse(text, folder=folder, name=str(path), home=Path.home())
+
+
+def load_notifications(file: str | None) -> NotificationSettings:
+    """
+    Read a file with what platform.yaml has below ``notifications``; None: nothing.
+
+    Raises:
+        NotFoundError: It cannot be read. InvalidInputError: a key or value is refused.
+    """
+    if file is None:
+        return NotificationSettings()
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(f"--notifications: {path} cannot be read") from error
+    spec = yaml11.load(text, name=file, schema=notification_settings.SCHEMA)
+    folder = path.resolve().parent
+    return notification_settings.read_notifications(spec, lambda name: folder / name)
 
 
 def token(endpoint: Endpoint) -> str:
@@ -340,6 +362,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         catalog=catalog,
         portal=portal,
         clock=SystemClock(),
+        other_clock=cluster.clock,
         pack_repo=settings.pack,
         ledger=settings.ledger,
         confined=_LazyRenderer(),
@@ -348,6 +371,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
+        portal_reads_orders=settings.profile is Profile.PLUGIN,
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,

@@ -19,6 +19,7 @@ from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.change_forms import (
     COMPONENT,
     END,
+    LEASE,
     LEAST,
     ORDER_PICKED,
     change_named,
@@ -44,6 +45,8 @@ class EndedOrderError(NotFoundError):
 def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Redirect to the form of a change."""
     live = _living(service, call)
+    if call.path["change"] == LEASE and live.kit.lease.is_declared:
+        return _redirect(service, live, LEASE, {ORDER_PICKED: f"{COMPONENT}{live.entry.order}"})
     change = change_named(live.kit, call.path["change"])
     head = service.platform.forge.head(live.repository)
     if head is None:

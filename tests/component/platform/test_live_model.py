@@ -24,7 +24,7 @@ from orderkit.core.order.order_selection import OrderQuery
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
 from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.commit_pinning import recorded
+from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.live.order_model import REREAD_S, OrderModel
@@ -118,7 +118,7 @@ def test_who_ordered_before_applications_said_so_is_known_from_the_ledgers_histo
     name = order(platform, team)
     row_when(model, name, is_ready)
     entry = OrderEntry(TeamName(team), OrderId(name))
-    silent = recorded(platform.platform, entry) or {}
+    silent = application_at(platform.platform, entry) or {}
     del silent["metadata"]["annotations"][ledger.REQUESTER_ANNOTATION]
     changed = Operation(f"silence-{name}", "user:default/operator", "an older version wrote it")
     write_ledger(platform.platform, {entry.application_path: yaml11.dump(silent)}, changed)
@@ -149,7 +149,7 @@ def test_who_ordered_before_applications_said_so_is_known_from_the_ledgers_histo
         platform.platform,
         Registration(entry.order, "garage", entry.team, "user:default/mallory"),
     )
-    assert ledger.requester_of(recorded(platform.platform, entry)) == EVE
+    assert ledger.requester_of(application_at(platform.platform, entry)) == EVE
 
 
 def asked_for_lists(platform: Running) -> int:

@@ -58,7 +58,7 @@ platform_command.add_command(platform_webhook)
 @_pack_option
 @click.option(
     "--profile",
-    metavar="service|natural",
+    metavar="service|plugin|natural",
     help="How a portal runs templates. Default: the profile in platform.yaml.",
 )
 @click.option(
@@ -256,6 +256,12 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     multiple=True,
     help="A group whose members act for every team: group:default/platform. Repeatable.",
 )
+@click.option(
+    "--notifications",
+    "notifications_file",
+    metavar="FILE",
+    help="YAML with what platform.yaml has below notifications. Default: nobody is notified.",
+)
 def up_command(
     state_folder: str | None,
     pack_folder: str | None,
@@ -270,6 +276,7 @@ def up_command(
     signed_by: str | None,
     catalog: str | None,
     platform_groups: tuple[str, ...],
+    notifications_file: str | None,
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
@@ -284,6 +291,7 @@ def up_command(
 
     from orderkit.adapters.embedded.platform import PortalOptions, Ports
     from orderkit.adapters.folders.pack_folder import reference_pack
+    from orderkit.cli.connecting import load_notifications
     from orderkit.cli.output import Progress
     from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
@@ -305,6 +313,7 @@ def up_command(
         teams,
         PortalOptions(read_profile("--profile", profile), signed_by, platform_groups, catalog),
         read_values(values),
+        load_notifications(notifications_file),
     )
     with (
         asked_to_end(asked_to_stop),

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import quote
 
 from orderkit.core.errors import shorten
 from orderkit.core.notify.order_event import OrderEvent
@@ -129,7 +130,7 @@ def message_of(event: OrderEvent, *, address: str) -> Message:
     if event.kind == "expiring" and event.stage:
         title = f"{event.order} expires in less than {event.stage}"
     sentence = " ".join(filter(None, (words.sentence(event), _way_out(event))))
-    link = address if event.kind == "ended" else f"{address}/orders/{event.order}"
+    link = address if event.kind == "ended" else f"{address}/orders/{quote(event.order, safe='')}"
     return Message(
         event.id,
         _line(title, TITLE_MAX),

@@ -15,7 +15,7 @@ and reads texts; flows commit them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -359,6 +359,7 @@ def order_application(
     refreshes: bool = False,
     recorded: Manifest | None = None,
     requester: str = "",
+    lease: Mapping[str, str] | None = None,
 ) -> Manifest:
     """
     Return the Application of an order, which delivers `commit`, or else the branch ``main``.
@@ -372,6 +373,7 @@ def order_application(
         refreshes: Argo CD knows ``retry.refresh``: a retry takes the newest commit.
         recorded: The order's Application until now, whose annotations of ours stay.
         requester: Who orders it; of one that is recorded, who ordered it first counts.
+        lease: The annotations of a new order's lease (`core.order.lease`).
     """
     automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
     if stage == "ending":
@@ -380,6 +382,7 @@ def order_application(
         "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
     }
     annotations = {REQUESTER_ANNOTATION: requester} if requester else {}
+    annotations |= lease or {}
     annotations |= {
         name: text
         for name, text in annotations_of(recorded or {}).items()

@@ -38,7 +38,7 @@ SORTS: Mapping[str, Callable[[OrderRow], str]] = {
     "phase": lambda row: _URGENCY[row.phase],
     "since": lambda row: row.since,
     "created": lambda row: row.created,
-    "expires": lambda row: row.expires,
+    "expires": lambda row: row.expires or "~",
 }
 """What rows can be sorted by; ``-since`` sorts the other way. Equal ones are sorted by id."""
 _PLACE = itemgetter(0, 1)

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.notify.order_event import (
     OrderEvent,
-    approval_decided,
-    due,
-    row_events,
 )
 from orderkit.core.notify.routing import Routing
 from orderkit.core.objects.kube_objects import ObjectKey
@@ -35,6 +32,7 @@ from orderkit.core.platform.notification_settings import (
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelState, ChannelWorker
+from orderkit.flows.notify.due_events import PastStates, due_events, present_events
 from orderkit.flows.notify.ledger_notes import LedgerNotes, LedgerReader
 from orderkit.flows.notify.told_events import ToldEvents, ensure_namespace
 from orderkit.flows.platform import Platform
@@ -64,26 +62,6 @@ class NotifyOptions:
     first_pause_s: float = 2.0
     """After a delivery failed for the first time."""
     lease_s: int = 15
-
-
-@dataclass(slots=True)
-class PastStates:
-    """What rows alone do not say: since when an order fails, and that it waited for approval."""
-
-    failing: dict[str, datetime] = field(default_factory=dict)
-    waiting: dict[str, tuple[OrderRow, OrderEvent]] = field(default_factory=dict)
-    absent: dict[str, datetime] = field(default_factory=dict)
-
-    def failing_since(self, row: OrderRow, now: datetime, after_s: float) -> datetime | None:
-        """Return since when an order fails, if that is long enough; it was not Ready meanwhile."""
-        if row.phase == "Failing":
-            since = min(_time(row.since) or now, now)
-            since = min(since, self.failing.setdefault(row.order, since))
-            self.failing[row.order] = since
-            return since if (now - since).total_seconds() >= after_s else None
-        if row.phase in ("Ready", "Attention", "Ending"):
-            self.failing.pop(row.order, None)
-        return None
 
 
 class Notifications:
@@ -235,7 +213,7 @@ class Notifications:
             self._forget(told, rows, notes, now)
             offered: dict[str, list[OrderEvent]] = {}
             channel_events = (e for e in events if name in routing.destinations(e))
-            for event in _due_events(channel_events, told, rows, self._past):
+            for event in due_events(channel_events, told, rows, self._past):
                 if name in routing.destinations(event):
                     offered.setdefault(event.order, []).append(event)
             worker.offer(offered)
@@ -254,65 +232,5 @@ class Notifications:
             del absent[order]
 
 
-def present_events(
-    rows: Mapping[str, OrderRow],
-    notes: LedgerNotes,
-    past: PastStates,
-    settings: NotificationSettings,
-    now: datetime,
-) -> Iterator[OrderEvent]:
-    """Yield what is so now, whoever was told of it."""
-    for row in rows.values():
-        since = past.failing_since(row, now, settings.failing_after_s)
-        for event in row_events(row, since):
-            if event.kind == "approval-wanted":
-                past.waiting[row.order] = (row, event)
-            yield event
-    for event in notes.ends:
-        if event.order not in rows:
-            yield event
-
-
-def _due_events(
-    events: Iterable[OrderEvent],
-    told: ToldEvents,
-    rows: Mapping[str, OrderRow],
-    past: PastStates,
-) -> Iterator[OrderEvent]:
-    """Yield what a channel is to be told."""
-    for event in events:
-        numbered = due(event, told.of(event.order), began=told.began)
-        if numbered is not None:
-            yield numbered
-    for order in _decided(told, rows, past):
-        row, last = rows.get(order), told.of(order).get("approval")
-        before, wanted = past.waiting.get(order, (None, last))
-        if wanted is None:
-            continue
-        event = approval_decided(row, wanted, before)
-        numbered = due(event, told.of(order), began=told.began)
-        if numbered is not None:
-            yield numbered
-
-
-def _decided(told: ToldEvents, rows: Mapping[str, OrderRow], past: PastStates) -> set[str]:
-    """Return the orders that waited for approval, as far as anybody knows, and do not now."""
-    waited = past.waiting.keys() | {
-        order
-        for order in told.orders()
-        if order in rows
-        and (last := told.of(order).get("approval"))
-        and last.kind == "approval-wanted"
-    }
-    return {order for order in waited if order not in rows or not rows[order].approval}
-
-
 def _quiet(routing: Routing) -> dict[str, tuple[QuietTime, ...]]:
     return {team: own.quiet for team, own in routing.teams.items() if own.quiet}
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None

@@ -58,16 +58,16 @@ class ToldEvents:
         self.began = ""
         """When the channel was first used, RFC 3339 in UTC."""
 
-    def load(self) -> None:
+    def load(self, *, begin: bool = True) -> None:
         """
-        Read what was told; begin a channel that is new.
+        Read what was told; with `begin`, write down since when a new channel is used.
 
         Raises:
             OrderkitError: The cluster cannot be asked, or refuses.
         """
         head = self._platform.cluster.get(self._key(""))
-        if head is None:
-            began = self._platform.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        began = self._platform.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        if head is None and begin:
             try:
                 self._create("", {_BEGAN: began})
             except ConflictError:  # another replica began it at the same moment

@@ -7,7 +7,7 @@ Called by the service (a portal's template step) and thereby by every ``orderkit
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -20,9 +20,10 @@ from orderkit.core.errors import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import labels_of
+from orderkit.core.objects.kube_objects import dig, labels_of
 from orderkit.core.order import ledger, order_file, team_limits
 from orderkit.core.order.end_record import STEPS
+from orderkit.core.order.lease import EXPIRES_AT, grant, lease_annotations, policy_of
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
@@ -32,6 +33,7 @@ from orderkit.flows.argocd.refreshing import application_key, knows_retry_refres
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import forbid_squash, protect_main
 from orderkit.flows.order import live_order
+from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -43,6 +45,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Commit, Operation, Written
+from orderkit.ports.requesters import Requester
 
 _NEWEST_COMMITS = 200
 _REGISTER, _REFUSE = "register-", "refuse-"
@@ -118,7 +121,9 @@ def register(platform: Platform, registration: Registration) -> Registered:
     forbid_squash(platform.forge, entry.repository)
     is_raced = is_new and team_limits.is_counted(team, registration.kit)
     stage: ledger.Stage = "entering" if is_raced else "living"
-    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage)
+    live = live_order.LiveOrder(entry, kit, record, team)
+    lease = _new_lease(platform, live, registration.requester) if is_new else {}
+    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, lease=lease)
     if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")
         limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
@@ -134,6 +139,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         )
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
+    _note_expiry(platform, registration, lease or _lease_in(platform, entry, kit))
     return Registered(
         registration.order,
         registration.team,
@@ -188,9 +194,9 @@ def _enter(
     snapshot: RepositorySnapshot,
     *,
     stage: ledger.Stage,
+    lease: Mapping[str, str] | None = None,
 ) -> Written:
-    is_known = entry.application_path in snapshot.blobs
-    recorded = commit_pinning.recorded(platform, entry) if is_known else None
+    recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
     before = ledger.delivered_commit(recorded)
     requester = registration.requester
     if recorded and not ledger.requester_of(recorded):  # by a version that did not write it there
@@ -204,6 +210,7 @@ def _enter(
         refreshes=knows_retry_refresh(platform),
         recorded=recorded,
         requester=requester,
+        lease=lease,
     )
     return write_ledger(
         platform,
@@ -216,6 +223,35 @@ def _enter(
         ),
         base=snapshot,
     )
+
+
+def _new_lease(platform: Platform, live: live_order.LiveOrder, requester: str) -> dict[str, str]:
+    """Return the lease of a new order, as annotations; none if it lives without an expiry."""
+    kit, path = live.kit, live.kit.lease.term_field
+    policy = policy_of(kit.lease, live.entry.team)
+    if policy is None:
+        return {}
+    head = platform.forge.head(live.repository) if path else None
+    xr = live_order.read_xr(platform, live, head).xr if head else {}
+    asked = dig(xr, "spec", *path.split(".")) if path else None
+    try:
+        granted = grant(policy, platform.clock.now(), asked, by=requester)
+    except InvalidInputError as error:
+        name = kit.parameter(path) if path else "lease"
+        raise InvalidInputError(name, error.value, error.rule, hint=error.hint) from error
+    return granted.annotations() if granted else {}
+
+
+def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:
+    if not kit.lease.is_declared:
+        return {}
+    return lease_annotations(commit_pinning.application_at(platform, entry))
+
+
+def _note_expiry(platform: Platform, registration: Registration, lease: Mapping[str, str]) -> None:
+    if expires := lease.get(EXPIRES_AT):
+        requester = Requester(registration.requester, registration.proof)
+        try_note_expiry(platform, registration.order, expires, requester)
 
 
 def _came_second(

@@ -56,7 +56,7 @@ def signed_in(backstage: Backstage, profile: Path) -> Iterator[RealBrowser]:
         found.goto("/catalog")
         found.shows("Guest", timeout_s=120)
         found.tap("Enter")
-        found.shows("Components", timeout_s=120)
+        found.shows("All components", timeout_s=120)
         yield found
 
 

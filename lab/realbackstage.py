@@ -34,6 +34,14 @@ HOST = "127.0.0.1"
 GUEST = "user:default/guest"
 INSTALLED = Path(__file__).parents[1] / ".cache" / "backstage"
 _CONFIG = Path(__file__).with_name("backstage") / "app-config.yaml"
+_CARDS = {
+    "packageName": "app-with-orderkit",
+    "extensions": [
+        f"entity-card:{card}"
+        for card in ("orderkit/order", "orderkit/team", "catalog/about", "catalog/links")
+    ],
+}
+"""The front end with Orderkit's plugin, whose cards come first on a page."""
 _START_S = 240.0
 _ATTEMPTS = 3
 
@@ -161,7 +169,7 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
     return {
         "app": {
             "baseUrl": url,
-            **({"packageName": "app-with-orderkit"} if wanted.cards else {}),
+            **(_CARDS if wanted.cards else {}),
         },
         "backend": {
             "baseUrl": url,
@@ -189,7 +197,12 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
                     "target": settings.service.url,
                     "credentials": "require",
                     "headers": {SECRET_HEADER: _file(settings.service.token_file)},
-                    "allowedHeaders": ["Authorization", "Content-Type", "Idempotency-Key"],
+                    "allowedHeaders": [
+                        "Authorization",
+                        "Content-Type",
+                        "Idempotency-Key",
+                        "Last-Event-ID",
+                    ],
                 }
             }
         },

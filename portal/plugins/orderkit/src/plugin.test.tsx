@@ -3,7 +3,7 @@ import { createExtensionTester, renderInTestApp } from '@backstage/frontend-test
 import { EntityProvider } from '@backstage/plugin-catalog-react';
 import { EntityCardBlueprint, EntityContentBlueprint } from '@backstage/plugin-catalog-react/alpha';
 import plugin from './index';
-import { clientOf, orderEntity, VIEW } from './testing';
+import { clientOf, orderEntity, VIEW } from './__testUtils__/service';
 import { orderkitApiRef } from './api';
 
 describe('the plugin', () => {

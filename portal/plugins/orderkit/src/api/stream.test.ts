@@ -38,16 +38,18 @@ describe('the stream', () => {
     const events: StreamEvent[] = [];
     const others: StreamEvent[] = [];
     const lives: boolean[] = [];
+    const stops: (() => void)[] = [];
     const gone = new Promise<void>(done => {
-      const stops = [
+      stops.push(
         hub.follow({ order: 'garage-ae86' }, { onLive: live => lives.push(live), onEvent: event => {
           events.push(event);
-          if (event.kind === 'gone') setTimeout(() => { stops.forEach(stop => stop()); done(); }, 20);
+          if (event.kind === 'gone') setTimeout(done, 20);
         } }),
         hub.follow({ order: 'garage-ae86' }, { onLive: () => {}, onEvent: event => others.push(event) }),
-      ];
+      );
     });
     await gone;
+    stops.forEach(stop => stop());
     close();
 
     expect(asked).toEqual([undefined, 'p-2']);
@@ -63,12 +65,17 @@ describe('the stream', () => {
       else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('id: p-1\nevent: reload\ndata: {}\n\n');
       refuse = true;
     });
-    const dead = new Promise<void>(done => {
-      const stop = hub.follow({ team: 'ae86' }, { onEvent: () => {}, onLive: live => {
-        if (!live) { stop(); done(); }
-      } });
+    const lives: boolean[] = [];
+    const stops: (() => void)[] = [];
+    await new Promise<void>(done => {
+      stops.push(hub.follow({ team: 'ae86' }, { onEvent: () => {}, onLive: live => {
+        lives.push(live);
+        if (!live) done();
+      } }));
     });
-    await dead;
+    stops.forEach(stop => stop());
     close();
+
+    expect(lives).toEqual([true, false]);
   });
 });

@@ -1,6 +1,7 @@
+/* eslint-disable no-script-url */
 import { screen, waitFor } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { clientOf, KITS, show, VIEW } from '../testing';
+import { clientOf, KITS, show, VIEW } from '../__testUtils__/service';
 import { OrderCard } from './OrderCard';
 
 const AT = 'GET /v1/orders/garage-ae86/view';

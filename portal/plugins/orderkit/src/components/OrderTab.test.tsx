@@ -1,6 +1,6 @@
 import { screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { clientOf, KITS, show, VIEW } from '../testing';
+import { clientOf, KITS, show, VIEW } from '../__testUtils__/service';
 import { OrderTab } from './OrderTab';
 
 const node = (kind: string, ready: string, children: any[] = [], reason = '') => ({

@@ -1,5 +1,5 @@
 import { screen } from '@testing-library/react';
-import { clientOf, show, teamEntity, VIEW } from '../testing';
+import { clientOf, show, teamEntity, VIEW } from '../__testUtils__/service';
 import { TeamCard } from './TeamCard';
 
 const AT = 'GET /v1/teams/ae86';

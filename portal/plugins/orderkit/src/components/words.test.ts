@@ -1,3 +1,4 @@
+/* eslint-disable no-script-url */
 import { ago, cut, phaseOf, shown, web } from './words';
 import { fieldsOf, getAt, toValues, withoutPaths } from './values';
 

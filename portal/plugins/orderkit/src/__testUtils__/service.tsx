@@ -1,7 +1,7 @@
 import { ReactElement } from 'react';
 import { EntityProvider } from '@backstage/plugin-catalog-react';
 import { renderInTestApp } from '@backstage/frontend-test-utils';
-import { OrderkitClient, orderkitApiRef, View } from './api';
+import { OrderkitClient, orderkitApiRef, View } from '../api';
 
 /** A service as the plugin's client meets it: what each address answers; no stream unless there is one. */
 export type Answers = Record<string, { status?: number; body: unknown } | (() => { status?: number; body: unknown })>;

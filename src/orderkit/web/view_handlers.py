@@ -14,9 +14,9 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
+from orderkit.core.order.order_cost import sums_json
 from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.flows.order import viewing
-from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
@@ -38,7 +38,6 @@ def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
         service.platform,
         entry.order,
         viewer,
-        prices=flat_prices(service.platform),
         ledger_files=ledger_files,
     )
     return ServiceResponse(200, shown.to_json())
@@ -119,6 +118,7 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
         "kits": list(file.kits) or None,
         "namespaces": [ledger.team_namespace(team), *file.namespaces],
         "limits": file.limits.to_json(),
+        "costs": sums_json(row.costs for row in rows),
         "total": len(rows),
         "phases": counts(rows),
         "orders": [row.to_json() for row in page],

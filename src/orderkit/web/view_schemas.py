@@ -67,6 +67,26 @@ OUTPUTS = closed(
     },
 )
 _FAILING = closed([*OBJECT["required"], "reason"], **OBJECT["properties"], reason=TEXT)
+COSTS = every(
+    currency=nullable(TEXT),
+    monthly=nullable(TEXT),
+    upTo=TEXT,
+    notKnown=listed(TEXT),
+    stale=listed(TEXT),
+)
+"""``core.order.order_cost``: amounts are texts, for JSON's numbers are not decimals."""
+COST_SUMS = every(
+    sums=listed(
+        every(
+            currency=TEXT,
+            monthly=TEXT,
+            upTo=TEXT,
+            orders={"type": "integer"},
+            partlyKnown={"type": "integer"},
+        )
+    ),
+    notKnown={"type": "integer"},
+)
 _ROW: dict[str, dict[str, Any]] = {
     "order": TEXT,
     "team": TEXT,
@@ -84,6 +104,7 @@ _ROW: dict[str, dict[str, Any]] = {
     "facts": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT))),
     "attention": listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
     "cost": nullable(TEXT),
+    "costs": nullable(COSTS),
     "expires": nullable(TEXT),
     "leaseWarning": nullable(TEXT),
     "approval": nullable(TEXT),
@@ -169,6 +190,7 @@ VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
         kits=nullable(listed(TEXT)),
         namespaces=listed(TEXT),
         limits={"type": "object"},
+        costs=COST_SUMS,
         total={"type": "integer"},
         phases={"type": "object", "additionalProperties": {"type": "integer"}},
         orders=listed(named("Row")),

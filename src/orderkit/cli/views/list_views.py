@@ -25,6 +25,7 @@ from orderkit.cli.output import (
     table_lines,
 )
 from orderkit.core.errors import InvalidInputError, RemoteError
+from orderkit.core.order.order_cost import cost_sums, sums_json
 from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
 from orderkit.core.order.order_view import OrderRow
@@ -60,13 +61,18 @@ def phases_of(texts: Iterable[str], *, failing: bool) -> tuple[Phase, ...]:
     return (*chosen, *(("Failing",) if failing and "Failing" not in chosen else ()))
 
 
-def show_list(listed: Listed, as_json: bool) -> None:
-    """Show orders once."""
+def show_list(listed: Listed, as_json: bool, *, with_costs: bool = False) -> None:
+    """Show orders once, with what they cost and the sums, or without."""
     if as_json:
-        orders = [
-            {**report.to_json(), "owner": row.owner or None} for row, report in listed.items()
-        ]
-        emit_json("orderkit.orders/v1", {"orders": orders})
+        orders = [{**report.to_json(), **row.to_json()} for row, report in listed.items()]
+        costs = {"costs": sums_json(row.costs for row in listed)} if with_costs else {}
+        emit_json("orderkit.orders/v1", {"orders": orders, **costs})
+    elif listed and with_costs:
+        rows = [(*_cells(row)[:-2], row.cost or "-", row.reason) for row in listed]
+        emit_table((*_HEAD[:-2], "COST A MONTH", _HEAD[-1]), rows, _COLORS)
+        sums, not_known = cost_sums(row.costs for row in listed)
+        of = f", {not_known} not known" if not_known else ""
+        say(f"together: {'; '.join(map(str, sums)) or 'not known'} a month{of}")
     elif listed:
         emit_table(_HEAD, [_cells(row) for row in listed], _COLORS)
     else:

@@ -34,8 +34,9 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
-from orderkit.core.order.order_summary import Prices, attended, row_of
+from orderkit.core.order.order_summary import attended, row_of
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
@@ -95,14 +96,16 @@ class OrderReport:
         """
         return self.row_with()
 
-    def row_with(self, parts: tuple[PartState, ...] = (), prices: Prices | None = None) -> OrderRow:
-        """Return the same with parts and prices."""
+    def row_with(
+        self, parts: tuple[PartState, ...] = (), costs: OrderCost | None = None
+    ) -> OrderRow:
+        """Return the same with parts and costs."""
         sources, url = replace(self.sources, parts=parts), self.forge_url
-        row = row_of(sources, self.state, self.declared, prices, forge_url=url)
+        row = row_of(sources, self.state, self.declared, costs, forge_url=url)
         shown = [*row.outputs, *row.facts, *row.attention]
         if shown and self.secrets:
             secrets = self.secrets()
-            row = row_of(sources, self.state, self.declared, prices, secrets=secrets, forge_url=url)
+            row = row_of(sources, self.state, self.declared, costs, secrets=secrets, forge_url=url)
         elif shown:
             row = replace(
                 row,

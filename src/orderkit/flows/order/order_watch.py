@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind
-from orderkit.core.order.order_selection import OrderQuery, select
+from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.order.order_selection import OrderQuery, matches, select
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.order import order_report
 from orderkit.flows.order.order_report import OrderReport
@@ -31,13 +32,14 @@ _AT_ONCE = 8
 
 
 def selected_orders(
-    platform: Platform, query: OrderQuery, owners: dict[str, str]
+    platform: Platform, query: OrderQuery, owners: dict[str, str], *, with_costs: bool = False
 ) -> dict[OrderRow, OrderReport]:
     """
     Return the orders that a query selects, sorted, with who ordered them as far as it is known.
 
     Args:
         owners: Who ordered what, as read before; new ones are added.
+        with_costs: Compute what each order costs, which runs its pipeline.
 
     Raises:
         RemoteError: The platform does not answer, or not to us.
@@ -46,6 +48,9 @@ def selected_orders(
     if not owners:
         owners.update(registered_owners(platform))
     rows = [replace(report.row, owner=owners.get(order, "")) for order, report in reports.items()]
+    if with_costs:
+        shown = [row for row in rows if matches(row, query)]
+        rows = [replace(row, costs=_costs(platform, reports[row.order])) for row in shown]
     chosen, _ = select(rows, query)
     unknown = [reports[row.order] for row in chosen if row.order not in owners]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -55,6 +60,11 @@ def selected_orders(
             {str(report.entry.order): name for report, name in zip(looked_up, names, strict=True)}
         )
     return {replace(row, owner=owners.get(row.order, "")): reports[row.order] for row in chosen}
+
+
+def _costs(platform: Platform, report: OrderReport) -> OrderCost | None:
+    xr = report.sources.xr
+    return platform.cost_of(platform, xr) if xr else None
 
 
 class OrderChanges:

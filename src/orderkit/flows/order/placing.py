@@ -47,7 +47,8 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.portal.template import Template, check_fixed, read_assignments
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
-from orderkit.flows.order import order_report
+from orderkit.flows.order import cost_limit, order_report
+from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.publishing import operation, publish
 from orderkit.flows.order.reference_check import check_references
@@ -318,6 +319,7 @@ def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
     files = {path: file.data for path, file in workspace.items()}
     xr = check_order_files(kit, entry.order, files)
     check_values(team, kit, xr)
+    cost_limit.check_new(platform, team, entry, placed_xr(kit, entry.team, xr), snapshot.blobs)
     check_references(platform, kit, xr["spec"])
     return OrderDraft(entry, kit, xr)
 
@@ -353,6 +355,9 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placem
             every(
                 [
                     lambda: check_values(team, kit, xr),
+                    lambda: cost_limit.check_new(
+                        platform, team, entry, placed_xr(kit, entry.team, xr), before_ledger.blobs
+                    ),
                     lambda: check_references(platform, kit, xr["spec"]),
                 ]
             )

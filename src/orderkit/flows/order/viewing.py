@@ -26,7 +26,8 @@ from orderkit.core.objects.kube_objects import Manifest, ObjectKey, controller, 
 from orderkit.core.objects.secret_values import SECRET
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_summary import Prices, filled, plain
+from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.order.order_summary import filled, plain
 from orderkit.core.order.order_view import OfferedChange, OpenPull, OrderRow, OrderView, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.flows.order import order_damage, order_report
@@ -65,7 +66,6 @@ def view(
     viewer: Viewer,
     *,
     row: OrderRow | None = None,
-    prices: Prices | None = None,
     ledger_files: RepositorySnapshot | None = None,
     report: OrderReport | None = None,
 ) -> OrderView:
@@ -85,6 +85,7 @@ def view(
         report = report or order_damage.status(platform, order, ledger_files)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         tree = threads.submit(lambda: trace_of(platform, report) if report else None)
+        costs = threads.submit(_tried, lambda: _costs(platform, report) if report else None)
         live = _tried(lambda: find_living(platform, order))
         entry = report.entry if report else _entry(platform, order)
         pulls = threads.submit(_tried, lambda: _pulls(platform, entry))
@@ -98,7 +99,7 @@ def view(
     head, values = at_head or (None, {})
     if report is not None:
         traced = tree.result()
-        row = report.row_with(tuple(_parts(traced)) if traced else (), prices)
+        row = report.row_with(tuple(_parts(traced)) if traced else (), costs.result())
         head = report.state.head or head
     if row is None:
         raise AssertionError("unreachable: there is a report if there is no row")
@@ -123,6 +124,11 @@ def _tried(read: Callable[[], _Read]) -> _Read | None:
         return read()
     except OrderkitError:
         return None
+
+
+def _costs(platform: Platform, report: OrderReport) -> OrderCost | None:
+    xr = report.sources.xr
+    return platform.cost_of(platform, xr) if xr else None
 
 
 def _parts(tree: Trace) -> list[PartState]:

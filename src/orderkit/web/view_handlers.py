@@ -16,7 +16,9 @@ from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import sums_json
 from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.core.plan.cost_statement import period_of
 from orderkit.flows.order import viewing
+from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
@@ -96,6 +98,18 @@ def _kit(kit: Kit, portal_url: str) -> dict[str, Any]:
         ],
         "form": f"{portal_url}/create/templates/default/{kit.name}" if portal_url else None,
     }
+
+
+def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Compute what a team's orders cost in a period, from Git."""
+    team = TeamName(call.path["team"])
+    call.who.check("read", team)
+    call.audit_fields["team"] = team
+    since, until = period_of(
+        call.query.get("since", ""), call.query.get("until", ""), service.platform.clock.now()
+    )
+    request = StatementRequest(since, until, team, call.query.get("kit", ""))
+    return ServiceResponse(200, make_statement(service.platform, request).to_json())
 
 
 def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:

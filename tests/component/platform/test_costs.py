@@ -89,7 +89,9 @@ def test_lists_and_views_show_a_cost_that_depends_on_fields(
     order = f"garage-{team}"
 
     def rows() -> list[dict[str, Any]]:
-        return ask(platform, "GET", f"/v1/orders?team={team}&sort=-cost")["orders"]
+        orders: list[dict[str, Any]]
+        orders = ask(platform, "GET", f"/v1/orders?team={team}&sort=-cost")["orders"]
+        return orders
 
     (row,) = until(
         SystemClock(), rows, lambda r: bool(r and r[0]["cost"]), timeout_s=60, goal="a cost"

@@ -201,7 +201,9 @@ class _Texts:
     def fact(self, fact: KitFact, xr: Manifest | None) -> Fact:
         """Return a fact in its unit."""
         value = _formatted(dig(xr, "status", *fact.path.split(".")), fact)
-        return Fact(fact.name, fact.title, None if value is None else self.clean(value))
+        return Fact(
+            fact.name, fact.title, None if value is None else self.clean(value), fact.is_spend
+        )
 
 
 def plain(text: str, limit: int = VALUE_MAX) -> str:

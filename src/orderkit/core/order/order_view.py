@@ -61,6 +61,8 @@ class Fact:
     name: str
     title: str
     value: str | None
+    is_spend: bool = False
+    """It is money that was really spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,13 @@ class OrderRow:
                 for output in self.outputs
             ],
             "facts": [
-                {"name": fact.name, "title": fact.title, "value": fact.value} for fact in self.facts
+                {
+                    "name": fact.name,
+                    "title": fact.title,
+                    "value": fact.value,
+                    "spend": fact.is_spend,
+                }
+                for fact in self.facts
             ],
             "attention": [
                 {

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any
 
+from orderkit.core.errors import shorten
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import same
 from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, exact, money
@@ -24,7 +25,10 @@ from orderkit.core.plan.composed_tree import Assembly
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable
+from orderkit.core.visible_text import visible
 
+_SENTENCE_MAX = 500
+"""Characters: a value of whoever pushed may stand in it."""
 _TIMES = " × "  # noqa: RUF001 - as people write it
 
 
@@ -136,7 +140,7 @@ def order_cost(assembly: Assembly, table: PriceTable) -> OrderCost:
     if assembly.faults:
         fault = assembly.faults[0]
         text = f"it would be refused: {fault.where}{': ' * bool(fault.where)}{fault.message}"
-        return OrderCost(table.currency, None, unknown=(text,))
+        return OrderCost(table.currency, None, unknown=(_sentence(text),))
     bill = _bill(assembly, table)
     unknown = [f"no price: {kind}" for kind in bill.unpriced] + list(bill.unread)
     if assembly.is_opaque or assembly.missing:
@@ -146,9 +150,13 @@ def order_cost(assembly: Assembly, table: PriceTable) -> OrderCost:
         table.currency,
         bill.total if is_known else None,
         bill.limit,
-        tuple(unknown),
+        tuple(map(_sentence, unknown)),
         table.stale,
     )
+
+
+def _sentence(text: str) -> str:
+    return shorten(visible(" ".join(text[: 2 * _SENTENCE_MAX].split())), limit=_SENTENCE_MAX)
 
 
 def _steps(amounts: tuple[Decimal, Decimal]) -> str:

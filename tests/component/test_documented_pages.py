@@ -25,6 +25,7 @@ PAGES = (
     Page("docs/delivery.md"),
     Page("docs/ending.md", before=ORDERED),
     Page("docs/repairing.md", before=ORDERED),
+    Page("docs/cost.md", in_pack=True),
 )
 ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""

@@ -240,6 +240,7 @@ def calls(team: str) -> list[tuple[str, str, object]]:
         ("GET", f"/v1/orders/{order(team)}/history", None),
         ("GET", f"/v1/orders/{order(team)}/view", None),
         ("GET", f"/v1/teams/{team}", None),
+        ("GET", f"/v1/teams/{team}/statement", None),
         ("POST", f"/v1/orders/{order(team)}/changes", {"values": {"stage": "stage1"}}),
         ("GET", "/metrics", None),
         ("POST", f"/v1/orders/{order(team)}/end", {"confirm": order(team)}),

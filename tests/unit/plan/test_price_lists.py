@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.plan.price_lists import imported_table
 from orderkit.core.plan.price_table import PriceTable, read_prices
+from orderkit.core.yaml import yaml11
 
 FRANKFURT = {"location": "EU (Frankfurt)", "instanceType": "m9.large", "operatingSystem": "Linux"}
 
@@ -61,10 +62,11 @@ CSV = """\
 "Publication Date","2026-08-01T12:00:00Z"
 "Version","20260801000000"
 "OfferCode","AmazonEC2"
-"SKU","OfferTermCode","RateCode","TermType","StartingRange","EndingRange","Unit","PricePerUnit","Currency","Location","Instance Type","Operating System"
-"SKU0","T","R","OnDemand","0","Inf","Hrs","0.1150000000","USD","EU (Frankfurt)","m9.large","Linux"
-"SKU0","T","R","Reserved","0","Inf","Hrs","0.0150000000","USD","EU (Frankfurt)","m9.large","Linux"
-"SKU1","T","R","OnDemand","0","Inf","Hrs","0.9","USD","EU (Frankfurt)","m9.huge","Linux"
+SKU,OfferTermCode,TermType,StartingRange,Unit,PricePerUnit,Currency,\
+Location,Instance Type,Operating System
+"SKU0","T","OnDemand","0","Hrs","0.1150000000","USD","EU (Frankfurt)","m9.large","Linux"
+"SKU0","T","Reserved","0","Hrs","0.0150000000","USD","EU (Frankfurt)","m9.large","Linux"
+"SKU1","T","OnDemand","0","Hrs","0.9","USD","EU (Frankfurt)","m9.huge","Linux"
 """
 
 
@@ -104,8 +106,8 @@ def table(
         "spec": {"prices": list(entries)},
     }
     map_file = ("map.yaml", yaml.safe_dump(price_map).encode())
-    text = imported_table(provider, ("list", data), map_file, currency=currency)
-    return read_prices(text, name="prices.yaml")
+    written = yaml11.dump(imported_table(provider, ("list", data), map_file, currency=currency))
+    return read_prices(written, name="prices.yaml")
 
 
 MACHINE = {"select": FRANKFURT, "kind": "Instance", "title": "machine"}

@@ -78,7 +78,8 @@ def prices_command() -> None:
     help="Which price of the list is that of which kind (docs/cost.md).",
 )
 @click.option("--currency", default="USD", show_default=True, help="Of the prices to take.")
-def import_command(provider: str, file: Path, map_file: Path, currency: str) -> None:
+@json_option
+def import_command(provider: str, file: Path, map_file: Path, currency: str, as_json: bool) -> None:
     """
     Print a price table made from FILE, the public price list of a cloud.
 
@@ -86,7 +87,9 @@ def import_command(provider: str, file: Path, map_file: Path, currency: str) -> 
 
     Example: orderkit prices import aws index.json --map map.yaml > gitops/prices.yaml
     """
+    from orderkit.cli.output import emit_json
     from orderkit.core.plan.price_lists import imported_table
+    from orderkit.core.yaml import yaml11
 
     table = imported_table(
         provider,
@@ -94,4 +97,7 @@ def import_command(provider: str, file: Path, map_file: Path, currency: str) -> 
         (str(map_file), map_file.read_bytes()),
         currency=currency,
     )
-    click.echo(table, nl=False)
+    if as_json:
+        emit_json("orderkit.prices/v1", {"table": table})
+    else:
+        click.echo(yaml11.dump(table), nl=False)

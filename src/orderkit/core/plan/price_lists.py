@@ -99,9 +99,9 @@ class _PriceList:
 
 def imported_table(
     provider: str, file: tuple[str, bytes], map_file: tuple[str, bytes], *, currency: str
-) -> str:
+) -> dict[str, Any]:
     """
-    Return a price table as YAML.
+    Return a price table as its file has it.
 
     Args:
         provider: ``aws`` or ``gcp``.
@@ -137,9 +137,8 @@ def imported_table(
     }
     meta = {"name": price_map["metadata"]["name"]}
     table = {"apiVersion": API_VERSION, "kind": "PriceTable", "metadata": meta, "spec": spec}
-    text = yaml11.dump(table)
-    read_prices(text, name=file[0])
-    return text
+    read_prices(yaml11.dump(table), name=file[0])
+    return table
 
 
 def _selector(select: Mapping[str, object]) -> dict[str, str]:

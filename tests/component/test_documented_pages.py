@@ -23,6 +23,7 @@ PAGES = (
     Page("docs/teams.md"),
     Page("docs/portal.md"),
     Page("docs/delivery.md"),
+    Page("docs/leases.md", before=ORDERED),
     Page("docs/ending.md", before=ORDERED),
     Page("docs/repairing.md", before=ORDERED),
     Page("docs/cost.md", in_pack=True),

@@ -27,6 +27,7 @@ COMMANDS = {
     "merge": ("changes", "Merge a pull request of an order that somebody else approved."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
+    "lease": ("lease", "Show, extend and sweep how long orders live."),
     "cost": ("cost", "Say what orders cost in a month or another period, from Git."),
     "prices": ("cost", "Make price tables from the price lists of clouds."),
     "repair": ("orders", "Undo what was done to an order by hand, where that is safe."),
@@ -35,6 +36,7 @@ COMMANDS = {
     "kit": ("kit", "Start, write, check and test the kits of a pack."),
     "init": ("init", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
+    "notify": ("notify", "See what people and programs are notified of, and try channels."),
     "console": ("console", "Make a link that signs you in to the console."),
     "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("serve", "Let programs use the service."),
@@ -70,6 +72,7 @@ EPILOG = (
 )
 _OPTIONS = {
     "--version": "Show the version and exit.",
+    "--no-color": "Print no colours; NO_COLOR in the environment does the same.",
     "-h, --help": "Show this message and exit.",
 }
 _WIDTH = 80

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import PurePosixPath
 
 from orderkit.core.crossplane.function_processes import FunctionProcess
@@ -68,6 +69,8 @@ class Platform:
     """A team's token for Argo CD from outside; empty: an account is made on the forge."""
     webhook: Webhook | None = None
     """How the forge reports pull requests and pushes to the service; None: not known."""
+    other_clock: Callable[[], datetime | None] = lambda: None
+    """Returns the time by the API server's clock; None: it is not at hand."""
     adopted: frozenset[str] = frozenset()
     """Who besides our account may own organisations and repositories of the platform."""
 

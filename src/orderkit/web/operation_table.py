@@ -12,6 +12,7 @@ from orderkit.web import (
     change_handlers,
     form_links,
     health_handlers,
+    lease_handlers,
     metrics,
     order_handlers,
     stream_handlers,
@@ -25,6 +26,7 @@ from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,
     END,
+    EXTEND,
     LABEL,
     LIMIT,
     MERGE,
@@ -51,9 +53,10 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_asking_before(),
         *_looking(),
         *_viewing(),
-        *_changing(),
+        *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *_forms(),
+        *_leasing(),
         *_ending(EndRuns()),
         *_gates(GateHandlers()),
         *_hooks(PullPlans()),
@@ -249,7 +252,7 @@ def _viewing() -> tuple[ServiceOperation, ...]:
     )
 
 
-def _changing() -> tuple[ServiceOperation, ...]:
+def _changing(changes: change_handlers.ChangeHandler) -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order.", named("Error"))}
     return (
         ServiceOperation(
@@ -278,7 +281,7 @@ def _changing() -> tuple[ServiceOperation, ...]:
             "POST",
             f"{_ORDER}/changes",
             "Change fields of a live order through Git, as far as its kit allows.",
-            change_handlers.post_change,
+            changes.post,
             {
                 200: ("Nothing was written: unchanged, planned, or done before.", named("Changed")),
                 201: ("Committed, or proposed as a pull request.", named("Changed")),
@@ -338,6 +341,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
     answers = {
         302: ("The portal's form, filled in.", None),
         404: ("No such order or change, or it needs authentication.", named("Error")),
+        410: ("The order has ended.", named("Error")),
     }
     return (
         ServiceOperation(
@@ -349,6 +353,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
             answers,
             None,
             optional=True,
+            link=True,
         ),
         ServiceOperation(
             "endForm",
@@ -359,6 +364,42 @@ def _forms() -> tuple[ServiceOperation, ...]:
             answers,
             None,
             optional=True,
+            link=True,
+        ),
+    )
+
+
+def _leasing() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
+            "orderLease",
+            "GET",
+            f"{_ORDER}/lease",
+            "Show when an order expires, its warnings, and how it was extended.",
+            lease_handlers.get_lease,
+            {
+                200: ("Its lease; expires is null if it lives until it is ended.", named("Lease")),
+                **missing,
+            },
+            "read",
+        ),
+        ServiceOperation(
+            "extendLease",
+            "POST",
+            f"{_ORDER}/lease",
+            "Let an order live longer, as far as its kit allows; gives a lease to one without.",
+            lease_handlers.post_lease,
+            {
+                200: ("The same request extended it before.", named("Lease")),
+                201: ("It is extended.", named("Lease")),
+                **missing,
+            },
+            "change",
+            body=EXTEND,
+            slow=True,
+            person=True,
+            keyed=True,
         ),
     )
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orderkit.core.platform.service_access import Right
+from orderkit.flows.lease.sweeper import SWEEP_INTERVAL_S
 from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.order_streams import BOUNDS, OrderStreams, StreamBounds
 
 if TYPE_CHECKING:
     from orderkit.flows.live.order_model import OrderModel
+    from orderkit.flows.notify.notifying import Notifications, NotifyOptions
     from orderkit.flows.platform import Platform
     from orderkit.ports.sign_in import SignIn
     from orderkit.web.auditing import AuditLog
@@ -41,8 +43,12 @@ class ServiceOptions:
     """Address at which a browser reaches the portal's forms."""
     open_forms: bool = False
     streams: StreamBounds = BOUNDS
+    sweep_interval_s: float = SWEEP_INTERVAL_S
+    """How often leases are swept, by one of all replicas."""
     console: ConsoleOptions | None = None
     """How people sign in to the console; None: there is none."""
+    notifications: NotifyOptions | None = None
+    """Who is notified about orders; None: nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,7 @@ class Service:
     metrics: Metrics
     model: OrderModel
     streams: OrderStreams
+    notifications: Notifications | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +162,5 @@ class ServiceOperation:
     media: str = "application/json"
     page: bool = False
     """Of the console: a session proves the caller, bodies are forms, errors are pages."""
+    link: bool = False
+    """People follow it from the portal: what is refused is a page for them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.kit.yaml_settings import TEXT_MAX
 from orderkit.flows.change.request import State
 from orderkit.flows.order.commit_judging import SignatureVerdict
@@ -96,6 +97,11 @@ CHANGE = closed(
         **FLAG,
         "description": "These are all values of the form: a missing one removes its field.",
     },
+    resend={
+        **FLAG,
+        "description": "The portal sends this form again with the same `base` after a refusal: "
+        "what the answer named as a conflict has been read, and is not one again.",
+    },
     how={"enum": ["direct", "review"]},
     reason={"type": "string", "maxLength": 500},
     dryRun={**FLAG, "description": "Check everything and write nothing."},
@@ -124,6 +130,12 @@ REVERT = closed(
     },
 )
 MERGE = closed([], requester=REFERENCE)
+EXTEND = closed(
+    ["by", "reason"],
+    by={"type": "string", "pattern": DURATION, "description": "For example 90m, 8h, 30d or 4w."},
+    reason={"type": "string", "minLength": 1, "maxLength": 500},
+    requester=REFERENCE,
+)
 END = closed(
     ["confirm"],
     confirm={
@@ -196,7 +208,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         hint=TEXT,
         severity=TEXT,
     ),
-    "Orders": every(orders=listed(named("Order")), cursor=nullable(TEXT), position=POSITION),
+    "Orders": every(
+        orders=listed(named("Order")),
+        cursor=nullable(TEXT),
+        position=POSITION,
+        age={"type": "number", "description": "For how many seconds they may be out of date."},
+        ledger={"type": "string", "description": "The commit of the ledger that they are from."},
+    ),
     "Node": {
         "type": "object",
         "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],
@@ -347,6 +365,27 @@ COMPONENTS: dict[str, dict[str, Any]] = {
                 object=named("Object"),
             )
         ),
+    ),
+    "Lease": every(
+        order=TEXT,
+        team=TEXT,
+        kit=TEXT,
+        expires=nullable(TEXT),
+        leftSeconds=nullable({"type": "integer"}),
+        began=nullable(TEXT),
+        latest=nullable(TEXT),
+        lastWarning=nullable(TEXT),
+        warned={"type": "object", "additionalProperties": TEXT},
+        extensions={"type": "integer"},
+        by=nullable(TEXT),
+        reason=nullable(TEXT),
+        ending=FLAG,
+        then={"enum": ["end", "pause"]},
+        mayExtend=FLAG,
+        extendBy=nullable(TEXT),
+        changed=FLAG,
+        message=TEXT,
+        remark=nullable(TEXT),
     ),
     "End": closed(
         ["order", "state", "status", "message"],

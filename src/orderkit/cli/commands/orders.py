@@ -201,8 +201,8 @@ def adopt_command(
     "--sort",
     default="team",
     show_default=True,
-    metavar="FIELD",
-    help="team, order, kit, owner, phase, since, created, expires or cost; -FIELD: the other way.",
+    metavar="KEY",
+    help="team, order, kit, owner, phase, since, created, expires or cost; -cost: the other way.",
 )
 @click.option("--cost", "with_costs", is_flag=True, help="What each order costs a month, too.")
 @click.option("--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C.")
@@ -240,7 +240,7 @@ def list_command(
     if watch:
         list_views.watch(platform, query, as_json=as_json)
         return
-    listed = order_watch.selected_orders(platform, query, {}, with_costs=with_costs)
+    listed = order_watch.selected_orders(platform, query, with_costs=with_costs)
     list_views.show_list(listed, as_json, with_costs=with_costs)
 
 

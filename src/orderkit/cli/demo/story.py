@@ -8,6 +8,7 @@ in ``cli.demo.change_story``.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from orderkit.adapters.embedded.platform import Ports
@@ -29,11 +30,15 @@ from orderkit.cli.demo.narration import (
     wait,
 )
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 from orderkit.core.order import order_state
+from orderkit.core.order.lease import EXPIRES_AT, time_text
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end import destroying
+from orderkit.flows.lease.extending import ExtendRequest, extend_lease
+from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order import order_report, placing, tracing
+from orderkit.ports.requesters import Requester
 
 
 def tell(story: Story) -> None:
@@ -58,6 +63,7 @@ def tell(story: Story) -> None:
         change_story.tell(story, platform, clone)
         _repair(story, platform)
         _repeat(story, platform)
+        _lease(story, platform)
         _end(story, platform)
     story.end()
 
@@ -119,6 +125,25 @@ def _repeat(story: Story, running: Running) -> None:
     expect(not ordered.created, "the same order again is not a new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")
+
+
+def _lease(story: Story, running: Running) -> None:
+    platform, reason = running.platform, "the race is tomorrow"
+    request = ExtendRequest(ORDER, timedelta(hours=30), Requester(REQUESTER), reason)
+    granted = extend_lease(platform, request).leased.record
+    expires = time_text(granted.expires) if granted else ""
+    wait(
+        "the expiry reaching the cluster",
+        lambda: platform.cluster.get(application_key(ORDER)),
+        lambda application: annotations_of(application or {}).get(EXPIRES_AT) == expires,
+    )
+    story.stage("lease", f"expires at {expires}: {reason}")
+    due = []
+    for hours in (1, 7):
+        at = platform.clock.now() + timedelta(hours=hours)
+        due.append([one.stage for one in sweep(platform, SweepRequest(dry_run=True, at=at)).orders])
+    expect(due == [[], ["24h"]], f"the warning is due a day before: {due}")
+    story.stage("sweep", "nothing is due in an hour; in 7 hours it would warn: 24h are left")
 
 
 def _end(story: Story, running: Running) -> None:

@@ -7,7 +7,7 @@ what an amount does not contain. Pure. Made by ``core.plan.cost``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
@@ -74,6 +74,18 @@ class OrderCost:
             "notKnown": list(self.unknown[:_SENTENCES_MAX]),
             "stale": list(self.stale[:_SENTENCES_MAX]),
         }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> OrderCost:
+        """Read what `to_json` wrote."""
+        monthly = content["monthly"]
+        return cls(
+            content["currency"] or "",
+            None if monthly is None else Decimal(monthly),
+            Decimal(content["upTo"]),
+            tuple(content["notKnown"]),
+            tuple(content["stale"]),
+        )
 
 
 @dataclass(slots=True)

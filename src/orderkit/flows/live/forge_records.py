@@ -6,13 +6,14 @@ Both are read again only if their head moved. Called by ``order_model``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.order.registering import registered_owners
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -20,6 +21,8 @@ from orderkit.flows.platform import (
     pack_snapshot,
     published_pack,
 )
+
+_WHOLE_HISTORY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class ForgeRecords:
     pack_commit: CommitSha | None = None
     kits: Mapping[str, Kit] | None = None
     """None: never read."""
+    owners: Mapping[str, str] = field(default_factory=dict)
+    """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 
     @property
     def is_complete(self) -> bool:
@@ -49,7 +54,30 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
     if head is not None and head == records.ledger_commit:
         return records
     snapshot = ledger_snapshot(platform)
-    return replace(records, ledger_commit=snapshot.commit, orders=_orders(snapshot))
+    orders = _orders(snapshot)
+    owners = {order: owner for order, owner in records.owners.items() if order in orders}
+    return replace(records, ledger_commit=snapshot.commit, orders=orders, owners=owners)
+
+
+def with_owners(
+    platform: Platform, records: ForgeRecords, unowned: Collection[str]
+) -> ForgeRecords:
+    """
+    Return the records with who ordered these orders; empty if the ledger's history does not say.
+
+    The first time reads the whole history, later ones the newest commits.
+
+    Raises:
+        RemoteError: The forge.
+    """
+    unknown = set(unowned) - records.owners.keys()
+    if not unknown:
+        return records
+    newest = {} if records.owners else {"newest": _WHOLE_HISTORY}
+    history = registered_owners(platform, **newest)
+    return replace(
+        records, owners={**records.owners, **{order: history.get(order, "") for order in unknown}}
+    )
 
 
 def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:

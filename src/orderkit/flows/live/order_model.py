@@ -38,7 +38,7 @@ from orderkit.core.order.part_states import UNREAD
 from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
-from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_pack
+from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_masks import RowMasks
@@ -78,6 +78,8 @@ class ModelState:
     """What is not read yet, or cannot be; empty if complete."""
     left_out: Mapping[str, str]
     """Kinds of composed objects that may not be read, and why."""
+    ledger_commit: str
+    """The ledger that rows are from; empty: none was read."""
 
 
 class OrderModel:
@@ -155,6 +157,7 @@ class OrderModel:
                 restarts=sum(follower.restarts for follower in followers),
                 waits_for=self._missing(),
                 left_out={str(f.kind): f.refusal for f in followers if f.refusal},
+                ledger_commit=self._records.ledger_commit or "",
             )
 
     def reread(self) -> None:
@@ -248,6 +251,9 @@ class OrderModel:
     def _read_forge(self) -> None:
         self._use(with_ledger(self._platform, self._records))
         self._use(with_pack(self._platform, self._records))
+        with self._lock:
+            unowned = [row.row.order for row in self._rows.values() if not row.row.owner]
+        self._use(with_owners(self._platform, self._records, unowned))
 
     def _use(self, records: ForgeRecords) -> None:
         former = self._records
@@ -260,6 +266,7 @@ class OrderModel:
                 self._kit_kinds = frozenset(kit.kind for kit in (records.kits or {}).values())
                 self._changed.update(now)
             self._changed.update(o for o in before.keys() | now if before.get(o) != now.get(o))
+            self._changed.update(records.owners.keys() - former.owners.keys())
             self._wake.notify_all()
 
     # -- rows
@@ -355,7 +362,8 @@ class OrderModel:
             kinds = {name: kit.kind for name, kit in kits.items()}
             key, xr = own_xr(entry.order, application, kinds, kit, self._objects.xr)
             parts = self._objects.parts(key, self._unknown) if key and xr else ()
-            sources = OrderSources(entry, is_ending, application, xr, parts)
+            owner = records.owners.get(order, "")
+            sources = OrderSources(entry, is_ending, application, xr, parts, owner)
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
             costs = self._costs.of(order, xr, records.pack_commit)
@@ -395,5 +403,8 @@ class OrderModel:
                     changes.append((changed_row, row is None))
             if changes:
                 self._sorted = None
+            known = self._records.owners
+        if any(row and not row.row.owner and order not in known for order, row in rows.items()):
+            self._hint.set()  # the ledger's history says who ordered it
         if changes and self._complete.is_set():
             self.log.add(changes)

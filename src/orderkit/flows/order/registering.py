@@ -6,7 +6,8 @@ Called by the service (a portal's template step) and thereby by every ``orderkit
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,8 +20,10 @@ from orderkit.core.errors import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import labels_of
+from orderkit.core.objects.kube_objects import dig, labels_of, metadata
 from orderkit.core.order import ledger, order_file, team_limits
+from orderkit.core.order.end_record import STEPS
+from orderkit.core.order.lease import EXPIRES_AT, grant, lease_annotations, policy_of
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.yaml import yaml11
@@ -29,6 +32,7 @@ from orderkit.flows.argocd.refreshing import application_key, knows_retry_refres
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import forbid_squash, protect_main
 from orderkit.flows.order import cost_limit, live_order
+from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -40,10 +44,13 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Commit, Operation, Written
+from orderkit.ports.requesters import Requester
 
 _NEWEST_COMMITS = 200
 _REGISTER, _REFUSE = "register-", "refuse-"
 """Prefixes of the operations that enter an order into the ledger, and take it back."""
+_BEGUN = re.compile(rf"{_REGISTER}(.+)-on-.*")
+_ENDED = re.compile(rf"end-(.+)-(?:{'|'.join(STEPS)}|tombstone)-.*|{_REFUSE}(.+)-on-.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +119,11 @@ def register(platform: Platform, registration: Registration) -> Registered:
         _check_new(platform, live, snapshot)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
-    is_raced = is_new and (
-        team.limits.cost is not None or team_limits.is_counted(team, registration.kit)
-    )
+    is_counted = team.limits.cost is not None or team_limits.is_counted(team, registration.kit)
+    is_raced = is_counted and (is_new or _is_entering(platform, entry, snapshot))
     stage: ledger.Stage = "entering" if is_raced else "living"
-    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage)
+    lease = _new_lease(platform, live, registration.requester) if is_new else {}
+    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, lease=lease)
     if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")
         limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
@@ -134,6 +141,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         )
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
+    _note_expiry(platform, registration, lease or _lease_in(platform, entry, kit))
     return Registered(
         registration.order,
         registration.team,
@@ -159,17 +167,19 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
     return requester
 
 
-def registered_owners(platform: Platform) -> dict[str, str]:
-    """Return who registered which order, by the newest changes of the ledger: not all of them."""
+def registered_owners(platform: Platform, *, newest: int = _NEWEST_COMMITS) -> dict[str, str]:
+    """
+    Return who registered which order, by the newest changes of the ledger.
+
+    For orders of versions that did not write it into the Application (`ledger.requester_of`).
+    """
     owners: dict[str, str] = {}
-    ends: list[str] = []
-    for commit in platform.forge.commits(platform.ledger, limit=_NEWEST_COMMITS):
-        action, _, rest = commit.operation.partition("-")
-        order = rest.rpartition("-on-")[0]
-        if f"{action}-" == _REFUSE or action == "end":
-            ends.append(f"{rest}-")
-        elif f"{action}-" == _REGISTER and not any(end.startswith(f"{order}-") for end in ends):
-            owners[order] = commit.requester  # the oldest of this life, as `registered_by` says
+    ended: set[str] = set()
+    for commit in platform.forge.commits(platform.ledger, limit=newest):
+        if end := _ENDED.fullmatch(commit.operation):
+            ended.add(end[1] or end[2])
+        elif (begin := _BEGUN.fullmatch(commit.operation)) and begin[1] not in ended:
+            owners[begin[1]] = commit.requester  # the oldest of this life, as `registered_by` says
     return owners
 
 
@@ -186,10 +196,13 @@ def _enter(
     snapshot: RepositorySnapshot,
     *,
     stage: ledger.Stage,
+    lease: Mapping[str, str] | None = None,
 ) -> Written:
-    before = None
-    if entry.application_path in snapshot.blobs:
-        before = commit_pinning.pinned_commit(platform, entry)
+    recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
+    before = ledger.delivered_commit(recorded)
+    requester = registration.requester
+    if recorded and not ledger.requester_of(recorded):  # by a version that did not write it there
+        requester = registered_by(platform, entry)
     application = ledger.order_application(
         entry,
         kit=registration.kit,
@@ -197,6 +210,9 @@ def _enter(
         commit=commit_pinning.commit_to_pin(platform, entry, kit, before),
         stage=stage,
         refreshes=knows_retry_refresh(platform),
+        recorded=recorded,
+        requester=requester,
+        lease=lease,
     )
     return write_ledger(
         platform,
@@ -209,6 +225,41 @@ def _enter(
         ),
         base=snapshot,
     )
+
+
+def _is_entering(platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot) -> bool:
+    """Say whether an order was entered by somebody who was stopped before its place was sure."""
+    application = commit_pinning.application_at(platform, entry, snapshot.commit)
+    return ledger.FINALIZER in (metadata(application or {}).get("finalizers") or ())
+
+
+def _new_lease(platform: Platform, live: live_order.LiveOrder, requester: str) -> dict[str, str]:
+    """Return the lease of a new order, as annotations; none if it lives without an expiry."""
+    kit, path = live.kit, live.kit.lease.term_field
+    policy = policy_of(kit.lease, live.entry.team)
+    if policy is None:
+        return {}
+    head = platform.forge.head(live.repository) if path else None
+    xr = live_order.read_xr(platform, live, head).xr if head else {}
+    asked = dig(xr, "spec", *path.split(".")) if path else None
+    try:
+        granted = grant(policy, platform.clock.now(), asked, by=requester)
+    except InvalidInputError as error:
+        name = kit.parameter(path) if path else "lease"
+        raise InvalidInputError(name, error.value, error.rule, hint=error.hint) from error
+    return granted.annotations() if granted else {}
+
+
+def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:
+    if not kit.lease.is_declared:
+        return {}
+    return lease_annotations(commit_pinning.application_at(platform, entry))
+
+
+def _note_expiry(platform: Platform, registration: Registration, lease: Mapping[str, str]) -> None:
+    if expires := lease.get(EXPIRES_AT):
+        requester = Requester(registration.requester, registration.proof)
+        try_note_expiry(platform, registration.order, expires, requester)
 
 
 def _came_second(

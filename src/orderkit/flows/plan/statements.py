@@ -61,6 +61,8 @@ from orderkit.ports.forge import Commit
 HISTORY_MAX = 2_000
 """Commits of one repository that a statement looks at."""
 _PAGE = 100
+_WHOLE = 1_000_000
+"""Of one file of the ledger, which the platform alone writes."""
 _AT_ONCE = 8
 _KEPT = 2_000
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -343,7 +345,7 @@ class _Reader:
             limit *= 2
 
     def _path_history(self, path: PurePosixPath) -> Sequence[Commit]:
-        return self.platform.forge.commits(self.platform.ledger, path=path, limit=HISTORY_MAX)
+        return self.platform.forge.commits(self.platform.ledger, path=path, limit=_WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +391,7 @@ def _measured(
     chosen = [life for life in lives if life.kit in measuring]
 
     def facts(life: _Life) -> tuple[Fact, ...]:
-        return report_of(platform, life.entry, ending=False).row.facts
+        return report_of(platform, life.entry, ending=False).row().facts
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="statement") as threads:
         for life, shown in zip(chosen, threads.map(facts, chosen), strict=True):

@@ -86,6 +86,7 @@ DONE = {
     "proposed": "It is proposed: merging it delivers it.",
     "merged": "It is merged. This page follows it until it is delivered and Ready.",
     "ended": "It has ended.",
+    "extended": "It is extended. The page shows it once it is delivered.",
 }
 """What a page says after an action, by the word in its address: nobody else can put words there."""
 

@@ -17,6 +17,8 @@ from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.plan.price_table import PRICES
+from orderkit.flows.order import cost_limit
+from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until
@@ -212,7 +214,29 @@ def test_of_orders_that_race_for_the_last_money_one_is_registered(
     assert all(isinstance(error, RefusedError) for error in errors)
 
 
-def publish_order(platform: Running, team: str, order: str) -> None:
+def test_changes_that_raced_are_noticed_after_the_commit(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    orders = [OrderId(f"garage-{team}-{n}") for n in range(2)]
+    for order in orders:
+        publish_order(platform, team, order)
+        register(platform.platform, Registration(order, "garage", TeamName(team), "user:default/x"))
+    assert orderkit("team", "change", team, "--limit", "cost=200").code == 0
+    live = find_living(platform.platform, orders[0])
+    head = platform.platform.forge.head(live.repository)
+    assert head is not None
+    old = read_xr(platform.platform, live, head).xr
+    new = {**old, "spec": {**old["spec"], "stage": "stage3"}}
+    assert cost_limit.excess(platform.platform, live, old, new) == ""
+    publish_order(platform, team, orders[1], "stage3")
+
+    warning = cost_limit.excess(platform.platform, live, old, new)
+
+    assert f"committed, but {orders[0]} costs 110.10 EUR a month" in warning
+    assert "together 220.20, above the team's cost limit of 200.00" in warning
+
+
+def publish_order(platform: Running, team: str, order: str, stage: str = "stage2") -> None:
     """Write a repository as a portal's steps would."""
     repo = RepoId(team, order)
     platform.platform.forge.ensure_repo(repo, description="by hand")
@@ -223,8 +247,13 @@ def publish_order(platform: Running, team: str, order: str) -> None:
     )
     xr = (
         "apiVersion: blog.opsbogus.dev/v1alpha1\nkind: XGarage\n"
-        f"metadata: {{name: {order}}}\nspec: {{teamName: {team}, stage: stage2}}\n"
+        f"metadata: {{name: {order}}}\nspec: {{teamName: {team}, stage: {stage}}}\n"
     )
     files = {".orderkit/order.yaml": record, "manifests/xgarage.yaml": xr}
-    changes = [FileChange(PurePosixPath(p), text.encode(), None) for p, text in files.items()]
-    platform.platform.forge.write(repo, changes, Operation("by-hand", "user:default/x", "made"))
+    changes = []
+    for path, text in files.items():
+        before = platform.platform.forge.read(repo, PurePosixPath(path), "main")
+        sha = before.sha if before else None
+        changes.append(FileChange(PurePosixPath(path), text.encode(), sha))
+    operation = Operation(f"to-{stage}", "user:default/x", "made")
+    platform.platform.forge.write(repo, changes, operation)

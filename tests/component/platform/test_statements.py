@@ -20,6 +20,7 @@ from orderkit.cli.demo.narration import git
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
 from orderkit.core.plan.cost_statement import Statement
+from orderkit.flows.plan import statements
 from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
@@ -169,6 +170,49 @@ def test_what_is_not_known_is_no_amount(orderkit: Command, platform: Running, te
     gone: dict[str, Any] = orderkit("cost", "--team", team, "--json").json["sums"][0]
     assert "does not exist any more" in gone["notKnown"][0]
     assert gone["notKnownSeconds"] == gone["seconds"]
+
+
+def test_what_is_beyond_the_bound_of_a_history_is_not_known(
+    orderkit: Command, platform: Running, team: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = ordered(orderkit, team)
+    write(platform, repo, "stage1", "stage2")
+    monkeypatch.setattr(statements, "HISTORY_MAX", 1)
+    begin = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
+
+    first, last = statement(platform, team, begin, begin + timedelta(days=3)).intervals
+
+    assert (first.amount, str(last.cost.monthly)) == (None, "65.10")
+    assert "has more than 1 commits since" in first.cost.unknown[0]
+    assert first.end == last.begin
+
+
+def test_what_a_kit_measures_is_shown_beside_the_estimate(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    forge, pack = platform.platform.forge, platform.platform.pack_repo
+    kit = PurePosixPath("templates/garage/kit.yaml")
+    before = forge.read(pack, kit, "main")
+    assert before is not None
+    spent = "{name: spent, title: Spent, path: stage, unit: EUR, spend: true}"
+    text = before.text.replace("  facts:\n", f"  facts:\n    - {spent}\n")
+
+    def put(data: bytes, name: str) -> None:
+        now = forge.read(pack, kit, "main")
+        change = FileChange(kit, data, now.sha if now else None)
+        forge.write(pack, [change], Operation(name, "user:default/t", name))
+
+    put(text.encode(), "measure")
+    try:
+        assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+        found = orderkit("cost", "--team", team, "--json").json["measured"]
+        shown = orderkit("status", f"garage-{team}", "--json").json["facts"]
+    finally:
+        put(before.data, "measure-no-more")
+
+    line = {"team": team, "kit": "garage", "order": f"garage-{team}", "title": "Spent"}
+    assert found == [{**line, "value": "stage2 EUR"}]
+    assert {"name": "spent", "title": "Spent", "value": "stage2 EUR", "spend": True} in shown
 
 
 @pytest.mark.parametrize(

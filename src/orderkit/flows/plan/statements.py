@@ -16,10 +16,9 @@ have a bound of their own. What lies before is reported as not known.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
@@ -66,6 +65,10 @@ _WHOLE = 1_000_000
 _AT_ONCE = 8
 _KEPT = 2_000
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_Change = tuple[datetime, CommitSha]
+"""Since when a commit holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +150,7 @@ class _Reader:
     begin: datetime
     end: datetime
     kits: dict[str, Kit]
-    _xrs: OrderedDict[tuple[RepoId, CommitSha], Manifest | None] = field(
-        default_factory=OrderedDict
-    )
+    _xrs: dict[tuple[RepoId, CommitSha], Manifest | None] = field(default_factory=dict)
 
     # --- who had what
 
@@ -238,22 +239,17 @@ class _Reader:
                             version.state.claimed,
                         )
 
-    def _packs(self) -> list[Span[CommitSha]]:
+    def _packs(self) -> list[Span[CommitSha | None]]:
         """Return which commit of the pack was published when; those that compose alike are one."""
-        changes: list[tuple[datetime, CommitSha]] = []
-        files: object = None
-        commits = self._since(self.platform.pack_repo)
+        repo, changes, files = self.platform.pack_repo, list[_Change](), object()
+        commits = self._since(repo)
         for commit in reversed(commits):
-            blobs = self.platform.forge.tree(self.platform.pack_repo, commit.id)
-            needed = {
-                path: blob for path, blob in blobs.items() if path == PRICES or is_needed(path)
-            }
+            blobs = self.platform.forge.tree(repo, commit.id)
+            needed = {path: sha for path, sha in blobs.items() if path == PRICES or is_needed(path)}
             if needed != files:
                 files = needed
                 changes.append((_time(commit), commit.id))
-        if changes and len(commits) < HISTORY_MAX:
-            changes[0] = (min(changes[0][0], self.begin), changes[0][1])
-        return list(spans(changes, self.begin, self.end))
+        return list(spans(_from(self.begin, changes, commits), self.begin, self.end))
 
     def _values(self, life: _Life) -> list[Span[_Values]]:
         """Return the values of an order during its life; without gaps."""
@@ -263,31 +259,27 @@ class _Reader:
             why = f"{repo} does not exist any more: nothing tells its values"
             return [Span(life.begin, life.end, _Values(None, why_not=why))]
         commits = self._since(repo)
-        judge = CommitJudge(self.platform, repo, head)
-        changes: list[tuple[datetime, _Values]] = []
+        now, latest, changes = self.platform.clock.now(), _LONG_AGO, list[_Change]()
         for commit in reversed(commits):
-            if self._xr(life, commit.id) is not None:
-                before = changes[-1][0] if changes else _LONG_AGO
-                time = _time(commit)
-                is_future = time > self.platform.clock.now()  # nobody can have pushed it then
-                changes.append((before if is_future else time, _Values(commit.id)))
-        if not changes:
-            why = f"{repo} has no commit with a readable XR"
-            return [Span(life.begin, life.end, _Values(None, why_not=why))]
-        first, oldest = changes[0]
-        if first > life.begin and len(commits) < HISTORY_MAX:
-            changes[0] = (life.begin, oldest)  # registered before it was pushed again
-        elif first > life.begin:
-            why = f"{repo} has more than {HISTORY_MAX} commits since then"
-            changes.insert(0, (life.begin, _Values(None, why_not=why)))
-        by_id = {commit.id: commit for commit in commits}
+            if _time(commit) <= now:  # nobody can have pushed it later
+                latest = max(latest, _time(commit))
+            changes.append((latest, commit.id))
+        judge, by_id = CommitJudge(self.platform, repo, head), {c.id: c for c in commits}
+        numbers = {commit.id: number for number, commit in enumerate(commits)}
 
-        def judged(span: Span[_Values]) -> Span[_Values]:
-            commit = by_id.get(span.state.commit or CommitSha(""))
-            claimed = commit is not None and bool(commit.parents) and not judge.is_proved(commit)
-            return replace(span, state=replace(span.state, claimed=claimed))
+        def values(commit: CommitSha | None) -> _Values:
+            if commit is None:
+                return _Values(None, why_not=f"{repo} has more than {HISTORY_MAX} commits since")
+            for earlier in commits[numbers[commit] :]:
+                if self._xr(life, earlier.id) is not None:
+                    return _Values(earlier.id, not judge.is_proved(by_id[earlier.id]))
+            return _Values(None, why_not=f"{repo} has no commit with a readable XR")
 
-        return [judged(span) for span in spans(changes, life.begin, life.end)]
+        times = _from(life.begin, changes, commits)
+        return [
+            Span(span.begin, span.end, values(span.state))
+            for span in spans(times, life.begin, life.end)
+        ]
 
     def _cost(self, life: _Life, values: _Values, pricing: _Pricing) -> OrderCost:
         if values.commit is None:
@@ -300,16 +292,17 @@ class _Reader:
     def _xr(self, life: _Life, commit: CommitSha) -> Manifest | None:
         """Return the XR of a commit; None: there is none that can be read."""
         key = (life.entry.repository, commit)
-        if key not in self._xrs:
-            try:
-                self._xrs[key] = git_xr(self.platform, life.entry, self.kits, commit)
-            except OrderkitError as error:
-                if error.retryable:
-                    raise
-                self._xrs[key] = None
-            while len(self._xrs) > _KEPT:
-                self._xrs.popitem(last=False)
-        return self._xrs[key]
+        if key in self._xrs:
+            return self._xrs[key]
+        xr: Manifest | None = None
+        try:
+            xr = git_xr(self.platform, life.entry, self.kits, commit)
+        except OrderkitError as error:
+            if error.retryable:
+                raise
+        if len(self._xrs) < _KEPT:
+            self._xrs[key] = xr
+        return xr
 
     # --- histories
 
@@ -362,8 +355,10 @@ class _Pricing:
         return self.table.hours_per_month if self.table else HOURS
 
     @classmethod
-    def at(cls, platform: Platform, pack: Span[CommitSha]) -> _Pricing:
+    def at(cls, platform: Platform, pack: Span[CommitSha | None]) -> _Pricing:
         """Load the pack of a time; prices are judged by their age on its last day."""
+        if pack.state is None:
+            return cls(None, None, f"the pack has more than {HISTORY_MAX} commits since")
         try:
             data = pack_files(platform, pack.state, [PRICES]).get(PRICES)
             if data is None:
@@ -381,6 +376,20 @@ class _Pricing:
         if key not in self.costs:
             self.costs[key] = composed_cost(xr, self.workshop, self.table, None)
         return self.costs[key]
+
+
+def _from(
+    begin: datetime, changes: list[_Change], commits: Sequence[Commit]
+) -> list[tuple[datetime, CommitSha | None]]:
+    """
+    Return changes that hold from the beginning on.
+
+    What is first holds from there on, whatever its time, if no earlier commit was left out.
+    """
+    if not changes or changes[0][0] <= begin:
+        return [*changes]
+    is_whole = len(commits) < HISTORY_MAX
+    return [(begin, changes[0][1]), *changes[1:]] if is_whole else [(begin, None), *changes]
 
 
 def _measured(

@@ -20,6 +20,7 @@ from orderkit.core.kit.change_forms import (
     COMPONENT,
     END,
     LEASE,
+    LEAST,
     ORDER_PICKED,
     change_named,
     form_data,
@@ -29,6 +30,7 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import parse
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.change.least_values import least_value
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import ledger_snapshot, read_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
@@ -49,8 +51,11 @@ def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     head = service.platform.forge.head(live.repository)
     if head is None:
         raise RefusedError(f"{live.repository} has no commit: nothing to change")
-    spec = read_xr(service.platform, live, head).spec
-    data = form_data(live.kit, change, order=live.entry.order, base=head, spec=spec)
+    xr_file = read_xr(service.platform, live, head)
+    data = form_data(live.kit, change, order=live.entry.order, base=head, spec=xr_file.spec)
+    if change.at_least is not None:
+        least = least_value(service.platform, live, xr_file.xr, change.at_least)
+        data[LEAST] = "not known" if least is None else f"{least}"
     return _redirect(service, live, change.name, data)
 
 

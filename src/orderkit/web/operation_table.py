@@ -19,7 +19,7 @@ from orderkit.web import (
     view_handlers,
 )
 from orderkit.web.budget_gate_handlers import GateHandlers
-from orderkit.web.end_handlers import EndRuns
+from orderkit.web.end_handlers import EndRuns, get_preview
 from orderkit.web.operations import ServiceOperation
 from orderkit.web.order_streams import MEDIA
 from orderkit.web.request_schemas import (
@@ -430,6 +430,15 @@ def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
             "Report the progress of an order's end.",
             ends.get,
             {200: ("How far it is.", named("End")), **missing},
+            "read",
+        ),
+        ServiceOperation(
+            "endPreview",
+            "GET",
+            f"{_ORDER}/end/preview",
+            "Say what an order's end would leave, and what it may take along; nothing is written.",
+            get_preview,
+            {200: ("What stays.", named("EndPreview")), 404: missing[404]},
             "read",
         ),
     )

@@ -400,6 +400,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         gone=listed(named("Object")),
         survives=listed(TEXT),
     ),
+    "EndPreview": every(
+        order=TEXT,
+        stays=listed(TEXT),
+        takes=listed(every(name=TEXT, ask=TEXT)),
+        repository={"enum": ["archive", "delete"]},
+        unread=TEXT,
+    ),
     "Gate": every(
         kit=TEXT, name=TEXT, namespace=TEXT, state={"enum": ["open", "exhausted"]}, cause=TEXT
     ),

@@ -30,6 +30,7 @@ from orderkit.core.kit.change_forms import (
     CURRENT,
     END,
     LEASE,
+    LEAST,
     ORDER,
     ORDER_PICKED,
     REASON,
@@ -123,11 +124,18 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
             "required": [ORDER_PICKED],
             "properties": {ORDER_PICKED: _picker_schema(kit, _THEN_OPEN)},
         },
-        "ui:order": [ORDER_PICKED, ORDER, *values, REASON, "*"],
+        "ui:order": [
+            ORDER_PICKED,
+            ORDER,
+            *([LEAST] if change.at_least else []),
+            *values,
+            REASON,
+            "*",
+        ],
     }
     steps = [
         _request("Look at the order", _LOOK, "GET", "", condition=_IS_EMPTY),
-        _request("Change the order", _CHANGE, "POST", "/changes", body, condition=_IS_FILLED),
+        _request("Request the change", _CHANGE, "POST", "/changes", body, condition=_IS_FILLED),
         refusal_step(_LOOK, _CHANGE),
     ]
     title = title_of(change)
@@ -153,6 +161,11 @@ def _filled_in(kit: Kit, change: KitChange) -> Schema:
     page["required"] = [ORDER, *page.get("required", ())]
     page["properties"] = {
         ORDER: _order_schema(),
+        **(
+            {LEAST: {"title": change.at_least.title, "type": "string", "ui:readonly": True}}
+            if change.at_least
+            else {}
+        ),
         **page["properties"],
         REASON: _reason_schema(),
     }
@@ -265,7 +278,7 @@ def _end_template(kit: Kit) -> dict[str, Any]:
     }
     description = f"End an order: {kit.title}. What was made for it is removed."
     entity = _template(kit, END, title=title, description=description, page=page)
-    entity["spec"] |= _one_request("End the order", END, body, title)
+    entity["spec"] |= _one_request("Request the end", END, body, title)
     return entity
 
 
@@ -299,7 +312,7 @@ def _lease_template(kit: Kit) -> dict[str, Any]:
     title = f"Extend the {kit.title}"
     description = f"Let an order live longer: {kit.title}."
     entity = _template(kit, LEASE, title=title, description=description, page=page)
-    entity["spec"] |= _one_request("Extend the lease", LEASE, body, title)
+    entity["spec"] |= _one_request("Request more time", LEASE, body, title)
     return entity
 
 
@@ -336,7 +349,7 @@ def _repository_state(kit: Kit) -> str:
 
 def _check_free(kit: Kit, names: Sequence[str]) -> None:
     for name in names:
-        if name in (ORDER, ORDER_PICKED, BASE, REASON) or name.startswith(CURRENT):
+        if name in (ORDER, ORDER_PICKED, BASE, LEAST, REASON) or name.startswith(CURRENT):
             raise InvalidInputError(
                 f"{kit.name}: {name}",
                 name,

@@ -18,6 +18,7 @@ from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
     DEFAULT_WARNINGS,
     NEVER,
+    AtLeast,
     Direction,
     End,
     Example,
@@ -264,6 +265,7 @@ def _change(entry: Mapping[str, Any]) -> KitChange:
         how=How(entry.get("how", "direct")),
         warning=entry.get("warning", ""),
         differs=entry.get("differs", False),
+        at_least=AtLeast(**entry["atLeast"]) if "atLeast" in entry else None,
     )
 
 

@@ -33,13 +33,13 @@ PROXY = f"{PROXY_ROOT}v1/"
 IMAGE = f"__ORDERKIT_REGISTRY__/orderkit/orderkit:v{__version__}"
 CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
 """The portal's name for the cluster to which it applies Jobs."""
-_APPLY, _REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"
+_APPLY, REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"
 _TASK = "${{ context.task.id }}"
 _HEAD = (
     "Written when the pack was published (portal profile 'job'); what is edited here is lost.\n"
     "Jobs in the cluster do what the service does elsewhere."
 )
-_OF_ORDER = re.compile(r"orders/(?P<order>.+)/(?P<what>changes|end|lease)")
+ORDER_PATH = re.compile(r"orders/(?P<order>.+)/(?P<what>changes|end|lease)")
 _DOLLARS = ' | replace("$", "$$")'
 """A kubelet expands ``$(NAME)`` in arguments and turns two dollars into one."""
 _EXPRESSION = re.compile(r"\$\{\{(?P<inner>((?!\$\{\{).)*)\}\}", re.DOTALL)
@@ -75,7 +75,7 @@ def _only_reads(step: Mapping[str, Any]) -> bool:
 
 def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
     path = str(dig(step, "input", "path", default=""))
-    if step.get("action") != _REQUEST or not path.startswith(PROXY):
+    if step.get("action") != REQUEST or not path.startswith(PROXY):
         return step
     arguments = _arguments(path.removeprefix(PROXY), dig(step, "input", "body", default={}))
     if arguments is None or dig(step, "input", "method") != "POST":
@@ -98,7 +98,7 @@ def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
 def _arguments(path: str, body: Body) -> list[str] | None:
     if path == "orders":
         return _register(body)
-    match = _OF_ORDER.fullmatch(path)
+    match = ORDER_PATH.fullmatch(path)
     if match is None:
         return None
     commands: dict[str, Callable[[str, Body], list[str]]] = {

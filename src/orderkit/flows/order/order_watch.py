@@ -17,11 +17,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
-from orderkit.flows.order import order_report
-from orderkit.flows.order.registering import registered_by, registered_owners
 from orderkit.flows.platform import Platform, published_pack
 
 _WATCH_S = 60.0
@@ -88,6 +86,9 @@ def read_orders(
     Raises:
         RemoteError: The platform does not answer, or not to us.
     """
+    from orderkit.flows.order import order_report  # lazy: what the service answers needs neither
+    from orderkit.flows.order.registering import registered_by, registered_owners
+
     reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
     rows = [report.row() for report in reports.values()]
     if not owners and not all(row.owner for row in rows):
@@ -95,7 +96,9 @@ def read_orders(
     rows = [row if row.owner else replace(row, owner=owners.get(row.order, "")) for row in rows]
     if with_costs:
         shown = [row for row in rows if matches(row, query)]
-        rows = [replace(row, costs=_costs(platform, reports[row.order])) for row in shown]
+        rows = [
+            replace(row, costs=_costs(platform, reports[row.order].sources.xr)) for row in shown
+        ]
     chosen, _ = select(rows, query)
     unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -112,8 +115,7 @@ def read_orders(
     ]
 
 
-def _costs(platform: Platform, report: order_report.OrderReport) -> OrderCost | None:
-    xr = report.sources.xr
+def _costs(platform: Platform, xr: Manifest | None) -> OrderCost | None:
     return platform.cost_of(platform, xr) if xr else None
 
 

@@ -124,14 +124,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     stage: ledger.Stage = "entering" if is_raced else "living"
     lease = _new_lease(platform, live, registration.requester) if is_new else {}
     commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, lease=lease)
-    if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
-        _take_back(platform, registration, entry, "one too many")
-        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
-        raise RefusedError(
-            f"team {team.team} got its last order at the same moment", hint="repeat the command"
-        )
     if is_raced:
-        _check_sum(platform, registration, live, commit.commit)
+        _confirm_place(platform, registration, live, commit.commit)
     if _came_second(platform, entry, snapshot, commit):
         _take_back(platform, registration, entry, "taken by another team")
         raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
@@ -304,13 +298,20 @@ def _take_back(
     )
 
 
-def _check_sum(
+def _confirm_place(
     platform: Platform,
     registration: Registration,
     live: live_order.LiveOrder,
     registered_at: CommitSha,
 ) -> None:
-    """Take an order back that, with those registered before it, costs more than the team may."""
+    """Take an order back that, with those registered before it, is above a limit of its team."""
+    entry, team, kit = live.entry, live.team, registration.kit
+    if limit_check.overfull(platform, entry, kit, team, registered_at):
+        _take_back(platform, registration, entry, "one too many")
+        limit_check.check_may_order(platform, entry, kit, ledger_snapshot(platform))
+        raise RefusedError(
+            f"team {team.team} got its last order at the same moment", hint="repeat the command"
+        )
     head = platform.forge.head(live.repository)
     if head is None:
         return  # gone since its record was read: there is nothing to deliver

@@ -39,7 +39,7 @@ from orderkit.web.request_schemas import (
     TEXT,
     named,
 )
-from orderkit.web.view_schemas import ORDER_QUERY, OUTPUTS
+from orderkit.web.view_schemas import ORDER_QUERY, OUTPUTS, STATEMENT_QUERY
 from orderkit.web.webhook_handlers import PullPlans
 
 _ORDER = "/v1/orders/{order}"
@@ -233,6 +233,20 @@ def _viewing() -> tuple[ServiceOperation, ...]:
             view_handlers.get_team,
             {200: ("The team.", named("Team")), 404: ("No such team.", named("Error"))},
             "read",
+        ),
+        ServiceOperation(
+            "teamStatement",
+            "GET",
+            "/v1/teams/{team}/statement",
+            "Compute what a team's orders cost in a period, from Git's history.",
+            view_handlers.get_statement,
+            {
+                200: ("What each order cost.", named("Statement")),
+                404: ("No such team or kit.", named("Error")),
+            },
+            "read",
+            query=STATEMENT_QUERY,
+            slow=True,
         ),
     )
 

@@ -13,9 +13,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_summary import Prices
 from orderkit.flows.order.registering import registered_owners
-from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -38,7 +36,6 @@ class ForgeRecords:
     pack_commit: CommitSha | None = None
     kits: Mapping[str, Kit] | None = None
     """None: never read."""
-    prices: Prices | None = None
     owners: Mapping[str, str] = field(default_factory=dict)
     """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 
@@ -96,7 +93,7 @@ def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:
         return records
     snapshot = pack_snapshot(platform)
     kits = {kit.name: kit for kit in published_pack(platform, snapshot).kits()}
-    return replace(records, pack_commit=snapshot.commit, kits=kits, prices=flat_prices(platform))
+    return replace(records, pack_commit=snapshot.commit, kits=kits)
 
 
 def _orders(snapshot: RepositorySnapshot) -> dict[str, tuple[OrderEntry, bool]]:

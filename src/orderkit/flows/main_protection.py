@@ -34,7 +34,10 @@ _AT_ONCE = 8
 
 def needs_protection(kit: Kit) -> bool:
     """Say whether a push to ``main`` could bypass what the kit demands of a change."""
-    return any(change.how is How.REVIEW or TEAM not in change.who for change in kit.changes)
+    changes = kit.changes
+    return bool(kit.approval.rules) or any(
+        change.how is How.REVIEW or TEAM not in change.who for change in changes
+    )
 
 
 def protect_main(forge: Forge, repo: RepoId, kit: Kit) -> bool:

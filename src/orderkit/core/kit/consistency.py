@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orderkit.core.kit.approval_rules import approval_problems
 from orderkit.core.kit.field_problems import (
     KitProblem,
     Steps,
@@ -57,6 +58,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     ):  # fmt: skip
         yield from check()
     yield from view_problems(kit, spec)
+    yield from approval_problems(kit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
+    Approval,
+    ApprovalRule,
     Direction,
     End,
     Example,
@@ -158,6 +160,7 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         end=_end(spec.get("end", {})),
         lease=Lease(**spec.get("lease", {})),
         gate=_gate(spec["gate"]) if "gate" in spec else None,
+        approval=_approval(spec.get("approval", {})),
         examples=tuple(
             Example(e["name"], e.get("title") or spelt_out(e["name"]), e["values"])
             for e in spec.get("examples", ())
@@ -203,6 +206,14 @@ def _fact(entry: Mapping[str, Any]) -> KitFact:
         entry.get("unit", ""),
         entry.get("format", ""),
     )
+
+
+def _approval(entry: Mapping[str, Any]) -> Approval:
+    rules = tuple(
+        ApprovalRule(rule["when"], tuple(rule["by"]), rule.get("count", 1), rule["because"])
+        for rule in entry.get("rules", ())
+    )
+    return Approval(rules, entry.get("bypass", "refuse"))
 
 
 def _attention(entry: Mapping[str, Any]) -> KitAttention:

@@ -302,6 +302,36 @@ _ATTENTION: Schema = {
     ),
     "dependentRequired": {"button": ["change"]},
 }
+APPROVER = r"^(group|user):default/[A-Za-z0-9][-A-Za-z0-9_.]*(:[A-Za-z0-9][-A-Za-z0-9_. ]*)?$"
+_APPROVAL_RULE = _closed(
+    "Somebody has to agree to an order or a change.",
+    ["when", "by", "because"],
+    {
+        "when": _doc(
+            {**_TEXT, "maxLength": 2_000},
+            "A CEL condition over old and new (the XR's spec before and after), cost (before, "
+            "after, difference, currency), requester (ref, name, proved) and order (name, team, "
+            "kit, isNew). If it cannot be evaluated, approval is needed.",
+        ),
+        "by": _list(
+            {"anyOf": [{"enum": ["team", "platform"]}, {"type": "string", "pattern": APPROVER}]},
+            "Any of these: team and platform (who may write to the order's repository, and to the "
+            "ledger), user:default/NAME, or an organisation of the forge, group:default/NAME, or "
+            "one of its teams, group:default/NAME:TEAM.",
+            minItems=1,
+            maxItems=20,
+            uniqueItems=True,
+        ),
+        "count": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 10,
+            "default": 1,
+            "description": "How many different people.",
+        },
+        "because": _doc({**_TEXT, "maxLength": 300}, "Why, as people read it."),
+    },
+)
 _FIXTURE: Schema = {
     "type": "object",
     "required": ["apiVersion", "kind", "metadata"],
@@ -376,6 +406,19 @@ _SPEC: dict[str, Schema] = {
         {
             "default": {"type": "string", "pattern": _DURATION},
             "maximum": {"type": "string", "pattern": _DURATION},
+        },
+    ),
+    "approval": _closed(
+        "Which orders and changes need somebody's agreement.",
+        ["rules"],
+        {
+            "rules": _list(_APPROVAL_RULE, "All that hold count.", minItems=1, maxItems=20),
+            "bypass": {
+                "enum": ["refuse", "report"],
+                "default": "refuse",
+                "description": "What becomes of what was written or merged without it. refuse: it "
+                "is not delivered; report: it is delivered, and status and doctor say so.",
+            },
         },
     ),
     "gate": _closed(

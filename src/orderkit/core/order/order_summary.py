@@ -64,8 +64,14 @@ def summarize(
         secrets: The values of its Secrets: no text of the row contains them.
         forge_url: Where people reach the forge; empty: as Argo CD reaches it.
     """
-    state = judge(sources.application, sources.xr, head=None, ending=sources.ending)
+    state = state_of(sources)
     return row_of(sources, state, kit, prices, secrets=secrets, forge_url=forge_url)
+
+
+def state_of(sources: OrderSources) -> OrderState:
+    """Return the state of an order at the commit that Argo CD compared last."""
+    application, approval = sources.application, sources.approval
+    return judge(application, sources.xr, head=None, ending=sources.ending, approval=approval)
 
 
 def row_of(
@@ -101,6 +107,7 @@ def row_of(
             replace(shown, sentence=texts.clean(shown.sentence, REASON_MAX)) for shown in attention
         ),
         cost=prices(part.key for part in sources.parts) if prices else "",
+        approval=texts.clean(sources.approval if state.phase == "Waiting" else "", REASON_MAX),
         revision=texts.clean(state.revision or ""),
         delivered=texts.clean(applied(application or {})),
         repository=_repository(sources, forge_url),
@@ -175,7 +182,7 @@ def _subject(identity: _Identity) -> conditions.Subject:
 
 def subject_of(kit: Kit) -> conditions.Subject:
     """Return what a kit's conditions are about."""
-    return conditions.Subject(kit.spec_schema, kit.status_schema)
+    return conditions.Subject.of_object(kit.spec_schema, kit.status_schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@
         ordersOf: {garage: 5}      # of one kit
         fields:                    # the maximum of a field
           garage: {stage: stage2}
+        over: ask                  # more needs approval by the platform team; absent: refused
 
 Never delivered to the cluster. Without the file there are no limits. On the command line a limit is
 ``orders=20``, ``orders.garage=5`` or ``garage.stage=stage2``. Pure; ``core.order.team_limits``
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import TeamName
@@ -60,6 +61,7 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "additionalProperties": False,
                     "properties": {
+                        "over": {"enum": ["refuse", "ask"]},
                         "orders": _COUNT,
                         "ordersOf": {"type": "object", "additionalProperties": _COUNT},
                         "fields": {
@@ -85,6 +87,8 @@ class TeamLimits:
     orders: int | None = None
     orders_of: Mapping[str, int] = field(default_factory=dict)
     fields: FieldBounds = field(default_factory=dict)
+    over: Literal["refuse", "ask"] = "refuse"
+    """What happens to more: it is refused, or the platform team has to agree."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as in the file; empty without limits."""
@@ -97,6 +101,8 @@ class TeamLimits:
             entries["fields"] = {
                 kit: dict(sorted(b.items())) for kit, b in sorted(self.fields.items())
             }
+        if self.over != "refuse":
+            entries["over"] = self.over
         return entries
 
     def texts(self) -> tuple[str, ...]:
@@ -108,7 +114,7 @@ class TeamLimits:
             for kit, bounds in sorted(self.fields.items())
             for path, bound in sorted(bounds.items())
         ]
-        return (*orders, *of, *fields)
+        return (*orders, *of, *fields, *(["over=ask"] if self.over == "ask" else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +185,9 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
         kits=tuple(spec.get("kits", ())),
         namespaces=tuple(spec.get("namespaces", ())),
         limits=TeamLimits(
-            limits.get("orders"), limits.get("ordersOf", {}), limits.get("fields", {})
+            limits.get("orders"),
+            limits.get("ordersOf", {}),
+            limits.get("fields", {}),
+            limits.get("over", "refuse"),
         ),
     )

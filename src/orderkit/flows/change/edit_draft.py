@@ -54,7 +54,7 @@ from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
 from orderkit.flows.order.order_history import last_change_of
 from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registering import registered_by
+from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     CHANGE_TRAILER,

@@ -18,6 +18,7 @@ for deleted XRs, so nothing here depends on them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
@@ -31,6 +32,7 @@ from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
+from orderkit.flows.approval.records import waiting_order
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import (
@@ -119,7 +121,11 @@ def destroy(
     if entry is None and tombstones and ledger.living_order(paths, request.order) is None:
         return _already_ended(platform, request, tombstones[-1])
     entry = entry or order_report.find(request.order, paths)
-    record = _record(platform, entry, request, on_step)
+    if entry.waiting_path in paths:
+        record = _withdrawn(platform, entry, request)
+        on_step("marked", "withdrawn before it was delivered")
+    else:
+        record = _record(platform, entry, request, on_step)
     return _End(platform, entry, request, on_step, on_wait).run(record)
 
 
@@ -188,6 +194,41 @@ def _record(
         must_be_gone=tuple(trace.parts()),
         survives=survivors(platform, entry.order, kit) if kit else (),
     )
+
+
+def _withdrawn(platform: Platform, entry: OrderEntry, request: EndRequest) -> EndRecord:
+    """Begin the end of an order that waits for approval: it has no parts. Close its proposal."""
+    waiting = waiting_order(platform, entry)
+    if waiting is None:
+        raise NotFoundError(f"{entry.order} does not wait any more", hint="repeat the command")
+    kit = _kit(platform, waiting.kit)
+    for pull in platform.forge.pulls(platform.ledger, head=waiting.branch):
+        platform.forge.close_pull(platform.ledger, pull.number)
+    record = EndRecord(
+        order=entry.order,
+        kit=waiting.kit,
+        requester=request.requester,
+        repository=request.repository or (kit.end if kit else End()).repository,
+        step="unregistering",
+        started_at=platform.clock.now().isoformat(timespec="seconds"),
+        must_be_gone=(),
+    )
+    contents = {
+        entry.end_path: record.to_yaml(),
+        entry.waiting_path: None,
+        entry.application_path: None,
+    }
+    operation = Operation(
+        f"end-{entry.order}-withdrawn-{record.started_at}",
+        request.requester,
+        f"{entry.order}: withdrawn before it was delivered",
+        request.proof,
+        request.notes,
+    )
+    write_ledger(platform, contents, operation)
+    with suppress(RefusedError):  # protected: whoever did that may remove it
+        platform.forge.delete_branch(platform.ledger, waiting.branch)
+    return record
 
 
 def _check_taken(platform: Platform, record: EndRecord, request: EndRequest) -> None:

@@ -6,14 +6,17 @@ Both are read again only if their head moved. Called by ``order_model``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha
+from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.order import ledger
+from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_summary import Prices
+from orderkit.flows.approval.records import waiting_order
 from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import (
     Platform,
@@ -35,6 +38,9 @@ class ForgeRecords:
     kits: Mapping[str, Kit] | None = None
     """None: never read."""
     prices: Prices | None = None
+    waiting: Mapping[str, WaitingOrder] = field(default_factory=dict)
+    """The orders that wait for approval."""
+    waiting_blobs: Mapping[str, BlobSha] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -52,7 +58,14 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
     if head is not None and head == records.ledger_commit:
         return records
     snapshot = ledger_snapshot(platform)
-    return replace(records, ledger_commit=snapshot.commit, orders=_orders(snapshot))
+    waiting, blobs = _waiting(platform, records, snapshot)
+    return replace(
+        records,
+        ledger_commit=snapshot.commit,
+        orders=_orders(snapshot),
+        waiting=waiting,
+        waiting_blobs=blobs,
+    )
 
 
 def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:
@@ -72,6 +85,22 @@ def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:
 
 def _orders(snapshot: RepositorySnapshot) -> dict[str, tuple[OrderEntry, bool]]:
     orders: dict[str, tuple[OrderEntry, bool]] = {}
-    for entry in ledger.entries(snapshot.blobs):
+    waiting = ledger.waiting_orders(snapshot.blobs)
+    for entry in itertools.chain(ledger.entries(snapshot.blobs), waiting):
         orders.setdefault(entry.order, (entry, entry.end_path in snapshot.blobs))
     return orders
+
+
+def _waiting(
+    platform: Platform, records: ForgeRecords, snapshot: RepositorySnapshot
+) -> tuple[dict[str, WaitingOrder], dict[str, BlobSha]]:
+    """Read the records of waiting orders that changed."""
+    waiting: dict[str, WaitingOrder] = {}
+    blobs: dict[str, BlobSha] = {}
+    for entry in ledger.waiting_orders(snapshot.blobs):
+        order, blob = entry.order, snapshot.blobs[entry.waiting_path]
+        known = records.waiting.get(order) if records.waiting_blobs.get(order) == blob else None
+        record = known or waiting_order(platform, entry, snapshot.commit)
+        if record is not None:
+            waiting[order], blobs[order] = record, blob
+    return waiting, blobs

@@ -31,8 +31,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.core.order import ledger
-from orderkit.core.order.order_state import judge
-from orderkit.core.order.order_summary import summarize
+from orderkit.core.order.order_summary import state_of, summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
 from orderkit.flows.live.change_log import ChangeLog
@@ -257,6 +256,12 @@ class OrderModel:
                 self._kit_kinds = frozenset(kit.kind for kit in (records.kits or {}).values())
                 self._changed.update(now)
             self._changed.update(o for o in before.keys() | now if before.get(o) != now.get(o))
+            proposals = (former.waiting, records.waiting)
+            self._changed.update(
+                o
+                for o in proposals[0].keys() | proposals[1]
+                if proposals[0].get(o) != proposals[1].get(o)
+            )
             self._wake.notify_all()
 
     # -- rows
@@ -347,11 +352,13 @@ class OrderModel:
         try:
             application = self._objects.application(order)
             kits: Mapping[str, Kit] = records.kits or {}
-            kit = ledger.kit_of(application or {})
+            waiting = records.waiting.get(order)
+            kit = waiting.kit if waiting else ledger.kit_of(application or {})
             kinds = {name: kit.kind for name, kit in kits.items()}
             key, xr = own_xr(entry.order, application, kinds, kit, self._objects.xr)
             parts = self._objects.parts(key, self._unknown) if key and xr else ()
-            sources = OrderSources(entry, is_ending, application, xr, parts)
+            approval = waiting.approval if waiting else ""
+            sources = OrderSources(entry, is_ending, application, xr, parts, approval)
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
             def make(sources: OrderSources, secrets: SecretTexts) -> OrderRow:
@@ -360,8 +367,7 @@ class OrderModel:
                 )
 
             row = self._masks.masked(sources, key, make)
-            state = judge(application, xr, head=None, ending=is_ending)
-            return LiveRow.of(row, key, is_ready=state.ready)
+            return LiveRow.of(row, key, is_ready=state_of(sources).ready)
         except Exception:  # whatever somebody pushed: one order must not hide all others
             logger.exception("a bug while making the row of %s", order)
             reason = "this is a bug in Orderkit: the service's log has more"

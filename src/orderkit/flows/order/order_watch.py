@@ -19,7 +19,7 @@ from orderkit.core.order.order_selection import OrderQuery, select
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.order import order_report
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.registering import registered_by, registered_owners
+from orderkit.flows.order.registrations import registered_by, registered_owners
 from orderkit.flows.platform import Platform, published_pack
 
 _WATCH_S = 60.0

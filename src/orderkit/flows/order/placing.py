@@ -463,10 +463,11 @@ def _wait(
         platform.clock,
         look,
         lambda report: report.state.ready,
+        is_hopeless=lambda report: report.state.phase == "Waiting",
         timeout_s=request.timeout_s,
         goal=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
-        advice=lambda report: report.state.advice,
+        advice=lambda report: report.row.remedy,
         on_look=ask,
     )
 

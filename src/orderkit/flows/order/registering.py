@@ -18,18 +18,21 @@ from orderkit.core.errors import (
     RefusedError,
 )
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
+from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger, order_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
+from orderkit.flows.approval import order_proposals
+from orderkit.flows.approval.requirements import Asking, order_needs
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.main_protection import forbid_squash, protect_main
+from orderkit.flows.main_protection import CONTEXT, forbid_squash, protect_main
 from orderkit.flows.order import live_order
+from orderkit.flows.order.registrations import REFUSE, REGISTER
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -40,11 +43,7 @@ from orderkit.flows.platform import (
     write_ledger,
 )
 from orderkit.flows.team import limit_check
-from orderkit.ports.forge import Commit, Operation, Written
-
-_NEWEST_COMMITS = 200
-_REGISTER, _REFUSE = "register-", "refuse-"
-"""Prefixes of the operations that enter an order into the ledger, and take it back."""
+from orderkit.ports.forge import Operation, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,8 @@ class Registered:
     repository: RepoId
     commit: CommitSha
     changed: bool
+    approval: str = ""
+    """Who has to agree before it is delivered, and why; empty: nobody."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command line and service both answer with."""
@@ -79,6 +80,7 @@ class Registered:
             "repository": str(self.repository),
             "ledgerCommit": self.commit,
             "changed": self.changed,
+            "approval": self.approval or None,
         }
 
 
@@ -86,7 +88,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     """
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
-    If its ``main`` is protected, what ``main`` holds now is delivered. Two commits if the team's
+    An order that needs approval is proposed instead, and waits (``flows.approval``). If its
+    ``main`` is protected, what ``main`` holds now is delivered. Two commits if the team's
     orders are counted: until the count is known, the order's Application goes with its file, so
     that it can be taken back.
 
@@ -103,7 +106,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     entry = OrderEntry(registration.team, registration.order)
     snapshot = ledger_snapshot(platform)
     check_free(entry, snapshot.blobs)
-    is_new = entry.application_path not in snapshot.blobs
+    is_waiting = entry.waiting_path in snapshot.blobs
+    is_new = is_waiting or entry.application_path not in snapshot.blobs
     _check_kit(platform, registration, entry, is_new=is_new)
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
     record = _check_record(platform, registration, entry.repository)
@@ -112,11 +116,17 @@ def register(platform: Platform, registration: Registration) -> Registered:
     kit = published_kit(platform, record.kit)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
+    if is_new:
+        live = live_order.LiveOrder(entry, kit, record, team)
+        if proposed := _propose(platform, registration, live, snapshot):
+            return proposed
     is_raced = is_new and team_limits.is_counted(team, registration.kit)
     stage: ledger.Stage = "entering" if is_raced else "living"
     commit = _enter(platform, registration, entry, kit, snapshot, stage=stage)
     if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")
+        if team.limits.over == "ask":
+            return register(platform, registration)
         limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
         raise RefusedError(
             f"team {team.team} got its last order at the same moment", hint="repeat the command"
@@ -140,38 +150,37 @@ def register(platform: Platform, registration: Registration) -> Registered:
     )
 
 
-def registered_by(platform: Platform, entry: OrderEntry) -> str:
-    """
-    Return who registered an order, as the ledger says; "" if it does not.
-
-    The order's own repository cannot say it: whoever can push there can rewrite its record.
-    """
-    requester = ""
-    for commit in platform.forge.commits(platform.ledger, path=entry.application_path):
-        if commit.operation.startswith("end-") or was_taken_back(commit, entry):
-            break  # of an earlier order of this name
-        if commit.operation.startswith(f"{_REGISTER}{entry.order}-on-"):
-            requester = commit.requester
-    return requester
-
-
-def registered_owners(platform: Platform) -> dict[str, str]:
-    """Return who registered which order, by the newest changes of the ledger: not all of them."""
-    owners: dict[str, str] = {}
-    ends: list[str] = []
-    for commit in platform.forge.commits(platform.ledger, limit=_NEWEST_COMMITS):
-        action, _, rest = commit.operation.partition("-")
-        order = rest.rpartition("-on-")[0]
-        if f"{action}-" == _REFUSE or action == "end":
-            ends.append(f"{rest}-")
-        elif f"{action}-" == _REGISTER and not any(end.startswith(f"{order}-") for end in ends):
-            owners[order] = commit.requester  # the oldest of this life, as `registered_by` says
-    return owners
-
-
-def was_taken_back(commit: Commit, entry: OrderEntry) -> bool:
-    """Say whether a commit of the ledger took out an order for which there was no place."""
-    return commit.operation.startswith(f"{_REFUSE}{entry.order}-on-")
+def _propose(
+    platform: Platform,
+    registration: Registration,
+    live: live_order.LiveOrder,
+    snapshot: RepositorySnapshot,
+) -> Registered | None:
+    """Propose an order that needs approval; None if it needs none. A settled one is registered."""
+    entry = live.entry
+    head = platform.forge.head(entry.repository)
+    if head is None:
+        return None
+    xr = live_order.read_xr(platform, live, head).xr
+    asking = Asking(registration.requester, registration.proof)
+    needs = order_needs(platform, live, xr, asking, snapshot)
+    is_waiting = entry.waiting_path in snapshot.blobs
+    if not (needs or is_waiting):
+        return None
+    platform.forge.protect_branch(entry.repository, MAIN, checks=(CONTEXT,))
+    waiting = order_proposals.propose(platform, live, needs, asking, snapshot)
+    settled = order_proposals.settle(platform, entry)
+    if settled and settled.state == "withdrawn":
+        raise AlreadyOrderedError(
+            f"{entry.order} was withdrawn: its pull request was closed",
+            hint="order it again under another name, or free this one: "
+            f"orderkit destroy {entry.order} --delete-repository",
+        )
+    commit = platform.forge.head(platform.ledger) or snapshot.commit
+    waits = waiting.approval if settled and settled.state == "waiting" else ""
+    return Registered(
+        entry.order, entry.team, live.kit.name, entry.repository, commit, not is_waiting, waits
+    )
 
 
 def _enter(
@@ -198,7 +207,7 @@ def _enter(
         platform,
         {entry.application_path: yaml11.dump(application)},
         Operation(
-            f"{_REGISTER}{registration.order}",
+            f"{REGISTER}{registration.order}",
             registration.requester,
             f"{registration.order}: ordered",
             registration.proof,
@@ -228,7 +237,7 @@ def _came_second(
 
 def _entered_at(platform: Platform, entry: OrderEntry) -> CommitSha | None:
     """Return the newest commit that entered an order."""
-    prefix = f"{_REGISTER}{entry.order}-on-"
+    prefix = f"{REGISTER}{entry.order}-on-"
     history = platform.forge.commits(platform.ledger, path=entry.application_path)
     return next((commit.id for commit in history if commit.operation.startswith(prefix)), None)
 
@@ -241,7 +250,7 @@ def _take_back(
         platform,
         {entry.application_path: None},
         Operation(
-            f"{_REFUSE}{registration.order}",
+            f"{REFUSE}{registration.order}",
             registration.requester,
             f"{registration.order}: {reason}",
             registration.proof,
@@ -320,7 +329,7 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
         )
-    if entry.application_path in ledger_paths:
+    if entry.application_path in ledger_paths or entry.waiting_path in ledger_paths:
         return
     # Whose it is may be none of the caller's business.
     if ledger.living_order(ledger_paths, entry.order) is not None:

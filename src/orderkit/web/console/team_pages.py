@@ -25,7 +25,7 @@ from orderkit.web.console.api_calls import page
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 
-_URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
+_URGENT = ("Failing", "Attention", "Waiting", "Written", "Delivering", "Assembling")
 _REASON_MAX = 90
 _REASONS = 12
 

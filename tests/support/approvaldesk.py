@@ -56,7 +56,7 @@ class Desk:
     eve: ForgeUser
     frank: ForgeUser
     carol: ForgeUser
-    team: TeamName = TeamName("ae86")
+    team: TeamName
 
     def order(self, *, by: ForgeUser | None = None, **values: str) -> OrderReport:
         """Order a garage and do not wait; return its report."""

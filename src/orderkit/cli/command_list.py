@@ -25,6 +25,8 @@ COMMANDS = {
     "plan": ("plan", "Say what a change will do, down to composed resources."),
     "change": ("changes", "Change fields of a living order through Git."),
     "merge": ("changes", "Merge a pull request of an order that somebody else approved."),
+    "approve": ("approvals", "Agree to an order or a change that waits for approval."),
+    "approvals": ("approvals", "List the orders that wait for approval."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
     "repair": ("orders", "Undo what was done to an order by hand, where that is safe."),
@@ -45,7 +47,18 @@ COMMANDS = {
 """Each command's module in this package, and its line in ``--help``, which imports none."""
 READING = frozenset(
     {
-        *("doctor", "edit", "events", "history", "list", "plan", "render", "status", "trace"),
+        *(
+            "approvals",
+            "doctor",
+            "edit",
+            "events",
+            "history",
+            "list",
+            "plan",
+            "render",
+            "status",
+            "trace",
+        ),
         "validate",
     }
 )

@@ -7,7 +7,7 @@ that nobody foresaw. Called by ``core.kit.consistency`` and by ``flows.approval`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +90,7 @@ def reads_cost(kit: Kit) -> bool:
     return any("cost" in rule.when for rule in kit.approval.rules)
 
 
-def sentence(needs: tuple[Need, ...]) -> str:
+def sentence(needs: Iterable[Need]) -> str:
     """Return who has to agree, and why, in one sentence."""
     return "; and ".join(map(str, needs))
 

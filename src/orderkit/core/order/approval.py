@@ -21,6 +21,8 @@ from orderkit.core.yaml.documents import API_VERSION
 
 CONTEXT = "orderkit/approval"
 """The status of a pull request's head: success if everybody who has to agree did."""
+BYPASSED = "orderkit.dev/delivered-without-approval"
+"""On an Application: what was delivered without an agreement, which its kit lets pass."""
 KEPT_MAX = 100
 """Agreements that a file keeps, the newest."""
 _TEXT = {"type": "string"}

@@ -18,9 +18,17 @@ from urllib.parse import urlsplit
 from orderkit.core.argocd.application import applied, hindrance
 from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    condition,
+    dig,
+    metadata,
+)
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger
+from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.order_state import REMEDIES, OrderState, judge
 from orderkit.core.order.order_view import (
     Attention,
@@ -86,7 +94,7 @@ def row_of(
     """Return the row of an order whose state is known; otherwise as `summarize`."""
     entry, application, xr = sources.entry, sources.application, sources.xr
     texts = _Texts(secrets)
-    attention, gaps = _attention(state, kit, xr)
+    attention, gaps = _attention(state, kit, xr, application)
     state = _with_attention(state, attention)
     return OrderRow(
         order=entry.order,
@@ -114,9 +122,11 @@ def row_of(
     )
 
 
-def attended(state: OrderState, kit: Kit | None, xr: Manifest | None) -> OrderState:
+def attended(
+    state: OrderState, kit: Kit | None, xr: Manifest | None, application: Manifest | None
+) -> OrderState:
     """Return a state with the phase Attention if it is Ready, but somebody should look at it."""
-    return _with_attention(state, _attention(state, kit, xr)[0])
+    return _with_attention(state, _attention(state, kit, xr, application)[0])
 
 
 def _with_attention(state: OrderState, attention: Sequence[Attention]) -> OrderState:
@@ -128,11 +138,14 @@ def _with_attention(state: OrderState, attention: Sequence[Attention]) -> OrderS
 
 
 def _attention(
-    state: OrderState, kit: Kit | None, xr: Manifest | None
+    state: OrderState, kit: Kit | None, xr: Manifest | None, application: Manifest | None
 ) -> tuple[tuple[Attention, ...], tuple[Fact, ...]]:
     """Return what to look at, and a fact for each condition that cannot be evaluated."""
+    bypassed = annotations_of(application or {}).get(BYPASSED, "")
     if state.paused:
         return (Attention(state.reason),), ()
+    if bypassed:
+        return (Attention(f"It is delivered without approval: {bypassed}"),), ()
     if not state.ready or kit is None or xr is None or not kit.attention:
         return (), ()
     values = _subject(_Identity(kit)).values(xr)

@@ -14,16 +14,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from orderkit.core.errors import shorten
 from orderkit.core.kit.approval_rules import Need
-from orderkit.core.names import RepoId
+from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.order.approval import CONTEXT
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.records import agreements
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import ForgeUser, PullRequest, Review
+from orderkit.ports.forge import CommitStatus, ForgeUser, PullRequest, Review, StatusState
 
 LOGIN_ANNOTATION = "orderkit.dev/forge-login"
 """On a User of the portal's catalog: its login on the forge, if that is not its name."""
+_DESCRIPTION_MAX = 140
 WRITES = ("write", "admin", "owner")
 """Rights on a repository that let somebody write to it."""
 
@@ -35,6 +38,8 @@ class Agreed:
     people: tuple[ForgeUser, ...]
     own: tuple[str, ...] = ()
     """Logins of people behind it who agreed, which does not count."""
+    recorded: tuple[ForgeUser, ...] = ()
+    """Whose agreement the ledger has, behind it or not."""
     against: tuple[ForgeUser, ...] = ()
     """Who asked for changes last."""
 
@@ -75,16 +80,18 @@ def agreed(
     head, place = pull.head_commit, str(repo)
     users = [r.reviewer for r in last.values() if (r.state, r.commit) == ("approved", head)]
     against = [r.reviewer for r in last.values() if r.state == "rejected"]
-    users += [
+    recorded = [
         ForgeUser(a.account, a.login)
         for a in agreements(platform, entry)
         if (a.repository, a.pull, a.head) == (place, pull.number, head)
     ]
+    users += recorded
     current = list(_as_now(platform, repo, [*users, *against]))
     supporters = {user.id: user for user in current if user in users}
     return Agreed(
         tuple(u for u in supporters.values() if u.id not in behind),
         tuple(u.login for u in supporters.values() if u.id in behind),
+        tuple(user for user in current if user in recorded),
         tuple(user for user in current if user in against),
     )
 
@@ -125,3 +132,20 @@ def _is_one_of(platform: Platform, entry: OrderEntry, approver: str, user: Forge
         return person is not None and person.id == user.id
     org, _, team = name.partition(":")
     return any(member.id == user.id for member in platform.forge.members(org, team))
+
+
+def set_approval_status(
+    platform: Platform, repo: RepoId, commit: CommitSha, pull: PullRequest, lacking: str
+) -> None:
+    """
+    Make sure that the status of a pull request's head says who still has to agree. Idempotent.
+
+    It is for people: whoever may push can set any status on Gitea, so nothing relies on it.
+
+    Raises:
+        NotFoundError, RemoteError: The forge.
+    """
+    text = f"waits for {lacking}" if lacking else "everybody who has to agree did"
+    text = shorten(text, limit=_DESCRIPTION_MAX).strip()
+    state: StatusState = "pending" if lacking else "success"
+    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, state, text, pull.web_url))

@@ -14,6 +14,7 @@ by whoever agrees or declines.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,12 +33,18 @@ from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, RepoId
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger
-from orderkit.core.order.approval import CONTEXT, WaitingOrder
+from orderkit.core.order.approval import BYPASSED, CONTEXT, WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.core.yaml import yaml11
-from orderkit.flows.approval.judging import agreed, forge_user, may_agree, missing
+from orderkit.flows.approval.judging import (
+    agreed,
+    forge_user,
+    may_agree,
+    missing,
+    set_approval_status,
+)
 from orderkit.flows.approval.records import waiting_order
 from orderkit.flows.approval.requirements import Asking, order_needs, plan_new
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
@@ -52,7 +59,6 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team.limit_check import check_may_order
 from orderkit.ports.forge import (
-    CommitStatus,
     FileChange,
     MergeStyle,
     Operation,
@@ -60,10 +66,10 @@ from orderkit.ports.forge import (
     PullRequest,
 )
 
-_DESCRIPTION_MAX = 140
 _XR_MAX = 10_000
-BYPASSED = "orderkit.dev/delivered-without-approval"
-"""On an Application: who wrote or merged it past Orderkit, which its kit lets pass."""
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ def propose(
             requester=asking.requester,
             commit=commit,
             since=platform.clock.now().isoformat(timespec="seconds"),
-            approval=sentence(tuple(needs)),
+            approval=sentence(needs),
             proof=asking.proof,
             account=person.id if person else 0,
         )
@@ -156,6 +162,15 @@ def proposal_of(platform: Platform, entry: OrderEntry) -> Proposal | None:
     return Proposal(platform, live, waiting, needs, pull, snapshot)
 
 
+def settle_all(platform: Platform) -> None:
+    """Settle every order that waits, as far as that is possible now. Idempotent."""
+    for entry in ledger.waiting_orders(ledger_snapshot(platform).blobs):
+        try:
+            settle(platform, entry)
+        except OrderkitError as error:
+            logger.warning("%s waits for approval and cannot be settled: %s", entry.order, error)
+
+
 def withdraw(
     platform: Platform, entry: OrderEntry, requester: str, proof: str = "", reason: str = ""
 ) -> None:
@@ -194,7 +209,9 @@ class Proposal:
         lacking, approvers = self._judge()
         is_written = self.live.entry.application_path in self.snapshot.blobs
         if self.pull.state == "open":
-            self._say(lacking, approvers)
+            set_approval_status(
+                self.platform, self._repo, self.pull.head_commit, self.pull, lacking
+            )
         if lacking and is_written:
             return self._bypassed(lacking)
         if lacking:
@@ -288,12 +305,6 @@ class Proposal:
             for refreshes in (False, True)
         }
 
-    def _say(self, lacking: str, approvers: Sequence[str]) -> None:
-        text = f"waits for {lacking}" if lacking else f"approved by {', '.join(approvers)}"
-        text = shorten(text, limit=_DESCRIPTION_MAX).strip()
-        status = CommitStatus(CONTEXT, "pending" if lacking else "success", text, self.pull.web_url)
-        self.platform.forge.set_status(self._repo, self.pull.head_commit, status)
-
     def _keep_sentence(self) -> None:
         """Let the record say who has to agree by the rules of today."""
         entry, text = self.live.entry, sentence(self.needs)
@@ -339,7 +350,7 @@ class Proposal:
         entry, number = self.live.entry, self.pull.number
         if self.live.kit.approval.bypass == "report" and self._is_as_proposed():
             why = f"#{number} of {self._repo} was merged past Orderkit, without {lacking}"
-            self._deliver("delivered without approval", bypassed=shorten(why, limit=1_000))
+            self._deliver("delivered without approval", bypassed=why)
             return Settled("delivered", lacking, self.pull)
         waiting = replace(
             self.waiting, since=self.platform.clock.now().isoformat(timespec="microseconds")
@@ -385,8 +396,14 @@ def _application(
         refreshes=knows_retry_refresh(platform) if refreshes is None else refreshes,
     )
     if bypassed:
-        application["metadata"].setdefault("annotations", {})[BYPASSED] = bypassed
+        note_bypass(application, bypassed)
     return yaml11.dump(application)
+
+
+def note_bypass(application: Manifest, why: str) -> None:
+    """Let an order's Application say that it is delivered without an agreement it needs."""
+    note = shorten(" ".join(why.split()), limit=1_000)
+    application["metadata"].setdefault("annotations", {})[BYPASSED] = note
 
 
 def _refuse_unproved(platform: Platform, live: LiveOrder) -> None:
@@ -434,8 +451,7 @@ def _ensure_pull(
     title = f"{entry.order}: ordered by {waiting.requester}"
     draft = PullDraft(title, _body(platform, live, waiting, needs), waiting.branch, MAIN)
     pull = forge.open_pull(repo, draft, operation)
-    text = shorten(f"waits for {sentence(tuple(needs))}", limit=_DESCRIPTION_MAX).strip()
-    forge.set_status(repo, pull.head_commit, CommitStatus(CONTEXT, "pending", text, pull.web_url))
+    set_approval_status(platform, repo, pull.head_commit, pull, sentence(needs))
     return pull
 
 

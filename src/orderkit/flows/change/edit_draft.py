@@ -25,6 +25,7 @@ from orderkit.core.errors import (
     every,
     raise_problems,
 )
+from orderkit.core.kit.approval_rules import Need
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest
@@ -80,6 +81,8 @@ class EditDraft:
     edits: tuple[FieldDifference, ...]
     verdict: ChangeVerdict
     change_plan: ChangePlan | None = None
+    needs: tuple[Need, ...] = ()
+    """Who has to agree before it is delivered."""
     """What the edit will do; None before it is planned."""
 
     @property

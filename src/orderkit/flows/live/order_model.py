@@ -34,6 +34,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.order_summary import state_of, summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
+from orderkit.flows.approval.order_proposals import settle_all
 from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
@@ -92,6 +93,7 @@ class OrderModel:
         self._masks = RowMasks(platform, self._note)
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
+        self._settle_at_s = time.monotonic() + REREAD_S
         self._rows: dict[str, LiveRow] = {}
         self._sorted: tuple[LiveRow, ...] | None = None
         self._followers: dict[Kind, KindFollower] = {}
@@ -237,6 +239,9 @@ class OrderModel:
             if not error:
                 self._forge_heard_s = time.monotonic()
             self._forge_error = error
+            if not error and self._records.waiting and time.monotonic() >= self._settle_at_s:
+                settle_all(self._platform)
+                self._settle_at_s = time.monotonic() + REREAD_S
             self._stop.wait(_RETRY_S if error else _REREAD_PAUSE_S)
             if not error:
                 self._hint.wait(REREAD_S)

@@ -344,7 +344,7 @@ def _report(
 ) -> OrderReport:
     """Return a report; `of` names its kit and its XR."""
     kit, key = of
-    attended_state = attended(state, declared, sources.xr)
+    attended_state = attended(state, declared, sources.xr, sources.application)
     if attended_state is not state and sources.xr:  # a sentence with values of the status
         secrets = platform.secrets_of(platform, sources.xr)
         attended_state = replace(attended_state, reason=secrets.redact(attended_state.reason))

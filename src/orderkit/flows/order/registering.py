@@ -26,11 +26,13 @@ from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.approval import order_proposals
+from orderkit.flows.approval.change_approvals import refuse_bypass
+from orderkit.flows.approval.order_proposals import note_bypass
 from orderkit.flows.approval.requirements import Asking, order_needs
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.main_protection import CONTEXT, forbid_squash, protect_main
+from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
 from orderkit.flows.order import live_order
 from orderkit.flows.order.registrations import REFUSE, REGISTER
 from orderkit.flows.platform import (
@@ -116,13 +118,15 @@ def register(platform: Platform, registration: Registration) -> Registered:
     kit = published_kit(platform, record.kit)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
+    live, bypassed = live_order.LiveOrder(entry, kit, record, team), ""
     if is_new:
-        live = live_order.LiveOrder(entry, kit, record, team)
         if proposed := _propose(platform, registration, live, snapshot):
             return proposed
+    elif head := platform.forge.head(entry.repository):
+        bypassed = refuse_bypass(platform, live, head, _asking(registration))
     is_raced = is_new and team_limits.is_counted(team, registration.kit)
     stage: ledger.Stage = "entering" if is_raced else "living"
-    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage)
+    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, bypassed=bypassed)
     if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")
         if team.limits.over == "ask":
@@ -162,12 +166,12 @@ def _propose(
     if head is None:
         return None
     xr = live_order.read_xr(platform, live, head).xr
-    asking = Asking(registration.requester, registration.proof)
+    asking = _asking(registration)
     needs = order_needs(platform, live, xr, asking, snapshot)
     is_waiting = entry.waiting_path in snapshot.blobs
     if not (needs or is_waiting):
         return None
-    platform.forge.protect_branch(entry.repository, MAIN, checks=(CONTEXT,))
+    platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
     waiting = order_proposals.propose(platform, live, needs, asking, snapshot)
     settled = order_proposals.settle(platform, entry)
     if settled and settled.state == "withdrawn":
@@ -183,6 +187,10 @@ def _propose(
     )
 
 
+def _asking(registration: Registration) -> Asking:
+    return Asking(registration.requester, registration.proof)
+
+
 def _enter(
     platform: Platform,
     registration: Registration,
@@ -191,6 +199,7 @@ def _enter(
     snapshot: RepositorySnapshot,
     *,
     stage: ledger.Stage,
+    bypassed: str = "",
 ) -> Written:
     before = None
     if entry.application_path in snapshot.blobs:
@@ -203,6 +212,9 @@ def _enter(
         stage=stage,
         refreshes=knows_retry_refresh(platform),
     )
+    if bypassed:
+        why = f"delivered by {registration.requester} without {bypassed}"
+        note_bypass(application, why)
     return write_ledger(
         platform,
         {entry.application_path: yaml11.dump(application)},

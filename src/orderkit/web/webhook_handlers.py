@@ -30,7 +30,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import MAIN, RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
-from orderkit.flows.approval.order_proposals import settle_all
+from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.change.reviewing import keep_judged
 from orderkit.flows.order.commit_status import keep_checked
 from orderkit.flows.plan.pull_requests import keep_planned, say_failed

@@ -10,7 +10,7 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline
-from orderkit.flows.approval.order_proposals import settle
+from orderkit.flows.approval.settling import settle
 from orderkit.flows.order.order_report import list_orders, status
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until

@@ -27,7 +27,8 @@ def approve_command(
 
     It is an approving review of the newest commit on the forge, which proves who you are;
     Orderkit's service then delivers. The platform's own account proves nobody: with it, the
-    command delivers what everybody agreed to. To decline, close the pull request, or: orderkit destroy ORDER.
+    command delivers what everybody agreed to. To decline, close the pull request, or use
+    'orderkit destroy ORDER'.
 
     Example: orderkit approve garage-ae86, or: orderkit approve garage-ae86 --pull 3
     """

@@ -32,11 +32,10 @@ from orderkit.flows.approval.order_proposals import (
     Proposal,
     open_proposal,
     proposal_of,
-    settle,
-    withdraw,
 )
 from orderkit.flows.approval.records import record_agreement, waiting_order
 from orderkit.flows.approval.requirements import Asking, order_needs
+from orderkit.flows.approval.settling import settle, withdraw
 from orderkit.flows.change.review_judging import Judgement
 from orderkit.flows.change.reviewing import (
     judge_review,

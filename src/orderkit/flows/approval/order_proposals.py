@@ -1,20 +1,18 @@
 """
-Orders that wait for approval: propose one to the ledger, and settle what became of the proposal.
+Orders that wait for approval: propose one to the ledger, judge the proposal, and deliver it.
 
 The record ``waiting.yaml`` on the ledger's main branch says what is proposed: which commit of the
 order's repository, by whom. Everything else follows from it and is made again if it is missing:
-the branch, the pull request, its status. `settle` brings an order as far as the proposal allows:
-agreed to, it is merged and delivered; closed, the order is withdrawn; merged by somebody else, it
-is taken back or reported, as its kit says. Both are idempotent and resumable; any number of
-processes may do it at the same time, since each write states what it read.
+the branch, the pull request, its status. `Proposal.settle` brings an order as far as the proposal
+allows: agreed to, it is merged and delivered; merged by somebody else, it is taken back or
+reported, as its kit says. Both are idempotent and resumable; any number of processes may do it at
+the same time, since each write states what it read.
 
-Called where an order is registered, by the service when it hears of the ledger and each minute, and
-by whoever agrees or declines.
+Called where an order is registered, and by ``settling`` and ``deciding``.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -46,9 +44,8 @@ from orderkit.flows.approval.judging import (
     set_approval_status,
 )
 from orderkit.flows.approval.records import waiting_order
-from orderkit.flows.approval.requirements import Asking, order_needs, plan_new
+from orderkit.flows.approval.requirements import Asking, order_needs
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
-from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
 from orderkit.flows.order.live_order import LiveOrder, new_live_order, read_xr
 from orderkit.flows.platform import (
@@ -69,14 +66,12 @@ from orderkit.ports.forge import (
 _XR_MAX = 10_000
 
 
-logger = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What became of an order that waited for approval."""
 
-    state: Literal["waiting", "delivered", "withdrawn"]
+    state: Literal["waiting", "delivered", "closed", "withdrawn"]
+    """``closed``: its pull request was, and it has to be withdrawn."""
     missing: str = ""
     """Why it still waits."""
     pull: PullRequest | None = None
@@ -126,20 +121,6 @@ def propose(
     return waiting
 
 
-def settle(platform: Platform, entry: OrderEntry) -> Settled | None:
-    """
-    Bring an order that waits for approval as far as it may go. Idempotent, resumable.
-
-    Returns:
-        None: It does not wait.
-
-    Raises:
-        OrderkitError: The forge, or what `flows.end.destroying.destroy` raises.
-    """
-    proposal = proposal_of(platform, entry)
-    return proposal.settle() if proposal else None
-
-
 def proposal_of(platform: Platform, entry: OrderEntry) -> Proposal | None:
     """
     Return what proposes an order that waits for approval; None if it does not wait.
@@ -162,28 +143,6 @@ def proposal_of(platform: Platform, entry: OrderEntry) -> Proposal | None:
     return Proposal(platform, live, waiting, needs, pull, snapshot)
 
 
-def settle_all(platform: Platform) -> None:
-    """Settle every order that waits, as far as that is possible now. Idempotent."""
-    for entry in ledger.waiting_orders(ledger_snapshot(platform).blobs):
-        try:
-            settle(platform, entry)
-        except OrderkitError as error:
-            logger.warning("%s waits for approval and cannot be settled: %s", entry.order, error)
-
-
-def withdraw(
-    platform: Platform, entry: OrderEntry, requester: str, proof: str = "", reason: str = ""
-) -> None:
-    """
-    Withdraw an order that waits: close its proposal and clean up. Idempotent, resumable.
-
-    Raises:
-        What `flows.end.destroying.destroy` raises.
-    """
-    request = EndRequest(entry.order, requester, proof=proof, reason=reason)
-    destroy(platform, request, on_step=lambda *_: None)
-
-
 def open_proposal(platform: Platform, waiting: WaitingOrder) -> PullRequest | None:
     """Return the newest pull request that proposes an order; None if there is none."""
     pulls = platform.forge.pulls(platform.ledger, state="all", head=waiting.branch)
@@ -202,10 +161,14 @@ class Proposal:
     snapshot: RepositorySnapshot
 
     def settle(self) -> Settled:
-        """As `settle`."""
+        """
+        Bring the order as far as the proposal allows, but not to its end. Idempotent, resumable.
+
+        Raises:
+            OrderkitError: The forge.
+        """
         if self.pull.state == "closed":
-            withdraw(self.platform, self.live.entry, self.waiting.requester, self.waiting.proof)
-            return Settled("withdrawn", pull=self.pull)
+            return Settled("closed", pull=self.pull)
         lacking, approvers = self._judge()
         is_written = self.live.entry.application_path in self.snapshot.blobs
         if self.pull.state == "open":
@@ -485,7 +448,7 @@ def _code(text: str) -> str:
 
 def _plan(platform: Platform, live: LiveOrder, xr: Manifest) -> Iterator[str]:
     try:
-        plan = plan_new(platform, live, xr)
+        plan = platform.plan_between(platform, live.kit, live.entry.team, None, xr)
     except OrderkitError as error:
         yield f"No plan: {plain_line(str(error))}"
         return

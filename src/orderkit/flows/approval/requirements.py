@@ -17,10 +17,7 @@ from orderkit.core.kit.approval_rules import Need, Subjects, needs_of, reads_cos
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.plan import Plan
-from orderkit.flows.order.live_order import LiveOrder, placed_xr
-from orderkit.flows.plan.order_plan import OrderPlanner, plan_order
-from orderkit.flows.plan.pricing import priced
-from orderkit.flows.plan.published_pack import published_workshop
+from orderkit.flows.order.live_order import LiveOrder
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 
 PLATFORM = "platform"
@@ -56,7 +53,13 @@ def order_needs(
         kits = published_pack(platform).kit_names
         excess = team_limits.count_excess(team, live.kit.name, living, kits)
         excesses += [excess] if excess else []
-    needs = _needs(live, None, xr, asking, lambda: plan_new(platform, live, xr))
+    needs = _needs(
+        live,
+        None,
+        xr,
+        asking,
+        lambda: platform.plan_between(platform, live.kit, live.entry.team, None, xr),
+    )
     return (*needs, *_over(live, None, xr, excesses))
 
 
@@ -78,16 +81,14 @@ def change_needs(
     Raises:
         RemoteError: The forge or the cluster.
     """
-    needs = _needs(live, old, new, asking, lambda: plan or plan_order(platform, live, old, new))
+    needs = _needs(
+        live,
+        old,
+        new,
+        asking,
+        lambda: plan or platform.plan_between(platform, live.kit, live.entry.team, old, new),
+    )
     return (*needs, *_over(live, old, new, []))
-
-
-def plan_new(platform: Platform, live: LiveOrder, xr: Manifest) -> Plan | None:
-    """Return the plan of a new order; None if its kit has no Composition."""
-    placed, workshop = placed_xr(live.kit, live.entry.team, xr), published_workshop(platform)
-    if workshop.blueprint(placed) is None:
-        return None
-    return priced(platform, OrderPlanner(platform.cluster, workshop).plan_new(placed), None)
 
 
 def _needs(

@@ -34,7 +34,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.order_summary import state_of, summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
-from orderkit.flows.approval.order_proposals import settle_all
+from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver

@@ -173,12 +173,13 @@ def _propose(
         return None
     platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
     waiting = order_proposals.propose(platform, live, needs, asking, snapshot)
-    settled = order_proposals.settle(platform, entry)
-    if settled and settled.state == "withdrawn":
+    proposal = order_proposals.proposal_of(platform, entry)
+    settled = proposal.settle() if proposal else None
+    if settled and settled.state == "closed":
         raise AlreadyOrderedError(
-            f"{entry.order} was withdrawn: its pull request was closed",
-            hint="order it again under another name, or free this one: "
-            f"orderkit destroy {entry.order} --delete-repository",
+            f"{entry.order}: its pull request was closed, which withdraws the order",
+            hint=f"order another name, or free this one: orderkit destroy {entry.order}"
+            " --delete-repository",
         )
     commit = platform.forge.head(platform.ledger) or snapshot.commit
     waits = waiting.approval if settled and settled.state == "waiting" else ""

@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 # Commands that are started often must find compiled modules: `orderkit --help` takes eight times as long without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-agents fmt check test test-all security e2e soak bench lab lab-down backstage portal portal-agents clean
+.PHONY: help setup demo demo-agents fmt check test test-all security e2e soak bench lab lab-down backstage portal portal-agents plugins clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -92,6 +92,9 @@ portal: $(RUN) ## the same with its forms in the browser
 
 portal-agents: $(RUN) ## the same with the agents' pack, its datasets and what a cluster would run
 	scripts/portal.sh --front-end --agents
+
+plugins: $(RUN) ## build, check, test and pack the packages for a Backstage (needs npm)
+	scripts/plugins.sh
 
 clean: ## remove what was installed and cached
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -90,7 +90,7 @@ def write_ledger(platform: Platform, *, teams: int = TEAMS, orders_: int = ORDER
         files[ledger.apps_keep_path(team)] = ""
     for number in range(orders_):
         entry = entry_of(number, teams)
-        made = ledger.order_application(entry, kit="garage", forge_url=url)
+        made = _made(entry, url)
         files[entry.application_path] = yaml11.dump(made)
     paths = sorted(files)
     for at in range(0, len(paths), BATCH):
@@ -178,9 +178,13 @@ def fill_cluster(platform: Platform) -> None:
         platform.cluster.replace({**made, "status": xr["status"]}, owner="bench", status=True)
 
 
+def _made(entry: OrderEntry, url: str) -> Manifest:
+    return ledger.order_application(entry, kit="garage", forge_url=url, requester=REQUESTER)
+
+
 def application(entry: OrderEntry, url: str) -> Manifest:
-    made = ledger.order_application(entry, kit="garage", forge_url=url)
-    made["metadata"]["annotations"] = {"argocd.argoproj.io/skip-reconcile": "true"}
+    made = _made(entry, url)
+    made["metadata"]["annotations"] |= {"argocd.argoproj.io/skip-reconcile": "true"}
     resource = {"group": "blog.opsbogus.dev", "version": "v1alpha1", "kind": "XGarage"}
     synced: dict[str, Any] = {"status": "Synced", "revision": HEAD}
     made["status"] = {

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from bench.figure import Figure, timed_s
+from bench.figure import Figure, median_s, timed_s
 from bench.ledger import ORDERS, XGARAGE, entry_of, fill_cluster, started, write_ledger
 from bench.platform import rss_mb
 from bench.service import serving
@@ -33,6 +33,7 @@ from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.platform import Platform
 
 STREAMS, CHANGES, RUNS = 500, 10, 20
+_COMMANDS = 5
 READY_S = 600.0
 
 
@@ -46,6 +47,7 @@ def figures() -> Iterator[Figure]:
         with serving(settings, Path(name)) as (url, pid):
             yield Figure("live.ready", _ready_s(url), "s")
             yield from _listing(url, settings)
+            yield from _commanding(url, settings, Path(name))
             yield from _streaming(url, settings, platform)
             yield Figure("live.service-memory", rss_mb(pid), "MB")
 
@@ -83,6 +85,17 @@ def _listing(url: str, settings: PlatformSettings) -> Iterator[Figure]:
             yield Figure(
                 f"live.list.{name}", statistics.median(times) * 1000, "ms", aim=f"<= {aim_ms}"
             )
+
+
+def _commanding(url: str, settings: PlatformSettings, folder: Path) -> Iterator[Figure]:
+    """Run ``orderkit list`` as a process: through the service, and where nobody answers for it."""
+    for name, address, aim_s in (("service", url, 0.5), ("direct", "http://127.0.0.1:9", 2)):
+        file = folder / f"{name}.yaml"
+        file.write_text(settings.to_yaml().replace(settings.service.url, address))
+        command = [sys.executable, "-m", "orderkit", "list", "--platform", str(file)]
+        run = partial(subprocess.run, command, check=True, stdout=subprocess.DEVNULL)
+        seconds = median_s(run, runs=_COMMANDS)
+        yield Figure(f"live.list.command.{name}", seconds, "s", aim=f"<= {aim_s}")
 
 
 def _streaming(url: str, settings: PlatformSettings, platform: Platform) -> Iterator[Figure]:

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import requests
 from lab.daemons import Daemon, DaemonError
-from lab.realbackstage import HOST, Backstage, Wanted, serving
+from lab.realbackstage import GUEST, HOST, Backstage, Wanted, serving
 
 from orderkit.adapters.embedded.state import PLATFORM_FILE
+from orderkit.cli.commands.console import console_link
 from orderkit.cli.connecting import load_settings
 from orderkit.cli.options import state_path
 from orderkit.cli.signals import set_by_signal
@@ -31,7 +32,7 @@ from orderkit.core.platform.settings import PlatformSettings
 _UP_S = 120.0
 PLATFORM_GROUP = "group:default/platform"
 """The guest's group (``realbackstage``), whose members order for every team."""
-_PROVE = "to prove them: orderkit up --signed-by {}"
+_PROVE = "to prove them: orderkit up --signed-by {0} --catalog {0}"
 _UP = "Stop with ctrl-C"
 _ROOT = Path(__file__).parents[1]
 _AGENTS = (
@@ -75,7 +76,10 @@ def main() -> int:
                 parts.append(undo.enter_context(_playing(state, settings, portal)))
             serves.set()
             proved = settings.signed_by == portal.url
-            print(_welcome(portal, state, proved=proved, front_end=wanted.front_end), flush=True)
+            print(
+                _welcome(portal, state, settings, proved=proved, front_end=wanted.front_end),
+                flush=True,
+            )
             if wanted.agents:
                 print(_DATASETS.format(state / "datasets"), flush=True)
             _watch(parts, stop)
@@ -137,7 +141,9 @@ def _platform(
     log = state / ".up.log"
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *more]
     if port:
-        command += ["--signed-by", f"http://{HOST}:{port}", "--platform-group", PLATFORM_GROUP]
+        backstage = f"http://{HOST}:{port}"
+        command += ["--signed-by", backstage, "--catalog", backstage]
+        command += ["--platform-group", PLATFORM_GROUP]
     with Daemon("orderkit up", command, log=log) as up:
         up.wait_until(lambda: _UP in up.text(), timeout_s=_UP_S)
         yield up, load_settings(str(state / PLATFORM_FILE))
@@ -150,7 +156,9 @@ def _serves(url: str) -> bool:
         return False
 
 
-def _welcome(portal: Backstage, state: Path, *, proved: bool, front_end: bool) -> str:
+def _welcome(
+    portal: Backstage, state: Path, settings: PlatformSettings, *, proved: bool, front_end: bool
+) -> str:
     users = "proved by its signature" if proved else f"claimed; {_PROVE.format(portal.url)}"
     where = f"{portal.url}/create   (sign in as guest)" if front_end else f"{portal.url}/api"
     return f"""
@@ -159,6 +167,9 @@ Backstage runs on the embedded platform. State: {state}
   portal    {where}
   kits      {", ".join(portal.templates)}
   users     {users}
+  console   {console_link(settings, GUEST)}
+            (signs you in once, within ten minutes; for another link:
+            orderkit console --requester {GUEST} --platform {state / PLATFORM_FILE})
   log       {portal.daemon.log}
 
 Orders placed here are orders like any other:

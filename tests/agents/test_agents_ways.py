@@ -80,10 +80,11 @@ class Way:
         if self.name == "command":
             done = self.orderkit(*_as_command(form, order, values))
             return done.code == 0, done.err
-        told = {"order_id": order, **values}
-        if not form.endswith("/end"):
-            repo = RepoId(TEAM, order)
-            told["base_commit"] = str(self.site.platform.forge.head(repo))
+        if form.endswith("/end"):
+            told = {"order_ref": f"component:default/{order}", **values}
+        else:
+            head = str(self.site.platform.forge.head(RepoId(TEAM, order)))
+            told = {"order_id": order, "base_commit": head, **values}
         told = {k: v if isinstance(v, str) else json.dumps(v) for k, v in told.items()}
         path = PACK / "day2" / f"{form}.yaml"
         entered = [f"{key}={value}" for key, value in told.items()]

@@ -35,8 +35,7 @@ await visit('agentsday2', async person => {
   seen.swapped = (await person.create('Committed as')).task;
   await person.shoot('swapped');
 
-  await person.follow(wanted.order, 'End the');
-  await person.field('confirm');
+  await person.follow(wanted.order, 'End the', 'confirm');
   await person.shoot('end');
   seen.end = await person.text();
   seen.takesBucket = await person.page.$eval('#root_take_bucket', found => found.checked);

@@ -142,14 +142,16 @@ class Person {
     return found;
   }
 
-  // Review a filled form, create, and wait for words of the task; give what both pages showed.
+  // Review a filled form, press its last button, and wait for words of the task; give what both pages showed.
   async create(words) {
     await this.press('Review');
-    await this.page.waitForSelector(`::-p-xpath(//button[normalize-space(.)='Create'])`);
+    const last = `::-p-xpath(//button[contains('|Order|Change|End|Create|', concat('|', normalize-space(.), '|'))])`;
+    const button = await this.page.waitForSelector(last);
     await this.shoot(`review-${words.split(' ')[0].toLowerCase().replace(/\W/g, '')}`);
     const review = await this.text();
-    await this.press('Create');
-    return { review, task: await this.shows(words) };
+    const label = await button.evaluate(found => found.textContent.trim());
+    await this.page.locator(last).click();
+    return { review, button: label, task: await this.shows(words) };
   }
 
   // Open an order's page, which the catalog has a moment later.
@@ -161,7 +163,7 @@ class Person {
   }
 
   // Follow a link of an order's page to a form, in a page of its own, as a click does.
-  async follow(order, title) {
+  async follow(order, title, field = 'order_id') {
     await this.goto(`/catalog/default/component/${order}`);
     const link = this.page.locator(`::-p-xpath(//a[contains(., '${title}')])`).setTimeout(20_000);
     const opened = new Promise(done => this.page.once('popup', done));
@@ -173,7 +175,7 @@ class Person {
     if (!form) throw new Error(`'${title}' at ${order} opens no page`);
     await this.page.close();
     await this.sit(form);
-    await this.field('order_id');
+    await this.field(field);
   }
 }
 

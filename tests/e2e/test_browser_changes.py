@@ -52,11 +52,34 @@ def seen(
     backstage: Backstage,
     order: Ordered,
     ending: Ordered,
+    up: Up,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Any:
     """What the browser showed on the way."""
     profile = tmp_path_factory.mktemp("chromium")
-    return browse("changing", backstage, profile, order=order.name, ending=ending.name)
+    service = up.settings.service.url
+    return browse(
+        "changing", backstage, profile, order=order.name, ending=ending.name, service=service
+    )
+
+
+def test_create_lists_orders_and_no_form_that_needs_one(seen: Any) -> None:
+    assert "Stage Kit" in seen["create"]
+    for title in ("Change budget", "Change level", "End the Stage Kit"):
+        assert title not in seen["create"]
+
+
+def test_buttons_say_what_they_do(seen: Any) -> None:
+    assert (seen["changeButton"], seen["endButton"]) == ("Change", "End")
+
+
+def test_a_form_without_an_order_asks_for_it_and_leads_on(
+    seen: Any, order: Ordered, ending: Ordered
+) -> None:
+    assert "Budget" not in seen["emptyForm"].replace("Change budget", "")
+    assert {order.name, ending.name} <= {name.strip() for name in seen["orders"]}
+    assert f"opens the form of {order.name}" in seen["notYet"]
+    assert seen["continued"] == "9"
 
 
 def test_the_orders_page_leads_to_its_changes_and_its_end(seen: Any) -> None:
@@ -70,7 +93,17 @@ def test_the_form_opens_with_what_git_holds(seen: Any, order: Ordered) -> None:
 
 
 def test_a_forbidden_change_is_refused_in_words(seen: Any) -> None:
-    assert "budget 5 → 3 is refused: it may only grow" in seen["refused"]
+    """In the banner, not only in the log."""
+    banner = "Error: There was an issue with the request: TypeError: "
+    assert f"{banner}budget 5 → 3 is refused: it may only grow" in seen["refused"]
+    assert "Unable to complete request" not in seen["refused"]
+
+
+def test_a_conflict_can_be_started_over(seen: Any, order: Ordered) -> None:
+    assert f"{order.name}: laps is 9 now" in seen["conflict"]
+    assert "START OVER changes them all the same" in seen["conflict"]
+    assert seen["startedOver"] == "5"
+    assert "laps 9 → 5" in seen["overridden"]
 
 
 def test_a_good_change_is_committed_for_the_person(seen: Any, order: Ordered, up: Up) -> None:
@@ -125,6 +158,27 @@ def test_the_order_has_ended_with_proof(seen: Any, ending: Ordered, up: Up) -> N
     paths = up.platform.forge.tree(up.platform.ledger, head)
     assert ledger.tombstones(paths, ending.name)
     assert PurePosixPath("apps", ending.team, f"{ending.name}.yaml") not in paths
+
+
+def test_an_ended_order_leaves_the_catalog(
+    seen: Any, ending: Ordered, order: Ordered, scaffolder: Scaffolder, up: Up
+) -> None:
+    """Its entity too: Backstage keeps those of a removed location as orphans."""
+    assert seen["ended"]
+    catalog = up.platform.catalog
+
+    assert scaffolder.entity(f"component/default/{ending.name}").status == 404
+    assert scaffolder.entity(f"component/default/{order.name}").status == 200
+    targets = [location.target for location in catalog.locations()]
+    assert not any(f"/{ending.repository}/" in target for target in targets)
+    assert any(f"/{order.repository}/" in target for target in targets)
+
+
+def test_links_to_what_has_ended_open_a_page_for_people(seen: Any, ending: Ordered) -> None:
+    assert "This order has ended" in seen["gone"]
+    assert f"{ending.name} ended on" in seen["gone"]
+    assert f"{GUEST} asked for it" in seen["gone"]
+    assert "There is no order “garage-nobody” that everybody may see." in seen["unknown"]
 
 
 def test_the_browser_asks_nobody_else(seen: Any) -> None:

@@ -32,6 +32,7 @@ from orderkit.cli import command_list
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.secrets import MASK, forms_of
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.plan.pull_requests import keep_planned
@@ -144,7 +145,10 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("canaries")
     pack = leaking_pack(folder / "pack")
-    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), ())
+    request = EmbeddedRunRequest(
+        folder / "state", pack, Ports(0, 0, 0, 0), (),
+        notifications=read_notifications(NOTIFICATIONS, Path),
+    )  # fmt: skip
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
         cluster.create(a_secret("vault", "default", password=REQUIRED), owner="test")
@@ -216,6 +220,8 @@ COMMANDS: Mapping[str, list[str] | str] = {
         "change ORDER note=refuse --direct --timeout 2",
     ],
     "merge": ["merge ORDER 1", "merge ORDER 999 --json"],
+    "approve": ["approve ORDER", "approve ORDER --pull 1", "approve ORDER --pull 999 --json"],
+    "approvals": ["approvals", "approvals --json"],
     "repair": ["repair ORDER --dry-run", "repair ORDER --json"],
     "revert": ["revert ORDER HEAD --dry-run", "revert ORDER HEAD --json"],
     "history": ["history ORDER", "history ORDER --json"],
@@ -224,6 +230,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "kit": "reads a pack's files, which hold no Secret of a cluster",
     "init": "writes a pack",
     "serve": "is `OPERATIONS`",
+    "notify": ["notify show", "notify show --json"],
     "console": "makes a link to sign in",
     "function": "answers Crossplane, which needs the values",
     "access": "makes tokens",
@@ -232,6 +239,11 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "edit": "reads files of its caller",
     "render": "reads files of its caller",
     "run": "runs a template",
+}
+NOTIFICATIONS = {
+    "channels": {"pulls": {"type": "pullRequest"}},
+    "routes": [{"to": ["pulls"]}],
+    "failingAfter": "0s",
 }
 PLAN = {"values": {"stage": "stage2"}}
 OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
@@ -257,6 +269,8 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "revertCommit": ("POST", "/v1/orders/ORDER/reverts", {"commit": "HEAD", "dryRun": True}),
     "changeForm": ("GET", "/v1/orders/ORDER/changes/stage/form", None),
     "mergePull": ("POST", "/v1/orders/ORDER/pulls/999/merge", {}),
+    "decideApproval": ("POST", "/v1/orders/ORDER/approval", {"decision": "approve"}),
+    "listApprovals": ("GET", "/v1/approvals", None),
     "endForm": ("GET", "/v1/orders/ORDER/end/form", None),
     "endOrder": "ends the order",
     "orderEnd": ("GET", "/v1/orders/ORDER/end", None),

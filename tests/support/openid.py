@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from orderkit.adapters.embedded.certificates import Certificate
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
 AUDIENCE = "orderkit"
@@ -33,7 +34,7 @@ HOUR_S = 3600
 class Provider:
     """Publishes an RSA and an elliptic key; `issuer` is what its documents and tokens say."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Certificate | None = None) -> None:
         self.rsa = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.elliptic = ec.generate_private_key(ec.SECP256R1())
@@ -52,7 +53,7 @@ class Provider:
             Route("/authorize", self._authorize),
             Route("/token", self._redeem, methods=["POST"]),
         ]
-        self._server = HttpServer(Starlette(routes=routes), bind("openid", 0))
+        self._server = HttpServer(Starlette(routes=routes), bind("openid", 0), certificate)
         self._server.start()
         self.issuer, self.stop = self._server.url, self._server.stop
 
@@ -124,9 +125,9 @@ class Provider:
 
 
 @contextlib.contextmanager
-def providing() -> Iterator[Provider]:
-    """Serve one provider."""
-    provider = Provider()
+def providing(certificate: Certificate | None = None) -> Iterator[Provider]:
+    """Serve one provider, with TLS if there is a certificate."""
+    provider = Provider(certificate)
     try:
         yield provider
     finally:

@@ -51,7 +51,8 @@ def portal_world(
     state = folder / "state"
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
     (portal,) = free_ports(1)  # the platform's service must know whose signatures it checks
-    options = ["--profile", profile, "--signed-by", f"http://{HOST}:{portal}"]
+    backstage_url = f"http://{HOST}:{portal}"
+    options = ["--profile", profile, "--signed-by", backstage_url, "--catalog", backstage_url]
     options += ["--platform-group", PLATFORM_GROUP]
     options += ["--pack", str(pack)] if pack else []
     options += more

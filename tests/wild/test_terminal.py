@@ -24,6 +24,8 @@ from orderkit.cli.main import run
 from orderkit.cli.output import Progress, columns_of, emit_table, phase_color, say
 from orderkit.cli.root import root
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import TeamName
+from orderkit.flows.team.teams import add_team
 
 Capture = pytest.CaptureFixture[str]
 CLOSED = Path("/sys/orderkit-test")
@@ -337,6 +339,29 @@ def test_phases_have_colours_on_terminals_that_want_them(
     assert piped == "PHASE     REASON\nFailing   \\u001b[31mred\nReady\n"
     assert ("\x1b[31mFailing\x1b[0m   \\u001b[31mred" in shown) is is_colored
     assert is_colored or shown == piped
+
+
+@pytest.mark.parametrize(
+    ("options", "is_colored"), [((), True), (("--no-color",), False)], ids=["as is", "plain"]
+)
+def test_one_option_takes_the_colours_from_every_command(
+    options: tuple[str, ...],
+    *,
+    is_colored: bool,
+    platform: Running,
+    orderkit: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    add_team(platform.platform, TeamName("wild-plain"), requester="user:default/test")
+
+    form = ("team_name=wild-plain", "stage=stage1", "--no-wait")
+    done = orderkit(*options, "order", "garage", *form)
+
+    assert done.code == 0, done.err
+    assert ("\x1b[" in done.err) is is_colored
 
 
 def test_an_error_wraps_between_words_at_40_columns(

@@ -29,12 +29,14 @@ COMMANDS = {
     "approvals": ("approvals", "List the orders that wait for approval."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
+    "lease": ("lease", "Show, extend and sweep how long orders live."),
     "repair": ("orders", "Undo what was done to an order by hand, where that is safe."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
     "kit": ("kit", "Start, write, check and test the kits of a pack."),
     "init": ("init", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
+    "notify": ("notify", "See what people and programs are notified of, and try channels."),
     "console": ("console", "Make a link that signs you in to the console."),
     "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("serve", "Let programs use the service."),
@@ -70,6 +72,7 @@ EPILOG = (
 )
 _OPTIONS = {
     "--version": "Show the version and exit.",
+    "--no-color": "Print no colours; NO_COLOR in the environment does the same.",
     "-h, --help": "Show this message and exit.",
 }
 _WIDTH = 80

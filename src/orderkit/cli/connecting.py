@@ -7,10 +7,12 @@ The embedded platform is reached like any other: over HTTP, by its addresses.
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
@@ -21,17 +23,21 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.errors import NotFoundError
+from orderkit.core.platform import notification_settings
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
+from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
-from orderkit.core.platform.webhook_key import hook_key
+from orderkit.core.platform.webhook_key import channel_key, hook_key
 from orderkit.core.secrets import register
+from orderkit.core.yaml import yaml11
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.webhooks import service_webhook
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Webhook
+from orderkit.ports.notifier import Notifier
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.sign_in import SignIn
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
     from orderkit.core.objects.secret_values import SecretTexts
     from orderkit.core.plan import Plan
     from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
+    from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
 
@@ -80,6 +87,25 @@ def load_settings(platform_file: str | None) -> PlatformSettings:
         ) from error
     folder = path.resolve().parent
     return platform_settings.parse(text, folder=folder, name=str(path), home=Path.home())
+
+
+def load_notifications(file: str | None) -> NotificationSettings:
+    """
+    Read a file with what platform.yaml has below ``notifications``; None: nothing.
+
+    Raises:
+        NotFoundError: It cannot be read. InvalidInputError: a key or value is refused.
+    """
+    if file is None:
+        return NotificationSettings()
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(f"--notifications: {path} cannot be read") from error
+    spec = yaml11.load(text, name=file, schema=notification_settings.SCHEMA)
+    folder = path.resolve().parent
+    return notification_settings.read_notifications(spec, lambda name: folder / name)
 
 
 def token(endpoint: Endpoint) -> str:
@@ -183,6 +209,7 @@ def service_options(
         trusted_proxies=settings.access.trusted_proxies,
         portal_url=settings.portal_address,
         open_forms=settings.access.open_forms,
+        notifications=notify_options(settings),
         console=ConsoleOptions(
             address,
             sign_in(settings),
@@ -191,6 +218,89 @@ def service_options(
             session_s=60 * minutes,
         ),
     )
+
+
+def notify_options(settings: PlatformSettings) -> NotifyOptions | None:
+    """
+    Say how the platform's notifications are set up; None if platform.yaml has none.
+
+    Raises:
+        NotFoundError: The service's secret cannot be read.
+    """
+    if not settings.notifications.uses_anything:
+        return None
+    from orderkit.flows.notify.notifying import NotifyOptions  # lazy: few commands notify
+
+    return NotifyOptions(
+        settings.notifications,
+        lambda platform, channel: notifier(settings, platform, channel),
+        settings.service_address,
+        f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
+    )
+
+
+def notifier(settings: PlatformSettings, platform: Platform, channel: ChannelSettings) -> Notifier:
+    """
+    Make what delivers to a channel. Nothing is contacted yet.
+
+    Raises:
+        NotFoundError: A file that platform.yaml names cannot be read, or Apprise is not installed.
+        InvalidInputError, RefusedError: An address cannot be used.
+    """
+    match channel.type:
+        case "backstage":
+            from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
+
+            portal = settings.portal
+            return BackstageNotifier(portal.url, token=token(portal), allow_http=portal.allow_http)
+        case "pullRequest":
+            from orderkit.flows.notify.pull_comments import PullComments
+
+            return PullComments(platform)
+        case "webhook":
+            from orderkit.adapters.notify.webhooks import WebhookNotifier, WebhookTarget
+
+            return WebhookNotifier(
+                WebhookTarget(
+                    channel.url,
+                    webhook_key(settings, channel),
+                    settings.service_address,
+                    settings.notifications.allowed_networks,
+                )
+            )
+        case "apprise":
+            from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
+
+            field = f"notifications.channels.{channel.id}.urlFile"
+            return AppriseNotifier(channel.id, _secret_text(channel.url_file, field))
+
+
+def webhook_key(settings: PlatformSettings, channel: ChannelSettings) -> str:
+    """
+    Return the key with which a channel's webhooks are signed.
+
+    Raises:
+        NotFoundError: Its file, or the service's secret, cannot be read.
+    """
+    if channel.key_file is not None:
+        field = f"notifications.channels.{channel.id}.keyFile"
+        return _secret_text(channel.key_file, field)
+    key = channel_key(token(settings.service), channel.id)
+    register(key)
+    return key
+
+
+def _secret_text(path: PurePath | None, field: str) -> str:
+    try:
+        text = Path(path or "").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(
+            f"{field}: {path} cannot be read", hint=f"check {field} in platform.yaml"
+        ) from error
+    if not text:
+        raise NotFoundError(f"{field}: {path} is empty", hint="write the secret into it")
+    register(text)
+    return text
 
 
 def connect_forge(
@@ -254,6 +364,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         catalog=catalog,
         portal=portal,
         clock=SystemClock(),
+        other_clock=cluster.clock,
         pack_repo=settings.pack,
         ledger=settings.ledger,
         confined=_LazyRenderer(),

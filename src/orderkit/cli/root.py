@@ -11,6 +11,7 @@ import click
 
 from orderkit import __version__
 from orderkit.cli.command_list import COMMANDS, EPILOG, SUMMARY
+from orderkit.cli.options import no_color_option
 from orderkit.core import errors
 
 
@@ -49,6 +50,7 @@ class _Lazy(click.Group):
     epilog=" ".join(EPILOG),
 )
 @click.version_option(__version__, prog_name="orderkit")
+@no_color_option
 def root() -> None:
     """Choose a command."""
 

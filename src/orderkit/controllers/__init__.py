@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from orderkit.adapters.http import check_url, read_capped
 from orderkit.controllers.connection import Connection, connect
-from orderkit.controllers.election import LEASE, Candidate, LeaderElection
 from orderkit.controllers.loop import Loop, Work, stop_on_signals
 from orderkit.core.errors import (
     AccessError,
@@ -56,6 +55,7 @@ from orderkit.core.secrets import redact
 from orderkit.core.secrets import register as register_secret
 from orderkit.core.yaml.yaml11 import dump as dump_yaml
 from orderkit.core.yaml.yaml11 import load as load_yaml
+from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster, InvalidObjectError

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from orderkit.cli.signals import asked_to_end, set_by_signal
-from orderkit.controllers.election import LeaderElection
+from orderkit.flows.leader_election import LeaderElection
 from orderkit.ports.clock import Clock
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import PurePosixPath
 
 from orderkit.core.crossplane.function_processes import FunctionProcess
@@ -70,6 +71,8 @@ class Platform:
         lambda *_: None
     )
     """Plans the step from one XR of a team's order, or from nothing, to another; None: no plan."""
+    other_clock: Callable[[], datetime | None] = lambda: None
+    """Returns the time by the API server's clock; None: it is not at hand."""
     adopted: frozenset[str] = frozenset()
     """Who besides our account may own organisations and repositories of the platform."""
 

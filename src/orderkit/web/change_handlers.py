@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import How
-from orderkit.core.names import TeamName
+from orderkit.core.names import CommitSha, TeamName
+from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
@@ -25,31 +28,68 @@ from orderkit.flows.change.form_entry import FormEntry, change_by_form
 from orderkit.flows.change.plan_requests import plan_form_entry
 from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_reviewed
-from orderkit.flows.order.live_order import LiveOrder, find_living
+from orderkit.flows.order.live_order import LiveOrder
 from orderkit.flows.order.order_history import history
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import entry_for, living_for
 
 _DIGITS_MAX = 9
+_SHOWN_MAX = 1_000
+"""How many shown conflicts are remembered."""
 
 
-def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Change fields of an order, or propose to. 201 if something was written, else 200."""
-    entry = entry_for(service, call, "change")
-    live = find_living(service.platform, entry.order)
-    form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
-    outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
-    return _changed(service, call, live, outcome)
+class ChangeHandler:
+    """
+    Changes fields of orders, and remembers which conflicts a portal has shown.
+
+    A portal that starts a refused task over sends the old form again, with the commit on which it
+    was opened (observed on Backstage 1.55): it would conflict for ever. So what a conflict named
+    does not conflict when the same person sends the same base in another task. Lost memory, after a
+    restart or in another replica, shows the conflict once more.
+    """
+
+    def __init__(self) -> None:
+        self._shown: OrderedDict[tuple[str, str, str], tuple[str, CommitSha]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Change fields of an order, or propose to. 201 if something was written, else 200."""
+        live = living_for(service, call, "change")
+        form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+        request = _request(call, live)
+        task = (request.requester.ref, request.order, request.base or "")
+        resends = bool(call.body.get("resend") and call.key and request.base)
+        if resends:
+            request = replace(request, read_to=self._read_to(task, call.key))
+        try:
+            outcome = change_by_form(service.platform, live, form_entry, request)
+        except FieldConflictError as conflict:
+            if resends:
+                self._remember(task, call.key, conflict.head)
+            raise
+        return _changed(service, call, live, outcome)
+
+    def _read_to(self, task: tuple[str, str, str], key: str) -> CommitSha | None:
+        """Return the commit of the conflict that another task has shown to this person."""
+        with self._lock:
+            shown_key, head = self._shown.get(task, (key, None))
+        return head if shown_key != key else None
+
+    def _remember(self, task: tuple[str, str, str], key: str, head: CommitSha) -> None:
+        with self._lock:
+            self._shown[task] = (key, head)
+            self._shown.move_to_end(task)
+            if len(self._shown) > _SHOWN_MAX:
+                self._shown.popitem(last=False)
 
 
 def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Return the plan of a change, with the same checks as the change."""
-    entry = entry_for(service, call, "read")
-    live = find_living(service.platform, entry.order)
+    live = living_for(service, call, "read")
     form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
     plan = plan_form_entry(service.platform, live, form_entry, _request(call, live))
-    body = {"order": entry.order, **to_json(plan), "markdown": to_markdown(plan)}
+    body = {"order": live.entry.order, **to_json(plan), "markdown": to_markdown(plan)}
     return ServiceResponse(200, body)
 
 
@@ -72,13 +112,12 @@ def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
 
 def post_revert(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Take back what one commit did to an order. 201 if something was written, else 200."""
-    entry = entry_for(service, call, "change")
-    live = find_living(service.platform, entry.order)
+    live = living_for(service, call, "change")
     body, how = call.body, call.body.get("how")
     request = RevertRequest(
-        order=entry.order,
+        order=live.entry.order,
         commit=body["commit"],
-        requester=member(call, body.get("requester"), entry.team),
+        requester=member(call, body.get("requester"), live.entry.team),
         reason=body.get("reason", ""),
         how=How(how) if how else None,
         operation=_operation(call),

@@ -18,7 +18,7 @@ from typing import Any
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.web.metrics import model_text
+from orderkit.web.metrics import model_text, notifications_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _KEPT_S = 5.0
@@ -33,7 +33,9 @@ def get_metrics(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Return the metrics, which cover all teams."""
     call.who.check("observe", None)
     live = model_text(service.model.state(), service.streams.open)
-    return ServiceResponse(200, service.metrics.text() + live)
+    channels = service.notifications.states() if service.notifications else ()
+    text = service.metrics.text() + live + notifications_text(channels)
+    return ServiceResponse(200, text)
 
 
 class Readiness:

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from orderkit import __version__
 from orderkit.flows.live.order_model import ModelState
+from orderkit.flows.notify.channel_worker import ChannelState
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+_NOTIFICATION_METRICS = {
+    "queued": "orderkit_notifications_queued",
+    "age_s": "orderkit_notifications_oldest_seconds",
+}
 _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -117,6 +122,28 @@ def _model_lines(state: ModelState, streams: int) -> Iterator[str]:
     ):
         yield from _head(f"orderkit_{name}", kind, description)
         yield f"orderkit_{name} {value}"
+
+
+def notifications_text(channels: Sequence[ChannelState]) -> str:
+    """Return the figures of notifications: nothing in a replica that does not send."""
+    lines = [
+        *_head("orderkit_notifications_sent_total", "counter", "Events that were delivered."),
+        *(
+            f'orderkit_notifications_sent_total{{channel="{c.channel}",event="{kind}"}} {count}'
+            for c in channels
+            for kind, count in sorted(c.sent.items())
+        ),
+    ]
+    for name, kind, description in (
+        ("failed", "counter", "Attempts to deliver that failed."),
+        ("given_up", "counter", "Events that were not delivered for a day."),
+        ("queued", "gauge", "Events that are due."),
+        ("age_s", "gauge", "For how long the oldest event is due."),
+    ):
+        metric = _NOTIFICATION_METRICS.get(name, f"orderkit_notifications_{name}_total")
+        lines += _head(metric, kind, description)
+        lines += [f'{metric}{{channel="{c.channel}"}} {getattr(c, name):g}' for c in channels]
+    return "\n".join([*lines, ""]) if channels else ""
 
 
 def _head(name: str, kind: str, description: str) -> Iterator[str]:

@@ -53,7 +53,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_asking_before(),
         *_looking(),
         *_viewing(),
-        *_changing(),
+        *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *_forms(),
         *_ending(EndRuns()),
@@ -237,7 +237,7 @@ def _viewing() -> tuple[ServiceOperation, ...]:
     )
 
 
-def _changing() -> tuple[ServiceOperation, ...]:
+def _changing(changes: change_handlers.ChangeHandler) -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order.", named("Error"))}
     return (
         ServiceOperation(
@@ -266,7 +266,7 @@ def _changing() -> tuple[ServiceOperation, ...]:
             "POST",
             f"{_ORDER}/changes",
             "Change fields of a live order through Git, as far as its kit allows.",
-            change_handlers.post_change,
+            changes.post,
             {
                 200: ("Nothing was written: unchanged, planned, or done before.", named("Changed")),
                 201: ("Committed, or proposed as a pull request.", named("Changed")),
@@ -352,6 +352,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
     answers = {
         302: ("The portal's form, filled in.", None),
         404: ("No such order or change, or it needs authentication.", named("Error")),
+        410: ("The order has ended.", named("Error")),
     }
     return (
         ServiceOperation(
@@ -363,6 +364,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
             answers,
             None,
             optional=True,
+            link=True,
         ),
         ServiceOperation(
             "endForm",
@@ -373,6 +375,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
             answers,
             None,
             optional=True,
+            link=True,
         ),
     )
 

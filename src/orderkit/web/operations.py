@@ -17,6 +17,7 @@ from orderkit.web.order_streams import BOUNDS, OrderStreams, StreamBounds
 
 if TYPE_CHECKING:
     from orderkit.flows.live.order_model import OrderModel
+    from orderkit.flows.notify.notifying import Notifications, NotifyOptions
     from orderkit.flows.platform import Platform
     from orderkit.ports.sign_in import SignIn
     from orderkit.web.auditing import AuditLog
@@ -43,6 +44,8 @@ class ServiceOptions:
     streams: StreamBounds = BOUNDS
     console: ConsoleOptions | None = None
     """How people sign in to the console; None: there is none."""
+    notifications: NotifyOptions | None = None
+    """Who is notified about orders; None: nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Service:
     metrics: Metrics
     model: OrderModel
     streams: OrderStreams
+    notifications: Notifications | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +159,5 @@ class ServiceOperation:
     media: str = "application/json"
     page: bool = False
     """Of the console: a session proves the caller, bodies are forms, errors are pages."""
+    link: bool = False
+    """People follow it from the portal: what is refused is a page for them."""

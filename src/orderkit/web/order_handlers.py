@@ -8,18 +8,20 @@ not exist. Called by ``request_pipeline``, listed in ``operation_table``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_selection import OrderQuery, select
+from orderkit.core.order.order_selection import OrderQuery, select_by
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.order import order_damage, order_report, tracing
+from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
@@ -110,14 +112,21 @@ def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
     query = order_query(call.query)
     service.model.wait_complete()
     position = service.model.log.position()  # before the rows: a stream from here misses nothing
-    live = {row.row.order: row for row in readable_rows(service, call)}
-    rows, cursor = select((row.row for row in live.values()), query)
-    orders = b",".join(live[row.order].data for row in rows)
-    tail = json.dumps({"cursor": cursor or None, "position": position}).encode()
+    rows = readable_rows(service, call)
+    page, cursor = select_by(rows, query, attrgetter("row"), are_by_team=True)
+    orders = b",".join(live.data for live in page)
+    state = service.model.state()
+    about = {
+        "cursor": cursor or None,
+        "position": position,
+        "age": round(state.age_s, 3),
+        "ledger": state.ledger_commit,
+    }
+    tail = json.dumps(about).encode()
     return ServiceResponse(200, b'{"orders":[%s],%s' % (orders, tail[1:]))
 
 
-def readable_rows(service: Service, call: ServiceRequest) -> list[LiveRow]:
+def readable_rows(service: Service, call: ServiceRequest) -> Sequence[LiveRow]:
     """
     Return the rows of the caller's teams, by team and id.
 
@@ -127,7 +136,8 @@ def readable_rows(service: Service, call: ServiceRequest) -> list[LiveRow]:
     """
     teams = call.who.teams("read")
     service.model.wait_complete()
-    return [row for row in service.model.rows() if teams is None or row.row.team in teams]
+    rows = service.model.rows()
+    return rows if teams is None else [row for row in rows if row.row.team in teams]
 
 
 def order_query(query: Mapping[str, str]) -> OrderQuery:
@@ -153,8 +163,8 @@ def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show an order's whole tree and what fails first."""
-    entry = entry_for(service, call, "read")
-    trace = tracing.trace(service.platform, entry.order)
+    entry, ledger_files = located_for(service, call, "read")
+    trace = tracing.trace(service.platform, entry.order, ledger_files)
     failing = trace.failing
     failing_json = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
     body = {"order": trace.report.to_json(), "tree": trace.root.to_json(), "failing": failing_json}
@@ -163,9 +173,9 @@ def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:
     """List the cluster's events about an order and its parts, newest first."""
-    entry = entry_for(service, call, "read")
+    entry, ledger_files = located_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
-    events = order_events(service.platform, entry.order, limit=limit)
+    events = order_events(service.platform, entry.order, ledger_files, limit=limit)
     return ServiceResponse(
         200, {"order": entry.order, "events": [event.to_json() for event in events]}
     )
@@ -197,3 +207,14 @@ def located_for(
         living_entry = entry
     call.audit_fields["team"] = living_entry.team
     return living_entry, ledger_files
+
+
+def living_for(service: Service, call: ServiceRequest, right: Right) -> LiveOrder:
+    """
+    Return the same with its kit, record and team, for who changes it.
+
+    Raises:
+        OrderkitError: As `located_for` and `find_living` say.
+    """
+    entry, ledger_files = located_for(service, call, right)
+    return find_living(service.platform, entry.order, ledger_files)

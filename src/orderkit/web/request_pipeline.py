@@ -51,6 +51,7 @@ class RequestPipeline:
         *,
         pages: Exchange | None = None,
         watching: Exchange | None = None,
+        links: Exchange | None = None,
     ) -> None:
         """
         Prepare.
@@ -59,10 +60,12 @@ class RequestPipeline:
             service: What handlers work with.
             pages: How the console's pages are read and answered; None: there are none.
             watching: How the streams are that those pages follow; None: as other operations.
+            links: How links are that people follow from the portal; None: as other operations.
         """
         self._service = service
         self._programs: Exchange = JsonExchange(service.options.access)
         self._pages, self._watching = pages or self._programs, watching or self._programs
+        self._links = links or self._programs
         self._limit = RateLimit(service.options.requests_per_minute)
         self._threads: dict[bool, anyio.CapacityLimiter] = {}
 
@@ -90,6 +93,8 @@ class RequestPipeline:
         """Return who recognises the caller, reads the request and writes the answer."""
         if operation.page:
             return self._pages
+        if operation.link:
+            return self._links
         return self._watching if operation.resumes else self._programs
 
     async def _answer(

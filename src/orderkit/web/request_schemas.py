@@ -96,6 +96,11 @@ CHANGE = closed(
         **FLAG,
         "description": "These are all values of the form: a missing one removes its field.",
     },
+    resend={
+        **FLAG,
+        "description": "The portal sends this form again with the same `base` after a refusal: "
+        "what the answer named as a conflict has been read, and is not one again.",
+    },
     how={"enum": ["direct", "review"]},
     reason={"type": "string", "maxLength": 500},
     dryRun={**FLAG, "description": "Check everything and write nothing."},
@@ -212,7 +217,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         hint=TEXT,
         severity=TEXT,
     ),
-    "Orders": every(orders=listed(named("Order")), cursor=nullable(TEXT), position=POSITION),
+    "Orders": every(
+        orders=listed(named("Order")),
+        cursor=nullable(TEXT),
+        position=POSITION,
+        age={"type": "number", "description": "For how many seconds they may be out of date."},
+        ledger={"type": "string", "description": "The commit of the ledger that they are from."},
+    ),
     "Node": {
         "type": "object",
         "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],

@@ -24,11 +24,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orderkit.flows.live.order_model import OrderModel
+from orderkit.flows.notify.notifying import Notifications
 from orderkit.flows.platform import Platform
 from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
 from orderkit.web.console.console import Console
 from orderkit.web.console.rendering import asset
 from orderkit.web.exchange import Exchange, Refusal, error_answer
+from orderkit.web.link_exchange import LinkExchange, asks_for_page
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
 from orderkit.web.operation_table import operations
@@ -43,16 +45,23 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     """
     Make the ASGI app; nothing is contacted yet.
 
-    Its live model begins and ends with the server that serves it (ASGI's lifespan).
+    Its live model and its notifications begin and end with the server that serves it (ASGI's
+    lifespan).
+
+    Raises:
+        OrderkitError: A channel of the platform's notifications cannot be used.
     """
     model = OrderModel(platform)
     streams = OrderStreams(model, options.streams)
     table = operations()
     console = Console(options, options.console, table) if options.console else None
     pages = console.exchange if console else None
-    service = Service(platform, options, Metrics(), model, streams)
+    notified = options.notifications
+    notifications = Notifications(platform, model, notified) if notified else None
+    service = Service(platform, options, Metrics(), model, streams, notifications)
     watching = console.watching if console else None
-    gate = RequestPipeline(service, pages=pages, watching=watching)
+    links = LinkExchange(options, pages)
+    gate = RequestPipeline(service, pages=pages, watching=watching, links=links)
     openapi_text = json.dumps(document(table, secret_header=options.access.header))
     by_path: dict[str, dict[str, ServiceOperation]] = {}
     for operation in (*table, *(console.pages() if console else ())):
@@ -66,10 +75,10 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
         routes=[
             *routes,
             Route(DOCUMENT_PATH, openapi, methods=["GET"]),
-            *([Route("/static/{name}", _static, methods=["GET"])] if console else []),
+            Route("/static/{name}", _static, methods=["GET"]),
         ],
         exception_handlers={HTTPException: partial(_nothing_there, pages)},
-        lifespan=partial(_alive, model, streams),
+        lifespan=partial(_alive, model, streams, notifications),
     )
     audited: Any = AuditedApp(app, options.audit)
     if not options.trusted_proxies:
@@ -81,12 +90,21 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
 
 
 @asynccontextmanager
-async def _alive(model: OrderModel, streams: OrderStreams, _app: Starlette) -> AsyncIterator[None]:
+async def _alive(
+    model: OrderModel,
+    streams: OrderStreams,
+    notifications: Notifications | None,
+    _app: Starlette,
+) -> AsyncIterator[None]:
     model.start()
+    if notifications is not None:
+        notifications.start()
     try:
         yield
     finally:
         streams.close()
+        if notifications is not None:
+            await anyio.to_thread.run_sync(notifications.close)
         await anyio.to_thread.run_sync(model.close)
 
 
@@ -121,6 +139,6 @@ async def _static(request: Request) -> Response:
 async def _nothing_there(pages: Exchange | None, request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     message = "there is nothing at this path"
-    if pages is not None and "text/html" in request.headers.get("accept", ""):
+    if pages is not None and asks_for_page(request):
         return pages.refuse(request, Refusal(status, message, "look among the orders: /"))
     return error_answer(status, message, f"see {DOCUMENT_PATH}")

@@ -21,7 +21,7 @@ from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for, located_for
+from orderkit.web.order_handlers import located_for
 
 _TEAM_ROWS = 50
 """Orders that a team's page names, those that fail first."""
@@ -46,13 +46,11 @@ def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def post_outputs(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Reveal secret outputs of an order to somebody who may change it; the audit log has it."""
-    entry = entry_for(service, call, "change")
+    entry, ledger_files = located_for(service, call, "change")
     names = list(dict.fromkeys(call.body["names"]))
     call.audit_fields["outputs"] = ", ".join(names)
-    outputs = [
-        {"name": name, "value": viewing.reveal(service.platform, entry.order, name)}
-        for name in names
-    ]
+    values = viewing.reveal(service.platform, entry.order, names, ledger_files)
+    outputs = [{"name": name, "value": value} for name, value in values.items()]
     body = {"order": entry.order, "outputs": outputs}
     return ServiceResponse(200, body, {"Cache-Control": "no-store"})
 

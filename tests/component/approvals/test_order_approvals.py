@@ -19,7 +19,7 @@ from orderkit.flows.waiting import until
 def test_an_order_waits_and_says_for_whom_and_why(desk: Desk) -> None:
     report = desk.order()
 
-    row = report.row
+    row = report.row()
     assert row.phase == "Waiting"
     assert row.approval == "group finance, because stage 3 is expensive"
     assert row.reason == "waits for approval by group finance, because stage 3 is expensive"
@@ -62,7 +62,7 @@ def test_the_review_of_somebody_who_is_asked_delivers_it(desk: Desk) -> None:
         timeout_s=60,
         goal="Ready",
     )
-    assert report.row.approval == ""
+    assert report.row().approval == ""
     assert settle(desk.platform, entry) is None
 
 
@@ -196,7 +196,7 @@ def test_a_team_may_ask_for_more_than_its_limit(desk: Desk, orderkit: Command) -
     report = desk.order(stage="stage1")
 
     assert changed.code == 0, changed.err
-    assert report.row.approval == (
+    assert report.row().approval == (
         f"the platform team, because team {desk.team} has reached its limit of 0 orders"
     )
     desk.approve(desk.proposal(report.entry), desk.frank)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -169,6 +170,34 @@ def test_a_conflict_shows_both_values_and_writes_nothing(ask: Asking, bay: Bay) 
     assert (conflict["now"], conflict["wanted"], error["head"]) == (9, 5, before)
 
 
+def test_a_form_that_is_started_over_after_a_conflict_is_done(ask: Asking, bay: Bay) -> None:
+    """The portal sends the old base again. Only what the person was shown is no conflict."""
+    bay.edit(STAGE, f"{STAGE}\n  note: old\n  laps: 3")
+    _, data = ask.form(bay, "details")
+    bay.edit("laps: 3", "laps: 9")
+    bay.edit("note: old", "note: new")
+
+    def sent(task: str, **body: Any) -> tuple[int, Any]:
+        path = f"/v1/orders/{bay.order}/changes"
+        form = {"change": "details", "values": {"note": "old", "laps": 5}, "whole": True}
+        whole = {**form, "base": data["base_commit"], "resend": True, **body}
+        return ask("POST", path, whole, **{"Idempotency-Key": task})
+
+    first, again = sent("task-1"), sent("task-1")
+    of_another_person = sent("task-2", requester="user:default/berta")
+    programs = sent("task-3", resend=False)
+    bay.edit("laps: 9", "laps: 8")
+    newer = sent("task-4")
+    done = sent("task-5")
+
+    assert [answer[0] for answer in (first, again, of_another_person, programs)] == [409] * 4
+    assert "START OVER changes them all the same" in first[1]["error"]["hint"]
+    assert newer[0] == 409, "what changed after the conflict was not shown"
+    assert "laps is 8 now" in newer[1]["error"]["message"]
+    assert (done[0], done[1]["state"]) == (201, "committed"), done
+    assert (bay.spec()["laps"], bay.spec()["note"]) == (5, "new")
+
+
 @dataclass(frozen=True)
 class Refused:
     reason: str
@@ -262,6 +291,62 @@ def test_forms_of_a_private_order_are_not_shown_to_strangers(
 
     assert [r.status_code for r in (stranger, nobody, known, wrong)] == [404, 404, 302, 401]
     assert stranger.text.replace(bay.order, "garage-nobody") == nobody.text
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+def page(ask: Asking, path: str) -> tuple[int, str]:
+    """Follow a link as a browser does; return status and what a person reads."""
+    with ask.raw("GET", path, None, BROWSER) as answer:
+        assert answer.headers["Content-Type"].startswith("text/html"), answer.text
+        assert "Accept" in answer.headers["Vary"]
+        assert "script" not in answer.text
+        return answer.status_code, " ".join(re.sub("<[^>]+>", " ", answer.text).split())
+
+
+def test_a_link_to_no_order_opens_a_page_for_people(ask: Asking, bay: Bay, site: Running) -> None:
+    make_private(site, bay)
+    hidden = page(ask, f"/v1/orders/{bay.order}/end/form")
+    unknown = page(ask, "/v1/orders/garage-nobody/end/form")
+
+    assert (hidden[0], unknown[0]) == (404, 404)
+    assert "No such order here" in unknown[1]
+    assert "or only its team may see it" in unknown[1]
+    strip = re.compile(r"Request \S+, ")
+    assert strip.sub("", hidden[1].replace(bay.order, "garage-nobody")) == strip.sub("", unknown[1])
+
+
+def test_a_link_to_an_ended_order_says_what_happened_to_it(ask: Asking, bay: Bay) -> None:
+    path = f"/v1/orders/{bay.order}/changes/stage/form"
+    destroy(
+        bay.platform,
+        EndRequest(bay.order, "user:default/adam"),
+        on_step=lambda *_: None,
+    )
+
+    status, text = page(ask, path)
+    with ask.raw("GET", path, None, {}) as programs:
+        told = programs.json()["error"]
+
+    assert (status, programs.status_code) == (410, 410)
+    assert "This order has ended" in text
+    assert f"{bay.order} ended on 20" in text
+    assert "user:default/adam asked for it" in text
+    assert "its repository is archived and keeps its history" in text
+    assert "asked for it" in told["message"]
+    with ask.raw("GET", path, None, BROWSER) as answer:
+        assert f'href="{PORTAL}/catalog"' in answer.text
+        (style,) = re.findall(r'href="(/static/[^"]+css[^"]*)"', answer.text)
+    with ask.raw("GET", style, None, {}) as sheet:
+        assert sheet.status_code == 200
+
+
+def test_a_link_that_is_refused_opens_a_page_with_the_sentence(ask: Asking, bay: Bay) -> None:
+    status, text = page(ask, f"/v1/orders/{bay.order}/changes/stag/form")
+
+    assert (status, "did you mean" in text) == (400, True), text
+    assert "This form cannot be opened now" in text
 
 
 def make_private(site: Running, bay: Bay) -> None:

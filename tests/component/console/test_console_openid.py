@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from answering import own_certificate
 from bays import TEAM, Bay
 from consolebrowser import Browser
 from openid import AUDIENCE, CLIENT_SECRET, Provider, providing
@@ -16,6 +18,7 @@ from tests.component.console.conftest import LEAD, PLATFORM, Site
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import connect, service_options
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.platform.service_access import (
     SCOPES,
     AccessSettings,
@@ -35,28 +38,35 @@ class Signing:
     provider: Provider
 
 
+@contextlib.contextmanager
+def console_of(site: Site, provider: Provider, folder: Path, **more: Any) -> Iterator[str]:
+    """Serve a console whose people sign in with a provider; return its address."""
+    secret = folder / "client-secret"
+    secret.write_text(f"{CLIENT_SECRET}\n")
+    sock = bind("service", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    settings = site.running.settings
+    oidc = OidcSettings(provider.issuer, AUDIENCE, **more)
+    settings = replace(
+        settings,
+        service=replace(settings.service, url=url),
+        access=AccessSettings(
+            ("group:default/platform",), sign_in=SignInSettings(oidc, Path(secret))
+        ),
+    )
+    server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
+    server.start()
+    try:
+        yield url
+    finally:
+        server.stop()
+
+
 @pytest.fixture(scope="module")
 def signing(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signing]:
-    secret = tmp_path_factory.mktemp("openid") / "client-secret"
-    secret.write_text(f"{CLIENT_SECRET}\n")
-    with providing() as provider:
-        sock = bind("service", 0)
-        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-        settings = site.running.settings
-        oidc = OidcSettings(provider.issuer, AUDIENCE)
-        settings = replace(
-            settings,
-            service=replace(settings.service, url=url),
-            access=AccessSettings(
-                ("group:default/platform",), sign_in=SignInSettings(oidc, Path(secret))
-            ),
-        )
-        server = HttpServer(
-            service_app(connect(settings), service_options(settings, audit=None)), sock
-        )
-        server.start()
+    folder = tmp_path_factory.mktemp("openid")
+    with providing() as provider, console_of(site, provider, folder) as url:
         yield Signing(url, provider)
-        server.stop()
 
 
 @pytest.fixture
@@ -151,8 +161,41 @@ def test_links_are_for_embedded_platforms_only(signing: Signing, site: Site) -> 
     assert answer.status == 403
 
 
+def test_a_provider_behind_a_private_ca_is_trusted_by_its_file_alone(
+    site: Site, tmp_path: Path
+) -> None:
+    """The journey goes on by hand: the browser of this test trusts no private CA either."""
+    certificate = own_certificate(tmp_path)
+    with providing(certificate) as provider:
+        provider.groups = (TEAM,)
+        with console_of(site, provider, tmp_path) as url:
+            refused = Browser(url).get("/sign-in/begin")
+        with console_of(site, provider, tmp_path, ca_file=certificate.authority) as url:
+            browser = Browser(url)
+            asked = browser.get("/sign-in/begin", allow_redirects=False).headers["Location"]
+            query = {name: text for name, (text,) in parse_qs(urlsplit(asked).query).items()}
+            provider.sign_ins["code-by-hand"] = query
+            page = browser.get(f"/sign-in/callback?code=code-by-hand&state={query['state']}")
+
+    assert "no trusted TLS connection" in refused.page.text
+    assert "caFile" in refused.page.text
+    assert (page.status, page.page.h1) == (200, "Orders")
+
+
+def test_a_file_without_certificates_is_refused_at_the_start(site: Site, tmp_path: Path) -> None:
+    empty = tmp_path / "ca.pem"
+    empty.write_text("")
+    oidc = OidcSettings("https://git.example.com", "orderkit", ca_file=empty)
+    settings = replace(site.running.settings, access=AccessSettings(sign_in=SignInSettings(oidc)))
+
+    with pytest.raises(InvalidInputError, match=r"caFile.*is not a readable file of certificates"):
+        service_options(settings, audit=None)
+
+
 def test_settings_survive_platform_yaml(site: Site, tmp_path: Path) -> None:
-    oidc = OidcSettings("https://git.example.com", "orderkit", group_prefix="ok-")
+    oidc = OidcSettings(
+        "https://git.example.com", "orderkit", group_prefix="ok-", ca_file=tmp_path / "ca"
+    )
     sign_in = SignInSettings(oidc, tmp_path / "secret", ("openid",), 15)
     settings = replace(site.running.settings, access=AccessSettings(sign_in=sign_in))
 

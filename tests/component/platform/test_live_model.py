@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import requests
+from commands import Command
 
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_selection import OrderQuery
 from orderkit.core.order.order_view import OrderRow
+from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
+from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import application_at
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end.destroying import EndRequest, destroy
-from orderkit.flows.live.order_model import OrderModel
+from orderkit.flows.live.order_model import REREAD_S, OrderModel
 from orderkit.flows.order import order_report
+from orderkit.flows.order.order_watch import selected_orders
 from orderkit.flows.order.placing import TaskRequest, run_task
+from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.platform import Platform, write_ledger
+from orderkit.flows.waiting import until
+from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
+from orderkit.web.service import service_app
 
 DEADLINE_S = 120.0
+EVE = "user:default/eve"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +54,7 @@ def model(platform: Running) -> Iterator[OrderModel]:
 
 def order(platform: Running, team: str) -> str:
     values = {"team_name": team, "stage": "stage1"}
-    run_task(platform.platform, TaskRequest("garage", values, Requester("user:default/eve")))
+    run_task(platform.platform, TaskRequest("garage", values, Requester(EVE)))
     return f"garage-{team}"
 
 
@@ -66,6 +89,7 @@ def test_an_order_appears_and_becomes_ready(
     )
 
     assert (row.order, row.team, row.kit) == (name, team, "garage")
+    assert row.owner == EVE
     assert row.reason == ""
     assert row.repository.endswith(f"/{team}/{name}")
 
@@ -87,10 +111,147 @@ def test_rows_are_what_a_list_reads(platform: Running, model: OrderModel, team: 
     assert teams == sorted(teams)
 
 
+def test_who_ordered_before_applications_said_so_is_known_from_the_ledgers_history(
+    platform: Running, model: OrderModel, team: str, orderkit: Command
+) -> None:
+    """Not from the order's repository, where whoever pushes can write another name."""
+    name = order(platform, team)
+    row_when(model, name, is_ready)
+    entry = OrderEntry(TeamName(team), OrderId(name))
+    silent = application_at(platform.platform, entry) or {}
+    del silent["metadata"]["annotations"][ledger.REQUESTER_ANNOTATION]
+    changed = Operation(f"silence-{name}", "user:default/operator", "an older version wrote it")
+    write_ledger(platform.platform, {entry.application_path: yaml11.dump(silent)}, changed)
+    record = platform.platform.forge.read(entry.repository, order_file.PATH, "main")
+    assert record is not None
+    forged = FileChange(order_file.PATH, record.data.replace(b"eve", b"mallory"), record.sha)
+    platform.platform.forge.write(entry.repository, [forged], Operation("forge", EVE, "mine now"))
+    key = application_key(entry.order)
+    until(
+        platform.platform.clock,
+        lambda: platform.platform.cluster.get(key),
+        lambda application: not ledger.requester_of(application),
+        timeout_s=DEADLINE_S,
+        goal="Argo CD taking the annotation away",
+    )
+
+    row_when(model, name, lambda row: row.owner == EVE)
+    fresh = OrderModel(platform.platform)
+    fresh.start()
+    try:
+        row_when(fresh, name, lambda row: row.owner == EVE)
+    finally:
+        fresh.close()
+    assert [row["owner"] for row in orderkit("list", "--team", team, "--json").json["orders"]] == [
+        EVE
+    ]
+    register(
+        platform.platform,
+        Registration(entry.order, "garage", entry.team, "user:default/mallory"),
+    )
+    assert ledger.requester_of(application_at(platform.platform, entry)) == EVE
+
+
+def asked_for_lists(platform: Running) -> int:
+    """How many lists of orders the service has answered."""
+    service = platform.settings.service
+    headers = {SECRET_HEADER: token(service)}
+    figures = requests.get(f"{service.url}/metrics", headers=headers, timeout=30).text
+    counts = re.findall(r'orderkit_requests_total\{operation="listOrders".*\} (\d+)', figures)
+    return sum(map(int, counts))
+
+
+def test_a_list_asks_the_service_and_is_the_same_without_it(
+    platform: Running, model: OrderModel, team: str, orderkit: Command, tmp_path: Path
+) -> None:
+    row_when(model, order(platform, team), is_ready)
+    before = asked_for_lists(platform)
+    whole = orderkit("list", "--team", team, "--phase", "ready")
+    assert asked_for_lists(platform) == before + 1
+    dead = tmp_path / "platform.yaml"
+    address = platform.settings.service.url
+    dead.write_text(platform.settings.to_yaml().replace(address, "http://127.0.0.1:9"))
+
+    alone = orderkit("list", "--team", team, "--phase", "ready", platform_file=dead)
+
+    assert asked_for_lists(platform) == before + 1
+    assert f"garage-{team}" in whole.out
+    assert without_ages(alone.out) == without_ages(whole.out)
+
+
+def test_a_list_does_not_wait_for_a_service_that_is_behind_the_ledger(
+    platform: Running, model: OrderModel, team: str
+) -> None:
+    """Here it never gets there: it follows another ledger."""
+    other = with_another_ledger(
+        platform.platform, OrderEntry(TeamName(team), OrderId("garage-new"))
+    )
+    model.wait_complete()
+
+    (row,) = selected_orders(other, OrderQuery(team=team))
+
+    assert (row["order"], row["phase"]) == ("garage-new", "Written")
+
+
+def with_another_ledger(platform: Platform, entry: OrderEntry) -> Platform:
+    """Return the same platform with a ledger that Argo CD does not deliver, with one order."""
+    other = replace(platform, ledger=RepoId(platform.ledger.owner, f"ledger-of-{entry.team}"))
+    platform.forge.ensure_repo(other.ledger, description="another ledger")
+    made = ledger.order_application(entry, kit="garage", forge_url=platform.forge.base_url)
+    change = FileChange(entry.application_path, yaml11.dump(made).encode(), None)
+    platform.forge.write(other.ledger, [change], Operation("another", EVE, "another ledger"))
+    return other
+
+
+def test_a_push_to_the_ledger_makes_an_order_appear_at_once(platform: Running, team: str) -> None:
+    """Argo CD does not know this ledger: only the forge's webhook says that it moved."""
+    entry = OrderEntry(TeamName(team), OrderId("garage-first"))
+    other = with_another_ledger(platform.platform, entry)
+    server = HttpServer(
+        service_app(other, service_options(platform.settings, audit=None)), bind("service", 0)
+    )
+    server.start()
+    try:
+        assert listed(server, platform) == ["garage-first"]
+        second = replace(entry, order=OrderId("garage-second"))
+        made = ledger.order_application(second, kit="garage", forge_url="http://forge")
+        change = FileChange(second.application_path, yaml11.dump(made).encode(), None)
+        other.forge.write(other.ledger, [change], Operation("second", EVE, "second"))
+        assert listed(server, platform) == ["garage-first"], "nothing has said so yet"
+
+        data = json.dumps(
+            {"ref": "refs/heads/main", "repository": {"full_name": str(other.ledger)}}
+        ).encode()
+        signed = signature(hook_key(token(platform.settings.service)), data)
+        headers = {HEADER: signed, "X-Gitea-Event": "push", "Content-Type": "application/json"}
+        answer = requests.post(f"{server.url}{PATH}", data, headers=headers, timeout=30)
+
+        assert answer.ok, answer.text
+        until(
+            other.clock,
+            lambda: listed(server, platform),
+            lambda orders: orders == ["garage-first", "garage-second"],
+            timeout_s=REREAD_S / 2,
+            goal="the order in the list",
+        )
+    finally:
+        server.stop()
+
+
+def listed(server: HttpServer, platform: Running) -> list[str]:
+    headers = {SECRET_HEADER: token(platform.settings.service)}
+    answer = requests.get(f"{server.url}/v1/orders", headers=headers, timeout=60)
+    return [row["order"] for row in answer.json()["orders"]]
+
+
+def without_ages(text: str) -> str:
+    return re.sub(r" \d+[smhd] ", " - ", text)
+
+
 def test_an_order_that_ends_is_gone(platform: Running, model: OrderModel, team: str) -> None:
     name = order(platform, team)
     row_when(model, name, is_ready)
-    destroy(platform.platform, EndRequest(name, "user:default/eve"), on_step=lambda *_: None)
+    destroy(platform.platform, EndRequest(name, EVE), on_step=lambda *_: None)
 
     row_when(model, name, lambda row: row.phase == "Ended")
 

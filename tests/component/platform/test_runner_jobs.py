@@ -206,5 +206,5 @@ def test_the_portals_forms_order_change_and_end_by_jobs(
     newest = history(room.platform, order)[0]
     assert [(each.path, each.new) for each in newest.fields] == [("stage", "stage3")]
     assert newest.claims[REASON_TRAILER] == "race --day for $$ and $(HOME)"
-    send("day2/garage/end.yaml", f"order_id={order}", f"confirm={order}")
+    send("day2/garage/end.yaml", f"order_ref=component:default/{order}", f"confirm={order}")
     assert orderkit("status", order).code == 1

@@ -16,9 +16,11 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.change_forms import NOT_SET, change_named, changes_of, form_data, form_paths
 from orderkit.core.order.change.change_fields import FieldEdit
 from orderkit.core.order.change.form_answers import entered_edits
+from orderkit.core.portal.render import render_data
 from orderkit.core.portal.template import Template, parse_template
 
 BASE = "c" * 40
+PLACE = "__ORDERKIT_SERVICE_URL__/v1/orders/thing-ae"
 TEXT = {"type": "string"}
 FIELDS: dict[str, Any] = {
     "teamName": {**TEXT, "pattern": "^[a-z]{2,9}$"},
@@ -154,7 +156,7 @@ CHANGES = [
 
 
 def offered(form: Template, field: str, now: str) -> list[Any]:
-    dependencies = form.pages[0]["dependencies"][f"current_{field}"]["oneOf"]
+    dependencies = form.pages[0]["then"]["dependencies"][f"current_{field}"]["oneOf"]
     (found,) = [
         branch["properties"][field]["enum"]
         for branch in dependencies
@@ -204,17 +206,132 @@ def test_the_form_of_a_step_accepts_what_is_allowed_and_nothing_else() -> None:
         form.validate({**shown, "level": "high"})
 
 
+def day2_entities(made: Made) -> dict[str, Any]:
+    """Return the Templates of changes and end by their file's name."""
+    return {
+        path.stem: yaml.safe_load(data)
+        for path, data in made.files.items()
+        if path.parts[0] == "day2"
+    }
+
+
+def test_buttons_say_what_they_do_and_titles_differ() -> None:
+    made = Made(SPEC, {**KIT, "title": "Big Thing", "changes": CHANGES})
+    order = yaml.safe_load(made.files[PurePosixPath("templates/thing/template.yaml")])
+    entities = {"order": order, **day2_entities(made)}
+
+    labels = {
+        name: entity["spec"]["presentation"]["buttonLabels"]["createButtonText"]
+        for name, entity in entities.items()
+    }
+    titles = {name: entity["metadata"]["title"] for name, entity in entities.items()}
+
+    assert labels == {
+        "order": "Order", "level": "Change", "count": "Change", "rest": "Change", "end": "End",
+    }  # fmt: skip
+    assert titles == {
+        "order": "Big Thing",
+        "level": "Change the level (Big Thing)",
+        "count": "Change count (Big Thing)",
+        "rest": "Change rest (Big Thing)",
+        "end": "End the Big Thing",
+    }
+
+
+@pytest.mark.parametrize("order", ["thing-ae", "component:default/thing-ae"])
+def test_a_form_that_nobody_filled_in_asks_which_order(made: Made, order: str) -> None:
+    (change,) = changes_of(made.kit)
+    form = change_form(made, change.name)
+
+    entered = form.validate({"order_ref": order})
+
+    assert set(entered) == {"order_ref"}, "a default would look like a change"
+    picker = form.pages[0]["else"]["properties"]["order_ref"]
+    assert picker["ui:field"] == "EntityPicker"
+    assert picker["ui:options"]["catalogFilter"] == [
+        {"kind": "Component", "spec.type": "order", "metadata.tags": "thing"}
+    ]
+    with pytest.raises(InvalidInputError, match="order_ref"):
+        form.validate({})
+    with pytest.raises(InvalidInputError, match="order_ref"):
+        form.validate({"order_ref": "component:other/thing-ae"})
+
+
+ANSWERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
+    (
+        {"order_ref": "component:default/thing-ae"}, {"look": {"code": 200, "body": {}}},
+        {"Continue: Change the Thing": f"{PLACE}/changes/change/form"},
+        "Nothing was changed yet",
+    ),
+    (
+        {"order_id": "thing-ae", "base_commit": BASE},
+        {"ask": {"code": 201, "body": {"url": "http://f/c", "message": "Committed"}}},
+        {"See it in Git": "http://f/c"},
+        "Change the Thing",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entered", "outputs", "links", "title"), ANSWERS)
+def test_a_task_shows_the_change_or_the_way_to_the_filled_in_form(
+    entered: dict[str, Any], outputs: dict[str, Any], links: dict[str, str], title: str
+) -> None:
+    made = Made(SPEC, {**KIT, "title": "Thing"})
+    spec = day2_entities(made)["change"]["spec"]
+    scope = {
+        "parameters": entered,
+        "steps": {step: {"output": output} for step, output in outputs.items()},
+    }
+
+    def holds(entry: dict[str, Any]) -> bool:
+        return "if" not in entry or bool(render_data(entry["if"], scope, name="if"))
+
+    steps = [step["id"] for step in spec["steps"] if holds(step)]
+    shown = [link for link in spec["output"]["links"] if holds(link)]
+    (text,) = [text for text in spec["output"]["text"] if holds(text)]
+
+    assert steps == [*outputs]
+    rendered: Any = render_data(shown, scope, name="links")
+    assert {link["title"]: link.get("url") for link in rendered} == {
+        **links, "The order in the catalog": None,
+    }  # fmt: skip
+    assert rendered[-1]["entityRef"] == "component:default/thing-ae"
+    assert text["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        ({"code": 403, "body": {"error": {"message": "1 → 0 is refused", "hint": "add"}}},
+         "1 → 0 is refused (add) — This"),
+        ({"code": 504, "body": {"message": "too slow"}}, "too slow — This"),
+        ({"code": 500, "body": {"error": {"message": "no", "hint": ""}}}, "no — This"),
+        ({"code": 502, "body": {}}, "the service did not say why — This"),
+    ],
+)  # fmt: skip
+def test_a_refused_request_fails_the_task_with_its_sentence(
+    made: Made, output: dict[str, Any], sentence: str
+) -> None:
+    step = day2_entities(made)["end"]["spec"]["steps"][-1]
+    scope = {"parameters": {}, "steps": {"ask": {"output": output}}}
+
+    rendered: Any = render_data([step["if"], step["input"]["headers"]], scope, name="step")
+
+    assert rendered == [True, {"sentence": sentence}]
+    done = {"parameters": {}, "steps": {"ask": {"output": {"code": 200, "body": {}}}}}
+    assert render_data(step["if"], done, name="if") is False
+
+
 def test_links_lead_from_the_order_to_its_forms() -> None:
     made = Made(SPEC, {**KIT, "title": "A: Thing", "changes": CHANGES})
 
     entity = yaml.safe_load(made.render({"teamName": "ae"})["catalog-info.yaml"])
 
-    place = "__ORDERKIT_SERVICE_URL__/v1/orders/thing-ae"
     assert [(link["title"], link["url"]) for link in entity["metadata"]["links"]] == [
-        ("Change the level", f"{place}/changes/level/form"),
-        ("Change count", f"{place}/changes/count/form"),
-        ("Change rest", f"{place}/changes/rest/form"),
-        ("End the A: Thing", f"{place}/end/form"),
+        ("Change the level", f"{PLACE}/changes/level/form"),
+        ("Change count", f"{PLACE}/changes/count/form"),
+        ("Change rest", f"{PLACE}/changes/rest/form"),
+        ("End the A: Thing", f"{PLACE}/end/form"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePosixPath
 
 import pytest
@@ -101,6 +102,23 @@ def test_an_ending_order_may_become_empty_and_is_not_healed() -> None:
         "selfHeal": False,
         "allowEmpty": True,
     }
+
+
+def test_who_ordered_first_stays_in_the_application() -> None:
+    """Whatever writes it again, and whoever asks for that, up to the end of the order."""
+    make = partial(ledger.order_application, ENTRY, kit="garage", forge_url="http://forge")
+    first = make(stage="entering", requester="user:default/eve")
+    first["metadata"]["annotations"] |= {"orderkit.dev/note": "stays", "example.org/other": "goes"}
+
+    again = make(recorded=first, requester="user:default/mallory")
+    ending = make(recorded=again, stage="ending")
+
+    for application in (first, again, ending):
+        assert ledger.requester_of(application) == "user:default/eve"
+    ours = {"orderkit.dev/requester": "user:default/eve", "orderkit.dev/note": "stays"}
+    assert again["metadata"]["annotations"] == {**ours, **ledger.KEPT}
+    assert ending["metadata"]["annotations"] == ours
+    assert ledger.requester_of(None) == ledger.requester_of(make()) == ""
 
 
 def test_only_an_end_deletes_what_an_order_delivered() -> None:

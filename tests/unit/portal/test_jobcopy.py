@@ -129,6 +129,25 @@ def test_outputs_that_quote_the_service_name_the_job_instead() -> None:
     assert "orderkit-${{ context.task.id }}" in told["content"]
 
 
+def test_a_generated_form_keeps_one_step_and_what_it_says_without_an_order() -> None:
+    data = (ROOT / "day2/garage/stage.yaml").read_bytes()
+
+    spec = spec_of(data)
+
+    (step,) = spec["steps"]
+    assert arguments(step)[0] == "change"
+    assert step["if"] == "${{ parameters.base_commit is defined }}"
+    texts = {text["title"]: text["if"] for text in spec["output"]["text"]}
+    assert texts == {
+        "Nothing was changed yet": "${{ parameters.base_commit is not defined }}",
+        "What happens now": "${{ parameters.base_commit is defined }}",
+    }
+    assert [link["title"] for link in spec["output"]["links"]] == [
+        "Continue: Change the stage",
+        "The order in the catalog",
+    ]
+
+
 def test_a_template_that_asks_nothing_stays_as_it_is() -> None:
     plain = CHANGE.replace("/proxy/orderkit/", "/proxy/other/").encode()
 

@@ -16,6 +16,7 @@ from yamllint.config import YamlLintConfig
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.profile import Profile, apply_profile, natural_path, read_profile
+from orderkit.core.portal.refusal_step import refusal_step
 from orderkit.core.portal.service_copy import ANSWERED, service_copy
 from orderkit.core.portal.template import parse_template
 from orderkit.core.yaml import yaml11, yaml12
@@ -51,7 +52,8 @@ def template(*steps: str, parameters: str = "{}", rest: str = "") -> str:
 def test_the_garage_kits_copy_asks_the_service_and_registers() -> None:
     spec = copied(GARAGE, "garage")["spec"]
 
-    service, register = spec["steps"]
+    service, refused, register = spec["steps"]
+    assert refused == refusal_step("service")
     assert service["action"] == "http:backstage:request"
     assert service["input"]["path"] == "/proxy/orderkit/v1/tasks"
     assert service["input"]["body"] == {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import requests
@@ -63,9 +64,13 @@ def send(
     headers: Mapping[str, str],
     body: bytes | None = None,
     timeout_s: float = READ_TIMEOUT_S,
+    ca_file: PurePath | None = None,
 ) -> BackstageResponse:
     """
     Send one request, once.
+
+    Args:
+        ca_file: The certificates to trust; None: those that requests trusts.
 
     Raises:
         UnreachableError: No complete answer in time; it may have been carried out.
@@ -83,6 +88,7 @@ def send(
                 timeout=(CONNECT_TIMEOUT_S, timeout_s),
                 allow_redirects=False,
                 stream=True,
+                verify=str(ca_file) if ca_file else True,
             ) as response:
                 return BackstageResponse(
                     response.status_code,
@@ -90,7 +96,11 @@ def send(
                     read_capped(response, ANSWER_MAX_BYTES),
                 )
         except requests.exceptions.SSLError as error:
-            raise UnreachableError(f"no trusted TLS connection to {address}") from error
+            raise UnreachableError(
+                f"no trusted TLS connection to {address}: its certificate is not of a trusted CA,"
+                " or for another host",
+                hint="platform.yaml can name the certificate of a private CA: caFile",
+            ) from error
         except requests.exceptions.Timeout as error:
             raise UnreachableError(
                 f"{address} did not answer within {timeout_s:g} s", hint="repeat the command"

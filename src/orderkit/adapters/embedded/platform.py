@@ -14,7 +14,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,7 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
+from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.portal.profile import Profile
@@ -79,6 +80,8 @@ class PortalOptions:
     signed_by: str | None = None
     platform_groups: tuple[str, ...] = ()
     """Whose members act for every team."""
+    catalog: str | None = None
+    """Address of a Backstage with the catalog of orders; None: the embedded catalog."""
 
 
 DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
@@ -117,6 +120,7 @@ class EmbeddedPlatform:
         teams: Sequence[str],
         portal: PortalOptions = PortalOptions(),
         values: Mapping[str, str] | None = None,
+        notifications: NotificationSettings | None = None,
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
@@ -141,6 +145,7 @@ class EmbeddedPlatform:
         self._webhook_ports = ports.webhooks | {service_port}
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values = dict(values or {})
+        self._notifications = notifications or NotificationSettings()
 
     @property
     def state(self) -> StateFolder:
@@ -241,7 +246,7 @@ class EmbeddedPlatform:
         return PlatformSettings(
             name="embedded",
             forge=endpoint("forge"),
-            portal=endpoint("portal"),
+            portal=replace(endpoint("portal"), url=self._portal.catalog or self.url("portal")),
             service=endpoint("service"),
             kubeconfig=kubeconfig,
             teams=self._teams,
@@ -251,6 +256,7 @@ class EmbeddedPlatform:
             access=AccessSettings(self._portal.platform_groups),
             values=self._values,
             installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
+            notifications=self._notifications,
         )
 
     def _kubeconfig(self) -> str:

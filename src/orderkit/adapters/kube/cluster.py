@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from orderkit.adapters.kube.transport import (
     KubeTransport,
     Method,
 )
-from orderkit.core.errors import NotFoundError
+from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.ports.cluster import (
     ExpiredError,
@@ -84,6 +85,12 @@ class KubeCluster:
 
     def serves(self, kind: Kind) -> bool:
         return self._discovery.ask(kind) is not None
+
+    def clock(self) -> datetime | None:
+        """Return the time by the API server's clock; None if it does not say."""
+        with suppress(OrderkitError):
+            return self._transport.date()
+        return None
 
     def is_namespaced(self, kind: Kind) -> bool:
         return self._discovery.resource(kind).namespaced

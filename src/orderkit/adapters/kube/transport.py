@@ -19,6 +19,8 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 from urllib.parse import urlencode
@@ -131,6 +133,16 @@ class KubeTransport:
                 f"{self.server}{call.path} answered no JSON",
                 hint="does this address belong to a Kubernetes API server?",
             ) from error
+
+    def date(self) -> datetime | None:
+        """Return the time in the header of an answer; None if there is none."""
+        response = self._send(KubeRequest("GET", "/version"))
+        self._read(response)
+        response.response.release_conn()
+        try:
+            return parsedate_to_datetime(response.response.headers.get("Date"))
+        except (TypeError, ValueError):
+            return None
 
     def events(
         self, call: KubeRequest, *, silence_s: float, stop: WatchStop | None = None

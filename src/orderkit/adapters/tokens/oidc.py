@@ -9,6 +9,8 @@ provider for nothing but its keys. Called by ``web`` through the port ``requeste
 
 from __future__ import annotations
 
+import ssl
+from pathlib import PurePath
 from typing import Any
 
 from orderkit.adapters.http import check_url
@@ -30,14 +32,17 @@ class OidcRequesters:
         Prepare; nothing is sent.
 
         Raises:
-            InvalidInputError: The issuer, or where its keys are, is not an address.
+            InvalidInputError: The issuer, or where its keys are, is not an address, or the file of
+                certificates has none.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         self._settings, self._allow_http = settings, allow_http
         self._issuer = check_url("issuer", settings.issuer, allow_http=allow_http)
+        if settings.ca_file is not None:
+            _check_certificates(settings.ca_file)
         if settings.jwks_url:
             check_url("jwksUrl", settings.jwks_url, allow_http=allow_http)
-        self._keys = PublishedKeys(self._address, _unproved, hint=_HINT)
+        self._keys = PublishedKeys(self._address, _unproved, hint=_HINT, ca_file=settings.ca_file)
 
     def describe(self) -> str:
         """
@@ -110,7 +115,7 @@ class OidcRequesters:
             UnreachableError: The document cannot be had, or is of another issuer.
             InvalidInputError, RefusedError: It names none that can be used.
         """
-        answer = fetch_json(f"{self._issuer}{_DISCOVERY}", _HINT)
+        answer = fetch_json(f"{self._issuer}{_DISCOVERY}", _HINT, ca_file=self._settings.ca_file)
         document = answer if isinstance(answer, dict) else {}
         if document.get("issuer") != self._settings.issuer:
             raise UnreachableError(
@@ -118,6 +123,18 @@ class OidcRequesters:
                 hint=_HINT,
             )
         return check_url(name, str(document.get(name)), allow_http=self._allow_http)
+
+
+def _check_certificates(file: PurePath) -> None:
+    try:
+        ssl.create_default_context(cafile=str(file))
+    except OSError as error:
+        raise InvalidInputError(
+            "service.access: caFile",
+            str(file),
+            "is not a readable file of certificates",
+            hint="name a file with the certificate of the provider's CA in PEM",
+        ) from error
 
 
 def _unproved(why: str) -> UnprovedError:

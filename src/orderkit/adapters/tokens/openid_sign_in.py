@@ -82,7 +82,14 @@ class OpenIdSignIn:
         }
         address = self._oidc.endpoint("token_endpoint")
         body = urlencode(form).encode()
-        answer = send("POST", address, headers=headers, body=body, timeout_s=TIMEOUT_S)
+        answer = send(
+            "POST",
+            address,
+            headers=headers,
+            body=body,
+            timeout_s=TIMEOUT_S,
+            ca_file=self._settings.provider.ca_file,
+        )
         if answer.status in _REFUSED:
             raise _unproved("the provider does not redeem its code")
         if answer.status != _OK:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import jwt
@@ -40,7 +41,14 @@ class ExpectedClaims:
 class PublishedKeys:
     """The keys of one signer."""
 
-    def __init__(self, address: Callable[[], str], unproved: Unproved, *, hint: str) -> None:
+    def __init__(
+        self,
+        address: Callable[[], str],
+        unproved: Unproved,
+        *,
+        hint: str,
+        ca_file: PurePath | None = None,
+    ) -> None:
         """
         Prepare; nothing is sent.
 
@@ -48,8 +56,10 @@ class PublishedKeys:
             address: Where the keys are published; may ask the signer itself.
             unproved: Makes the error from the reason.
             hint: What to do if they cannot be had.
+            ca_file: The certificates to trust; None: those that requests trusts.
         """
         self._address, self._unproved, self._hint = address, unproved, hint
+        self._ca_file = ca_file
         self._keys = SingleFlight(self._fetched, kept_s=lambda: REFETCH_S)
 
     def verified(self, token: str, expected: ExpectedClaims) -> dict[str, Any]:
@@ -91,7 +101,7 @@ class PublishedKeys:
         return public_key
 
     def _fetched(self) -> dict[str, jwt.PyJWK]:
-        answer = fetch_json(self._address(), self._hint)
+        answer = fetch_json(self._address(), self._hint, ca_file=self._ca_file)
         keys = answer.get("keys") if isinstance(answer, dict) else None
         public_keys = {}
         for entry in keys if isinstance(keys, list) else ():
@@ -104,7 +114,7 @@ class PublishedKeys:
         return public_keys
 
 
-def fetch_json(url: str, hint: str, *, token: str = "") -> Any:
+def fetch_json(url: str, hint: str, *, token: str = "", ca_file: PurePath | None = None) -> Any:
     """
     Return what a signer publishes at an address, asked with a bearer token if one is given.
 
@@ -114,7 +124,7 @@ def fetch_json(url: str, hint: str, *, token: str = "") -> Any:
     headers = {"Accept": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    answer = send("GET", url, headers=headers, timeout_s=TIMEOUT_S)
+    answer = send("GET", url, headers=headers, timeout_s=TIMEOUT_S, ca_file=ca_file)
     if answer.status != _OK:
         raise UnreachableError(f"the keys of a signer: {url} answered {answer.status}", hint=hint)
     return answer.json()

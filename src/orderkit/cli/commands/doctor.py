@@ -48,7 +48,12 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
 def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     from orderkit.cli.connecting import connect, load_settings, requesters
     from orderkit.core.errors import OrderkitError
-    from orderkit.flows.install.diagnosis import DoctorFinding, check, check_requesters
+    from orderkit.flows.install.diagnosis import (
+        DoctorFinding,
+        check,
+        check_notifications,
+        check_requesters,
+    )
 
     yield from _machine()
     try:
@@ -59,6 +64,7 @@ def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
         return
     yield from check(platform)
     yield check_requesters(proofs, settings.access.platform_groups)
+    yield check_notifications(platform, settings.notifications)
 
 
 def _machine() -> Iterator[DoctorFinding]:

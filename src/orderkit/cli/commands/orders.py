@@ -180,6 +180,13 @@ def adopt_command(
     metavar="TEXT",
     help="Only orders with this text in id, team, kit, owner, reason or an output.",
 )
+@click.option(
+    "--sort",
+    default="team",
+    show_default=True,
+    metavar="KEY",
+    help="team, order, kit, owner, phase, since, created or expires; -expires: the other way.",
+)
 @click.option("--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C.")
 @no_color_option
 @platform_option
@@ -190,6 +197,7 @@ def list_command(
     failing: bool,
     phases: tuple[str, ...],
     text: str,
+    sort: str,
     watch: bool,
     platform_file: str | None,
     as_json: bool,
@@ -207,12 +215,12 @@ def list_command(
     from orderkit.flows.order import order_watch
 
     chosen = list_views.phases_of(phases, failing=failing)
-    query = OrderQuery(team=team, kit=kit, phase=chosen, text=text)
+    query = OrderQuery(team=team, kit=kit, phase=chosen, text=text, sort=sort)
     platform = connect_to(platform_file)
     if watch:
         list_views.watch(platform, query, as_json=as_json)
         return
-    list_views.show_list(order_watch.selected_orders(platform, query, {}), as_json)
+    list_views.show_list(order_watch.selected_orders(platform, query), as_json)
 
 
 @click.command("status")

@@ -244,11 +244,23 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     help="A Backstage whose signatures prove who orders. Default: requesters are not verified.",
 )
 @click.option(
+    "--catalog",
+    metavar="URL",
+    help="A Backstage whose catalog has the orders; it must accept credentials/portal-token of"
+    " the state folder as a static token. Default: the embedded catalog.",
+)
+@click.option(
     "--platform-group",
     "platform_groups",
     metavar="GROUP",
     multiple=True,
     help="A group whose members act for every team: group:default/platform. Repeatable.",
+)
+@click.option(
+    "--notifications",
+    "notifications_file",
+    metavar="FILE",
+    help="YAML with what platform.yaml has below notifications. Default: nobody is notified.",
 )
 def up_command(
     state_folder: str | None,
@@ -262,7 +274,9 @@ def up_command(
     profile: str,
     values: tuple[str, ...],
     signed_by: str | None,
+    catalog: str | None,
     platform_groups: tuple[str, ...],
+    notifications_file: str | None,
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
@@ -277,6 +291,7 @@ def up_command(
 
     from orderkit.adapters.embedded.platform import PortalOptions, Ports
     from orderkit.adapters.folders.pack_folder import reference_pack
+    from orderkit.cli.connecting import load_notifications
     from orderkit.cli.output import Progress
     from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
@@ -296,8 +311,9 @@ def up_command(
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port, frozenset(webhook_ports)),
         teams,
-        PortalOptions(read_profile("--profile", profile), signed_by, platform_groups),
+        PortalOptions(read_profile("--profile", profile), signed_by, platform_groups, catalog),
         read_values(values),
+        load_notifications(notifications_file),
     )
     with (
         asked_to_end(asked_to_stop),

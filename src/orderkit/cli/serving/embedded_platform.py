@@ -14,6 +14,7 @@ from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect, load_settings, service_options
 from orderkit.cli.options import default_requester
 from orderkit.core.errors import NotFoundError
+from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import values_of
@@ -47,6 +48,7 @@ class EmbeddedRunRequest:
     """Empty: those of the last start that the ledger still has, at first `FIRST_TEAM`."""
     portal: PortalOptions = field(default_factory=PortalOptions)
     values: Mapping[str, str] = field(default_factory=dict)
+    notifications: NotificationSettings = field(default_factory=NotificationSettings)
 
 
 @contextlib.contextmanager
@@ -69,6 +71,7 @@ def running(
         teams=run_request.teams or _teams_before(run_request.state),
         portal=run_request.portal,
         values=run_request.values,
+        notifications=run_request.notifications,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
@@ -81,7 +84,9 @@ def running(
         service.start()
         undo.callback(service.stop)
         values = values_of(settings, commit)
-        request = BootstrapRequest(files, values, default_requester())
+        backstage = run_request.portal.catalog
+        elsewhere = f"{backstage} starts later and names its own" if backstage else ""
+        request = BootstrapRequest(files, values, default_requester(), portal_problem=elsewhere)
         bootstrap(platform, request, on_step=on_step)
         yield Running(settings, platform, embedded)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from orderkit.cli.output import (
     Progress,
@@ -27,10 +28,8 @@ from orderkit.cli.output import (
 from orderkit.core.errors import InvalidInputError, RemoteError
 from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
-from orderkit.core.order.order_view import OrderRow
 from orderkit.core.suggestions import did_you_mean
-from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.order_watch import OrderChanges, selected_orders
+from orderkit.flows.order.order_watch import OrderChanges, read_orders
 from orderkit.flows.platform import Platform
 
 _HEAD = ("ORDER", "TEAM", "KIT", "PHASE", "AGE", "OWNER", "REVISION", "REASON")
@@ -41,7 +40,8 @@ _RETRY_S = 3.0
 _UNITS = (("d", 86_400, 2), ("h", 3_600, 2), ("m", 60, 2), ("s", 1, 0))
 """Letter, seconds, and from how many on it is used."""
 
-Listed = Mapping[OrderRow, OrderReport]
+Listed = Sequence[Mapping[str, Any]]
+"""Rows of ``GET /v1/orders``."""
 
 
 def phases_of(texts: Iterable[str], *, failing: bool) -> tuple[Phase, ...]:
@@ -63,10 +63,7 @@ def phases_of(texts: Iterable[str], *, failing: bool) -> tuple[Phase, ...]:
 def show_list(listed: Listed, as_json: bool) -> None:
     """Show orders once."""
     if as_json:
-        orders = [
-            {**report.to_json(), "owner": row.owner or None} for row, report in listed.items()
-        ]
-        emit_json("orderkit.orders/v1", {"orders": orders})
+        emit_json("orderkit.orders/v1", {"orders": list(listed)})
     elif listed:
         emit_table(_HEAD, [_cells(row) for row in listed], _COLORS)
     else:
@@ -87,7 +84,7 @@ def watch(platform: Platform, query: OrderQuery, *, as_json: bool) -> None:
             begin_s = clock.monotonic_s()
             try:
                 changes = changes or undo.enter_context(OrderChanges.of(platform))
-                show(selected_orders(platform, query, owners))
+                show(read_orders(platform, query, owners))
             except RemoteError as error:
                 progress("watching", f"… {error}; trying again")
                 clock.sleep(_RETRY_S)
@@ -110,17 +107,17 @@ class _Changes:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._before: dict[str, OrderRow] | None = None
+        self._before: Mapping[str, Mapping[str, Any]] | None = None
 
     def __call__(self, listed: Listed) -> None:
-        now = {row.order: row for row in listed}
+        now = {row["order"]: row for row in listed}
         changed = list(_differences(self._before or {}, now))
         if self._as_json:
             for what, row in changed:
                 at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
                 emit_json(
                     "orderkit.order-change/v1",
-                    {"change": what, "at": at, **row.to_json()},
+                    {"change": what, "at": at, **row},
                     indent=None,
                 )
         elif changed:
@@ -130,8 +127,8 @@ class _Changes:
 
 
 def _differences(
-    before: Mapping[str, OrderRow], now: Mapping[str, OrderRow]
-) -> Iterator[tuple[str, OrderRow]]:
+    before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for order, row in now.items():
         if order not in before:
             yield "added", row
@@ -140,24 +137,26 @@ def _differences(
     yield from (("removed", row) for order, row in before.items() if order not in now)
 
 
-def _cells(row: OrderRow, *, is_gone: bool = False) -> Row:
-    parts = f" {row.parts.ready}/{row.parts.total}" if row.parts.total else ""
+def _cells(row: Mapping[str, Any], *, is_gone: bool = False) -> Row:
+    phase, parts = row["phase"], row["parts"]
+    if phase == "Assembling" and parts["total"]:
+        phase = f"{phase} {parts['ready']}/{parts['total']}"
     return (
-        row.order,
-        row.team,
-        row.kit or "-",
-        "not listed" if is_gone else f"{row.phase}{parts * (row.phase == 'Assembling')}",
-        age(row.created),
-        row.owner.removeprefix("user:default/") or "-",
-        short(row.revision or "-"),
-        row.reason,
+        row["order"],
+        row["team"],
+        row["kit"] or "-",
+        "not listed" if is_gone else phase,
+        age(row["created"]),
+        (row["owner"] or "-").removeprefix("user:default/"),
+        short(row["revision"] or "-"),
+        row["reason"],
     )
 
 
-def age(since: str) -> str:
+def age(since: str | None) -> str:
     """Return how long ago a time was, as ``5m`` or ``3d``; "-" if nobody knows."""
     try:
-        begin = datetime.fromisoformat(since)
+        begin = datetime.fromisoformat(since or "")
         seconds = int((datetime.now(UTC) - begin).total_seconds())
     except (ValueError, TypeError):
         return "-"

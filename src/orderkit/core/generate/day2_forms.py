@@ -6,6 +6,9 @@ with the values from Git: the service links to it (``core.kit.change_forms.form_
 fields that may only grow or move step by step offer what the kit's rules allow next. The form
 carries order and base commit as claims; the service checks everything again.
 
+Without a base commit nobody filled the form in: it was opened from the portal's list of templates,
+where no form can fetch values. Then it asks which order, and its task links to the filled-in form.
+
 Called by ``core.generate.kit_files``.
 """
 
@@ -17,14 +20,16 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.generate.form_fields import entry_schema, properties_of
-from orderkit.core.generate.order_skeleton import member
-from orderkit.core.generate.order_template import template_text
+from orderkit.core.generate.order_skeleton import SERVICE, member
+from orderkit.core.generate.order_template import button_labels, template_text
 from orderkit.core.kit.change_forms import (
     BASE,
+    COMPONENT,
     CONFIRM,
     CURRENT,
     END,
     ORDER,
+    ORDER_PICKED,
     REASON,
     TAKE,
     changes_of,
@@ -42,6 +47,7 @@ from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
 from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change.change_rules import judge_rules
 from orderkit.core.order.change.differences import FieldDifference
+from orderkit.core.portal.refusal_step import refusal_step
 from orderkit.core.portal.template import API_VERSION
 
 Schema = dict[str, Any]
@@ -50,7 +56,13 @@ _HIDDEN = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
 _LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _REQUESTER = "${{ user.ref or 'user:default/unknown' }}"
 _TIMEOUT_MS = 60_000
-_FROM_THE_ORDER = "Open this form from the order's page in the catalog: it is filled in there."
+_NAMED = f'(parameters.{ORDER} or parameters.{ORDER_PICKED}) | replace("{COMPONENT}", "")'
+"""The expression for the order's id, however the form knows it."""
+_IS_FILLED = f"${{{{ parameters.{BASE} is defined }}}}"
+_IS_EMPTY = f"${{{{ parameters.{BASE} is not defined }}}}"
+_THEN_OPEN = "Which order; then you get a link to the form with the values that it has now."
+_CHANGE, _LOOK = "ask", "look"
+"""Ids of the steps that request the change or end, and that look whether the order is there."""
 
 
 def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
@@ -74,24 +86,66 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     change_fields = shown_fields(kit, change.fields)
-    plain = [field for field in change_fields if not is_stepping(change, field)]
-    stepping = [field for field in change_fields if is_stepping(change, field)]
-    page = properties_of(kit, plain)
     names = [parameter_of(kit, field) for field in change_fields]
     _check_free(kit, names)
     values = {name: f"${{{{ {member('parameters', name)} }}}}" for name in names}
+    filled = _filled_in(kit, change)
+    if YAML_PARAMETER in filled["properties"]:
+        # An emptied text arrives as such: a missing one means an older form without this field.
+        values[YAML_PARAMETER] = f"${{{{ parameters.{YAML_PARAMETER} or '' }}}}"
+    body = {
+        **({"change": change.name} if kit.changes else {}),
+        "values": values,
+        "base": f"${{{{ parameters.{BASE} }}}}",
+        "whole": True,
+        "resend": True,
+        "reason": f"${{{{ parameters.{REASON} }}}}",
+        "requester": _REQUESTER,
+    }
+    page = {
+        "title": title_of(change),
+        **({"description": change.warning} if change.warning else {}),
+        "properties": {
+            BASE: {"title": "Seen at", "type": "string", "pattern": "^[0-9a-f]{40}$", **_HIDDEN}
+        },
+        "if": {"required": [BASE]},
+        "then": filled,
+        "else": {
+            "required": [ORDER_PICKED],
+            "properties": {ORDER_PICKED: _picker_schema(kit, _THEN_OPEN)},
+        },
+        "ui:order": [ORDER_PICKED, ORDER, *values, REASON, "*"],
+    }
+    steps = [
+        _request("Look at the order", _LOOK, "GET", "", condition=_IS_EMPTY),
+        _request("Change the order", _CHANGE, "POST", "/changes", body, condition=_IS_FILLED),
+        refusal_step(_LOOK, _CHANGE),
+    ]
+    title = title_of(change)
+    if kit.title.lower() not in title.lower():
+        title = f"{title} ({kit.title})"
+    description = (
+        f"Change an order: {kit.title}. Its page in the catalog opens this form filled in."
+    )
+    entity = _template(kit, change.name, title=title, description=description, page=page)
+    entity["spec"] |= {"steps": steps, "output": _change_output(change)}
+    return entity
+
+
+def _filled_in(kit: Kit, change: KitChange) -> Schema:
+    """Return the fields of a change's form that the service filled in."""
+    change_fields = shown_fields(kit, change.fields)
+    stepping = [field for field in change_fields if is_stepping(change, field)]
+    page = properties_of(kit, [field for field in change_fields if field not in stepping])
+    page.pop("ui:order", None)
     roots = yaml_roots(kit, change.fields)
     if roots:
         page["properties"][YAML_PARAMETER] = yaml_property(kit, roots)
-        names.append(YAML_PARAMETER)
-        # An emptied text arrives as such: a missing one means an older form without this field.
-        values[YAML_PARAMETER] = f"${{{{ parameters.{YAML_PARAMETER} or '' }}}}"
-    page["required"] = [ORDER, BASE, *page.get("required", ())]
+    page["required"] = [ORDER, *page.get("required", ())]
     page["properties"] = {
         ORDER: _order_schema(),
         **page["properties"],
         REASON: _reason_schema(),
-        BASE: {"title": "Seen at", "type": "string", "pattern": "^[0-9a-f]{40}$", **_HIDDEN},
     }
     for field in stepping:
         name = parameter_of(kit, field)
@@ -100,23 +154,37 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
         page.setdefault("dependencies", {})[f"{CURRENT}{name}"] = _choices_by_current(
             kit, change, field
         )
-    page["ui:order"] = [ORDER, *names, REASON, "*"]
-    warned = {"description": change.warning} if change.warning else {}
-    body = {
-        **({"change": change.name} if kit.changes else {}),
-        "values": values,
-        "base": f"${{{{ parameters.{BASE} }}}}",
-        "whole": True,
-        "reason": f"${{{{ parameters.{REASON} }}}}",
-        "requester": _REQUESTER,
+    return page
+
+
+def _change_output(change: KitChange) -> Schema:
+    """Return what the task shows: the change, or the way to the filled-in form."""
+    answer = f"steps.{_CHANGE}.output.body"
+    form = f"{SERVICE}/v1/orders/${{{{ {_NAMED} }}}}/changes/{change.name}/form"
+    return {
+        "links": [
+            {"title": "See it in Git", "url": f"${{{{ {answer}.url }}}}", "if": _IS_FILLED},
+            {"title": f"Continue: {title_of(change)}", "url": form, "if": _IS_EMPTY},
+            {
+                "title": "The order in the catalog",
+                "icon": "catalog",
+                "entityRef": f"{COMPONENT}${{{{ {_NAMED} }}}}",
+            },
+        ],
+        "text": [
+            {
+                "title": title_of(change),
+                "content": f"${{{{ {answer}.message }}}}",
+                "if": _IS_FILLED,
+            },
+            {
+                "title": "Nothing was changed yet",
+                "content": f"*Continue: {title_of(change)}* opens the form of"
+                f" `${{{{ {_NAMED} }}}}`, filled in with what Git holds now.",
+                "if": _IS_EMPTY,
+            },
+        ],
     }
-    return _template(
-        kit,
-        change.name,
-        title=title_of(change),
-        page={"title": title_of(change), **warned, **page},
-        step=_step("Change the order", "changes", body),
-    )
 
 
 def _choices_by_current(kit: Kit, change: KitChange, field: KitField) -> Schema:
@@ -159,12 +227,13 @@ def _end_template(kit: Kit) -> dict[str, Any]:
     summary = f"Everything that was made for the order is removed; its repository is {state}."
     survives = "".join(f" {_stays(survivor)}" for survivor in kit.end.survives)
     takeable = [survivor for survivor in kit.end.survives if survivor.name]
+    title = f"End the {kit.title}"
     page = {
-        "title": f"End the {kit.title}",
+        "title": title,
         "description": f"{summary}{survives}",
-        "required": [ORDER, CONFIRM],
+        "required": [ORDER_PICKED, CONFIRM],
         "properties": {
-            ORDER: _order_schema(),
+            ORDER_PICKED: _picker_schema(kit, "Which order ends."),
             CONFIRM: {
                 "title": "Type the order's id to confirm",
                 "type": "string",
@@ -185,8 +254,17 @@ def _end_template(kit: Kit) -> dict[str, Any]:
         "reason": f"${{{{ parameters.{REASON} }}}}",
         "requester": _REQUESTER,
     }
-    title = f"End the {kit.title}"
-    return _template(kit, END, title=title, page=page, step=_step("End the order", END, body))
+    description = f"End an order: {kit.title}. What was made for it is removed."
+    entity = _template(kit, END, title=title, description=description, page=page)
+    message = f"${{{{ steps.{_CHANGE}.output.body.message }}}}"
+    entity["spec"] |= {
+        "steps": [
+            _request("End the order", _CHANGE, "POST", f"/{END}", body),
+            refusal_step(_CHANGE),
+        ],
+        "output": {"text": [{"title": title, "content": message}]},
+    }
+    return entity
 
 
 def _take_schema(survivor: Survivor) -> Schema:
@@ -210,7 +288,7 @@ def _repository_state(kit: Kit) -> str:
 
 def _check_free(kit: Kit, names: Sequence[str]) -> None:
     for name in names:
-        if name in (ORDER, BASE, REASON) or name.startswith(CURRENT):
+        if name in (ORDER, ORDER_PICKED, BASE, REASON) or name.startswith(CURRENT):
             raise InvalidInputError(
                 f"{kit.name}: {name}",
                 name,
@@ -222,11 +300,24 @@ def _check_free(kit: Kit, names: Sequence[str]) -> None:
 def _order_schema() -> Schema:
     return {
         "title": "Order",
-        "description": _FROM_THE_ORDER,
         "type": "string",
         "pattern": _LABEL,
-        "errorMessage": {"pattern": "is not filled in: open the form from the order's page"},
+        "errorMessage": {"pattern": "must be an order's id"},
         "ui:readonly": True,
+    }
+
+
+def _picker_schema(kit: Kit, description: str) -> Schema:
+    """Return the field in which people pick one of the kit's orders from the catalog."""
+    orders = {"kind": "Component", "spec.type": "order", "metadata.tags": kit.name}
+    return {
+        "title": "Order",
+        "description": description,
+        "type": "string",
+        "pattern": f"^({COMPONENT})?{_LABEL[1:]}",
+        "errorMessage": {"pattern": f"must be an order of this kit, for example {kit.name}-ae86"},
+        "ui:field": "EntityPicker",
+        "ui:options": {"catalogFilter": [orders], "defaultKind": "Component"},
     }
 
 
@@ -239,49 +330,52 @@ def _reason_schema() -> Schema:
     }
 
 
-def _step(name: str, leads_to: str, body: Mapping[str, Any]) -> Schema:
+def _request(
+    name: str,
+    step: str,
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    condition: str = "",
+) -> Schema:
+    """Return a step that asks the service about the order; a refusal is the next step's."""
+    inputs: Schema = {
+        "method": method,
+        "path": f"/proxy/orderkit/v1/orders/${{{{ {_NAMED} }}}}{path}",
+        "timeout": _TIMEOUT_MS,
+        "continueOnBadResponse": True,
+    }
+    if body is not None:
+        inputs["headers"] = {
+            "content-type": "application/json",
+            "Idempotency-Key": "${{ context.task.id }}",
+        }
+        inputs["body"] = dict(body)
     return {
-        "id": "ask",
+        "id": step,
         "name": name,
+        **({"if": condition} if condition else {}),
         "action": "http:backstage:request",
-        "input": {
-            "method": "POST",
-            "path": f"/proxy/orderkit/v1/orders/${{{{ parameters.{ORDER} }}}}/{leads_to}",
-            "timeout": _TIMEOUT_MS,
-            "headers": {
-                "content-type": "application/json",
-                "Idempotency-Key": "${{ context.task.id }}",
-            },
-            "body": dict(body),
-        },
+        "input": inputs,
     }
 
 
-def _template(kit: Kit, name: str, *, title: str, page: Schema, step: Schema) -> dict[str, Any]:
-    response_body = "steps.ask.output.body"
-    links = [{"title": "See it in Git", "url": f"${{{{ {response_body}.url }}}}"}]
-    catalog = {
-        "title": "The order in the catalog",
-        "icon": "catalog",
-        "entityRef": f"component:default/${{{{ parameters.{ORDER} }}}}",
-    }
+def _template(kit: Kit, name: str, *, title: str, description: str, page: Schema) -> dict[str, Any]:
+    """Return a Template without steps and output."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Template",
         "metadata": {
             "name": template_name(kit.name, name),
             "title": title,
-            "description": _FROM_THE_ORDER,
+            "description": description,
             "tags": list(dict.fromkeys(("orderkit", kit.name, *kit.tags))),
         },
         "spec": {
             "owner": kit.owner,
             "type": END if name == END else "change",
+            "presentation": button_labels("End" if name == END else "Change"),
             "parameters": [page],
-            "steps": [step],
-            "output": {
-                **({} if name == END else {"links": [*links, catalog]}),
-                "text": [{"title": title, "content": f"${{{{ {response_body}.message }}}}"}],
-            },
         },
     }

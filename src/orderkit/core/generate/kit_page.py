@@ -165,12 +165,43 @@ def _order(kit: Kit, fields: KitFields) -> str:
         title = f"{example.title}:\n\n" if example.title else ""
         parts.append(f"{title}```sh\n{_command(kit, example)}\n```\n")
     text = "## Order\n\nIn the portal by its form, or by command:\n\n" + "\n".join(parts)
-    if kit.lease.default or kit.lease.maximum:
-        maximum = f", at most {kit.lease.maximum}" if kit.lease.maximum else ""
-        text += (
-            f"\nAn order lives for {kit.lease.default or 'as long as it is asked for'}{maximum}.\n"
-        )
-    return text
+    return text + _lease(kit)
+
+
+def _lease(kit: Kit) -> str:
+    lease = kit.lease
+    if not lease.is_declared:
+        return ""
+    asked = f"as long as `{kit.parameter(lease.term_field)}` says" if lease.term_field else ""
+    default = f"{lease.default} without it" if asked and lease.default else lease.default
+    length = ", ".join(filter(None, (asked, default)))
+    length = f"for {length}" if length else "until it is ended or given a lease"
+    maximum = f", at most {lease.maximum}" if lease.maximum else ""
+    grace = f"{lease.grace} after its expiry" if lease.grace else "Then"
+    values = " and ".join(
+        f"`{path}` becomes `{_json(value)}`" for path, value in lease.pause.items()
+    )
+    follow = f"it pauses: {values}" if lease.then == "pause" else "it ends"
+    exempt = f" Not for teams {', '.join(lease.exempt_teams)}." if lease.exempt_teams else ""
+    return (
+        f"\nAn order lives {length}{maximum}. Warnings are recorded {_listed(lease.warn)} before."
+        f" {grace} {follow}. {_extensions(kit)}{exempt}\n"
+    )
+
+
+def _extensions(kit: Kit) -> str:
+    lease = kit.lease
+    if lease.extend_times == 0:
+        return "It cannot be extended."
+    by = f" by {lease.extend_by} at most" if lease.extend_by else ""
+    times = f", {lease.extend_times} times" if lease.extend_times else ""
+    example = lease.extend_by or lease.warn[0]
+    return f"Extend it{by}{times}: `orderkit lease extend {kit.name}-… {example} --reason TEXT`."
+
+
+def _listed(texts: Sequence[str]) -> str:
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _command(kit: Kit, example: Example) -> str:

@@ -47,6 +47,7 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
         "spec": {
             "owner": kit.owner,
             "type": kit.type,
+            "presentation": button_labels("Order"),
             "parameters": pages(kit, fields),
             "steps": _steps(kit, fields),
             "output": _output(kit),
@@ -62,6 +63,11 @@ def template_text(entity: dict[str, Any], kit: Kit) -> str:
     wide = any(len(line) > _LINE_MAX for line in body.splitlines())
     excuse = "# yamllint disable rule:line-length\n" if wide else ""
     return f"---\n{comment(kit.name)}{excuse}{body}"
+
+
+def button_labels(create: str) -> dict[str, Any]:
+    """Return a Template's ``presentation``: the words on the buttons of its form."""
+    return {"buttonLabels": {"reviewButtonText": "Review", "createButtonText": create}}
 
 
 def order_expression(kit: Kit) -> str:

@@ -28,6 +28,7 @@ from orderkit.core.kit.field_problems import (
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.kit.lease_problems import lease_problems
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Hints, How, Kit
 from orderkit.core.kit.view_problems import status_field, view_problems
@@ -36,7 +37,6 @@ from orderkit.core.portal import js_regex
 from orderkit.core.schema.structural.pruning import PRESERVE
 
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
 def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
@@ -57,6 +57,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
         checks.layout, checks.changes, checks.gate, checks.rest,
     ):  # fmt: skip
         yield from check()
+    yield from lease_problems(kit, fields, spec)
     yield from view_problems(kit, spec)
     yield from approval_problems(kit)
 
@@ -391,15 +392,11 @@ class _Checks:
                 yield KitProblem("kit", steps, cause, "is not a value of the cause's enum", near)
 
     def rest(self) -> Iterator[KitProblem]:
-        """Links lead somewhere, leases end, examples have names of their own."""
+        """Links lead somewhere, examples have names of their own."""
         for at, link in enumerate(self.kit.links):
             if bool(link.url) == bool(link.entity_ref):
                 yield KitProblem("kit", ("spec", "links", at), link.title,
                               "needs url or entityRef, one of the two")  # fmt: skip
-        lease = self.kit.lease
-        if lease.default and lease.maximum and _hours(lease.default) > _hours(lease.maximum):
-            yield KitProblem("kit", ("spec", "lease", "default"), lease.default,
-                          f"is longer than the maximum, {lease.maximum}")  # fmt: skip
         yield from self._first()
         for name in _twice(example.name for example in self.kit.examples):
             yield KitProblem("kit", ("spec", "examples"), name, "is the name of two examples")
@@ -414,7 +411,3 @@ def _answers(field: KitField) -> Sequence[object] | None:
 
 def _twice(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
-
-
-def _hours(duration: str) -> int:
-    return int(duration[:-1]) * _HOURS[duration[-1]]

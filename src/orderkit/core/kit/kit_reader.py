@@ -16,6 +16,8 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
+    DEFAULT_WARNINGS,
+    NEVER,
     Approval,
     ApprovalRule,
     Direction,
@@ -158,7 +160,7 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         links=tuple(_link(link) for link in spec.get("links", ())),
         changes=tuple(_change(change) for change in spec.get("changes", ())),
         end=_end(spec.get("end", {})),
-        lease=Lease(**spec.get("lease", {})),
+        lease=_lease(spec.get("lease", {})),
         gate=_gate(spec["gate"]) if "gate" in spec else None,
         approval=_approval(spec.get("approval", {})),
         examples=tuple(
@@ -284,6 +286,24 @@ def _end(entry: Mapping[str, Any]) -> End:
             for survivor in entry.get("survives", ())
         ),
         First(first["set"], first.get("until", {}), first.get("why", "")) if first else None,
+    )
+
+
+def _lease(entry: Mapping[str, Any]) -> Lease:
+    extend = entry.get("extend", {})
+    default = entry.get("default") or ("" if "field" in entry else entry.get("maximum", ""))
+    return Lease(
+        is_declared=bool(entry),
+        default="" if default == NEVER else default,
+        maximum=entry.get("maximum", ""),
+        term_field=entry.get("field", ""),
+        extend_by=extend.get("by", ""),
+        extend_times=extend.get("times"),
+        warn=tuple(entry.get("warn", DEFAULT_WARNINGS)),
+        then=entry.get("then", "end"),
+        pause=entry.get("pause", {}),
+        grace=entry.get("grace", ""),
+        exempt_teams=tuple(entry.get("except", ())),
     )
 
 

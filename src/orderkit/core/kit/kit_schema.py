@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from orderkit.core.durations import PATTERN as DURATION
+from orderkit.core.kit.model import NEVER
 from orderkit.core.platform.baking import BUILT_IN, NAME
 from orderkit.core.yaml.documents import DATA_KIND, document
 
@@ -17,7 +19,6 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string", "minLength": 1}
 _FLAG: Schema = {"type": "boolean"}
 ENTITY_REF = r"^([a-z]+:)?([a-z0-9][-a-z0-9_.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*$"
-_DURATION = r"^[1-9][0-9]*[hdw]$"
 
 
 def _doc(schema: Schema, description: str) -> Schema:
@@ -342,6 +343,49 @@ _FIXTURE: Schema = {
     },
 }
 
+_DURATION: Schema = {"type": "string", "pattern": DURATION}
+_LEASE = _closed(
+    "How long an order lives: minutes, hours, days or weeks (90m, 8h, 30d, 4w).",
+    [],
+    {
+        "default": {
+            "anyOf": [_DURATION, {"const": NEVER}],
+            "description": "How long an order lives; never: until somebody extends it, which "
+            "gives it a lease. Default: the maximum.",
+        },
+        "maximum": _doc(_DURATION, "How long it lives at most, with all extensions."),
+        "field": _doc(_TEXT, "The field of the XRD in which the order's form asks how long."),
+        "extend": _closed(
+            "How people may extend it.",
+            [],
+            {
+                "by": _doc(_DURATION, "The longest extension. Default: up to the maximum."),
+                "times": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": 1000,
+                    "description": "How often; 0: never. Default: any number of times.",
+                },
+            },
+        ),
+        "warn": _list(
+            _DURATION,
+            "How long before the expiry a warning is recorded. Default: 24h and 1h.",
+            minItems=1,
+            maxItems=10,
+            uniqueItems=True,
+        ),
+        "then": {
+            "enum": ["end", "pause"],
+            "default": "end",
+            "description": "end: the order ends; pause: it gets the values of `pause`.",
+        },
+        "pause": _map(_SCALAR, "The values that pause an order, by field; changed directly."),
+        "grace": _doc(_DURATION, "How long after the expiry it ends or pauses. Default: at once."),
+        "except": _list(_TEXT, "Teams whose orders have no expiry.", uniqueItems=True),
+    },
+)
+
 _SPEC: dict[str, Schema] = {
     "title": _doc(_TEXT, "What people call the kit. Default: the XRD's kind, spelt out."),
     "description": _doc(_TEXT, "One sentence. Default: the XRD's description."),
@@ -400,14 +444,7 @@ _SPEC: dict[str, Schema] = {
             "first": _FIRST,
         },
     ),
-    "lease": _closed(
-        "How long an order lives: hours, days or weeks (12h, 30d, 4w).",
-        [],
-        {
-            "default": {"type": "string", "pattern": _DURATION},
-            "maximum": {"type": "string", "pattern": _DURATION},
-        },
-    ),
+    "lease": _LEASE,
     "approval": _closed(
         "Which orders and changes need somebody's agreement.",
         ["rules"],

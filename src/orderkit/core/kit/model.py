@@ -194,12 +194,37 @@ class Gate:
     """Causes that mean that the budget is used up."""
 
 
+NEVER = "never"
+"""The default of a lease that an order gets only when somebody extends it."""
+DEFAULT_WARNINGS = ("24h", "1h")
+"""When an order's people are warned before its lease ends, unless the kit says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """How long an order lives, for example ``30d``; empty: without end."""
+    """How long an order lives, in durations such as ``30d``."""
 
+    is_declared: bool = False
+    """Whether the kit has leases at all; otherwise orders live until somebody ends them."""
     default: str = ""
+    """How long an order lives unless its `term_field` says so; empty: until it is given a lease."""
     maximum: str = ""
+    """How long an order lives at most, extensions included; empty: as long as it is extended."""
+    term_field: FieldPath = ""
+    """The field of the XR that says how long, when the order is placed; empty: none."""
+    extend_by: str = ""
+    """The longest extension; empty: up to the maximum."""
+    extend_times: int | None = None
+    """How often it may be extended; None: any number of times."""
+    warn: tuple[str, ...] = DEFAULT_WARNINGS
+    """How long before its expiry warnings are recorded."""
+    then: Literal["end", "pause"] = "end"
+    pause: Mapping[FieldPath, str | int | float | bool] = field(default_factory=dict)
+    """The values that pause an order."""
+    grace: str = ""
+    """Between the expiry and what follows; empty: none."""
+    exempt_teams: tuple[str, ...] = ()
+    """Teams whose orders have no expiry: ``except`` in kit.yaml."""
 
 
 @dataclass(frozen=True, slots=True)

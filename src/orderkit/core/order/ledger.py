@@ -17,7 +17,7 @@ and reads texts; flows commit them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -35,6 +35,7 @@ from orderkit.core.objects.kube_objects import (
     NAMESPACE,
     Kind,
     Manifest,
+    annotations_of,
     dig,
     labels_of,
     metadata,
@@ -45,6 +46,8 @@ from orderkit.core.yaml.manifests import parse_manifests
 
 TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"
+REQUESTER_ANNOTATION = "orderkit.dev/requester"
+"""On an order's Application: who ordered it. Only the ledger's writers can say so."""
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 KEPT = {SYNC_OPTIONS: "Prune=false"}
 """
@@ -65,6 +68,7 @@ kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 """Prevents a commit for one team from making Argo CD refresh every other team."""
 KEEP = ".gitkeep"
+_OURS = "orderkit.dev/"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4
 _END, _WAITING = "end.yaml", "waiting.yaml"
@@ -163,6 +167,11 @@ def delivered_commit(application: Manifest | None) -> CommitSha | None:
 def kit_of(application: Manifest) -> str:
     """Return the kit of an order's Application; empty if there is none."""
     return labels_of(application).get(KIT_LABEL, "")
+
+
+def requester_of(application: Manifest | None) -> str:
+    """Return who ordered, by an order's Application; empty if it does not say."""
+    return str(annotations_of(application or {}).get(REQUESTER_ANNOTATION) or "")
 
 
 def named_kit(order: str, kits: Iterable[str]) -> str:
@@ -377,6 +386,9 @@ def order_application(
     commit: CommitSha | None = None,
     stage: Stage = "living",
     refreshes: bool = False,
+    recorded: Manifest | None = None,
+    requester: str = "",
+    lease: Mapping[str, str] | None = None,
 ) -> Manifest:
     """
     Return the Application of an order, which delivers `commit`, or else the branch ``main``.
@@ -389,6 +401,9 @@ def order_application(
 
     Args:
         refreshes: Argo CD knows ``retry.refresh``: a retry takes the newest commit.
+        recorded: The order's Application until now, whose annotations of ours stay.
+        requester: Who orders it; of one that is recorded, who ordered it first counts.
+        lease: The annotations of a new order's lease (`core.order.lease`).
     """
     automated: dict[str, bool] | None = None
     if stage != "proposed":
@@ -398,9 +413,18 @@ def order_application(
     meta: dict[str, Any] = {
         "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
     }
+    annotations = {REQUESTER_ANNOTATION: requester} if requester else {}
+    annotations |= lease or {}
+    annotations |= {
+        name: text
+        for name, text in annotations_of(recorded or {}).items()
+        if name.startswith(_OURS)
+    }
     if stage == "living":
-        meta["annotations"] = dict(KEPT)
-    elif stage == "entering":
+        annotations |= KEPT
+    if annotations:
+        meta["annotations"] = annotations
+    if stage == "entering":
         meta["finalizers"] = [FINALIZER]
     return _application(
         entry.order,

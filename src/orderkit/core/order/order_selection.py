@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import fold_reference
@@ -39,10 +39,11 @@ SORTS: Mapping[str, Callable[[OrderRow], str]] = {
     "phase": lambda row: _URGENCY[row.phase],
     "since": lambda row: row.since,
     "created": lambda row: row.created,
-    "expires": lambda row: row.expires,
+    "expires": lambda row: row.expires or "~",
 }
 """What rows can be sorted by; ``-since`` sorts the other way. Equal ones are sorted by id."""
 _PLACE = itemgetter(0, 1)
+_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +72,44 @@ def select(rows: Iterable[OrderRow], query: OrderQuery) -> tuple[list[OrderRow],
         InvalidInputError: Orders cannot be sorted like this.
         NotFoundError: The cursor is not one of this sorting.
     """
+    return select_by(rows, query, lambda row: row)
+
+
+def select_by(
+    entries: Iterable[_Entry],
+    query: OrderQuery,
+    row_of: Callable[[_Entry], OrderRow],
+    *,
+    are_by_team: bool = False,
+) -> tuple[list[_Entry], str]:
+    """
+    Return a page of what has rows, as `select` does.
+
+    Args:
+        entries: All there are.
+        query: What to select.
+        row_of: Returns the row of one.
+        are_by_team: They are sorted by team and id: those after the page are not looked at.
+    """
     sort_key, is_reversed = _sorting(query.sort)
     after = _position(query) if query.cursor else None
-    chosen: list[tuple[str, str, OrderRow]] = []
+    limit, is_sorted = query.limit, are_by_team and query.sort == "team"
+    chosen: list[tuple[str, str, _Entry]] = []
     filters = any((query.team, query.kit, query.owner, query.phase, query.text))
-    for row in rows:
+    for entry in entries:
+        row = row_of(entry)
         if not filters or matches(row, query):
             place = (sort_key(row), row.order)
             if after is None or (place < after if is_reversed else place > after):
-                chosen.append((*place, row))
-    limit = query.limit
+                chosen.append((*place, entry))
+                if is_sorted and len(chosen) - 1 == limit:
+                    break
     if limit is None or len(chosen) <= limit:
         chosen.sort(key=_PLACE, reverse=is_reversed)
-        return [row for *_, row in chosen], ""
+        return [entry for *_, entry in chosen], ""
     first = heapq.nlargest if is_reversed else heapq.nsmallest
     page = first(limit, chosen, key=_PLACE)
-    return [row for *_, row in page], _cursor(query.sort, page[-1])
+    return [entry for *_, entry in page], _cursor(query.sort, page[-1])
 
 
 def matches(row: OrderRow, query: OrderQuery) -> bool:
@@ -126,7 +149,7 @@ def _sorting(sort: str) -> tuple[Callable[[OrderRow], str], bool]:
     return key, sort.startswith("-")
 
 
-def _cursor(sort: str, last: tuple[str, str, OrderRow]) -> str:
+def _cursor(sort: str, last: tuple[str, str, object]) -> str:
     text = json.dumps([sort, *last[:2]], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from orderkit.core.argocd.application import applied, hindrance
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
 from orderkit.core.objects.kube_objects import (
@@ -29,6 +30,7 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
+from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_state import REMEDIES, OrderState, judge
 from orderkit.core.order.order_view import (
     Attention,
@@ -43,6 +45,7 @@ from orderkit.core.schema.cel import conditions
 from orderkit.core.visible_text import visible
 
 VALUE_MAX, REASON_MAX = 500, 2_000
+_SHORT = 20
 """Characters that are shown of a value, and of a reason."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z\Z", re.ASCII)
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -96,6 +99,7 @@ def row_of(
     texts = _Texts(secrets)
     attention, gaps = _attention(state, kit, xr, application)
     state = _with_attention(state, attention)
+    expires, warning = _lease(application)
     return OrderRow(
         order=entry.order,
         team=entry.team,
@@ -105,6 +109,7 @@ def row_of(
         remedy=texts.clean(_remedy(state, entry.order), REASON_MAX),
         since=_since(state, application, xr),
         created=min(filter(None, map(_created, (application, xr))), default=""),
+        owner=texts.clean(ledger.requester_of(application) or sources.owner),
         parts=_parts(sources.parts, texts),
         outputs=tuple(texts.output(output, xr) for output in (kit.outputs if kit else ())),
         facts=(
@@ -114,6 +119,8 @@ def row_of(
         attention=tuple(
             replace(shown, sentence=texts.clean(shown.sentence, REASON_MAX)) for shown in attention
         ),
+        expires=expires,
+        lease_warning=texts.clean(warning, _SHORT),
         cost=prices(part.key for part in sources.parts) if prices else "",
         approval=texts.clean(sources.approval if state.phase == "Waiting" else "", REASON_MAX),
         revision=texts.clean(state.revision or ""),
@@ -331,6 +338,15 @@ def _since(state: OrderState, application: Manifest | None, xr: Manifest | None)
         case "Attention" if state.paused and xr:
             times = [(condition(xr, "Synced") or {}).get("lastTransitionTime")]
     return max((time for time in map(_time, times) if time), default="")
+
+
+def _lease(application: Manifest | None) -> tuple[str, str]:
+    """Return the expiry and the last recorded warning; empty if there is none, or none to read."""
+    try:
+        record = read_record(application)
+    except InvalidInputError:
+        return "", ""
+    return (time_text(record.expires), record.last_warning) if record else ("", "")
 
 
 def _is_telling(state: OrderState, status: str) -> bool:

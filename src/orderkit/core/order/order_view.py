@@ -39,6 +39,8 @@ class OrderSources:
     """The order's own XR; None if the cluster has none."""
     parts: tuple[PartState, ...] = ()
     """What its XR, and XRs below it, compose."""
+    owner: str = ""
+    """Who ordered it by the ledger's history, which counts only if its Application is silent."""
     approval: str = ""
     """Who has to agree before it is delivered, and why; empty: nobody."""
 

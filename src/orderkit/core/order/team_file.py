@@ -27,6 +27,11 @@ from typing import Any, Literal
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import TeamName
+from orderkit.core.platform.notification_settings import (
+    TEAM_SCHEMA,
+    TeamNotifications,
+    read_team_notifications,
+)
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import API_VERSION
 
@@ -57,6 +62,7 @@ SCHEMA: dict[str, Any] = {
                 "adopted": _NAMES,
                 "kits": {**_NAMES, "minItems": 1},
                 "namespaces": _NAMES,
+                "notifications": TEAM_SCHEMA,
                 "limits": {
                     "type": "object",
                     "additionalProperties": False,
@@ -131,6 +137,8 @@ class TeamFile:
     namespaces: tuple[str, ...] = ()
     """In addition to the team's own."""
     limits: TeamLimits = field(default_factory=TeamLimits)
+    notifications: TeamNotifications = field(default_factory=TeamNotifications)
+    """Beside those that platform.yaml routes."""
 
     @property
     def is_plain(self) -> bool:
@@ -154,6 +162,8 @@ class TeamFile:
             spec["namespaces"] = list(self.namespaces)
         if limits := self.limits.to_json():
             spec["limits"] = limits
+        if self.notifications.spec:
+            spec["notifications"] = dict(self.notifications.spec)
         head = {"apiVersion": API_VERSION, "kind": "Team", "metadata": {"name": self.team}}
         return yaml11.dump({**head, "spec": spec})
 
@@ -189,5 +199,8 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
             limits.get("ordersOf", {}),
             limits.get("fields", {}),
             limits.get("over", "refuse"),
+        ),
+        notifications=read_team_notifications(
+            spec.get("notifications", {}), field_name=f"{name}: spec.notifications"
         ),
     )

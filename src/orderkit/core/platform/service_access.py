@@ -41,6 +41,7 @@ _REF = {"type": "string", "pattern": r"^[a-z]+:[A-Za-z0-9._-]+/[A-Za-z0-9._@+-]+
 _URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}
 _PROVIDER: dict[str, Any] = {
     "issuer": {"type": "string", "pattern": r"^https?://[^\s]+$"},
+    "caFile": _TEXT,
     "jwksUrl": _URL,
     "requesterClaim": _TEXT,
     "groupsClaim": _TEXT,
@@ -92,6 +93,8 @@ class OidcSettings:
     group_prefix: str = ""
     """Only groups with this prefix count; it is removed. ``/ae86`` and ``ae86`` are equal."""
     algorithms: tuple[str, ...] = ("RS256", "ES256")
+    ca_file: PurePath | None = None
+    """The certificates to trust; None: those that requests trusts."""
 
 
 SCOPES = ("openid", "profile", "email", "groups", "read:user")
@@ -168,6 +171,8 @@ def _provider_spec(oidc: OidcSettings) -> dict[str, Any]:
         spec["jwksUrl"] = oidc.jwks_url
     if oidc.group_prefix:
         spec["groupPrefix"] = oidc.group_prefix
+    if oidc.ca_file is not None:
+        spec["caFile"] = str(oidc.ca_file)
     return spec
 
 
@@ -186,7 +191,7 @@ def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
         requests_per_minute=spec.get("requestsPerMinute", usual.requests_per_minute),
         trusted_proxies=tuple(_proxy(text) for text in spec.get("trustedProxies", ())),
         open_forms=spec.get("openForms", False),
-        oidc=None if oidc is None else _read_oidc(oidc, oidc["audience"]),
+        oidc=None if oidc is None else _read_oidc(oidc, oidc["audience"], folder),
         sign_in=None if sign_in is None else _read_sign_in(sign_in, folder),
     )
 
@@ -194,7 +199,7 @@ def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
 def _read_sign_in(spec: Mapping[str, Any], folder: PurePath) -> SignInSettings:
     file = spec.get("clientSecretFile")
     return SignInSettings(
-        _read_oidc(spec, spec["clientId"]),
+        _read_oidc(spec, spec["clientId"], folder),
         None if file is None else folder / file,
         tuple(spec.get("scopes", SCOPES)),
         spec.get("sessionMinutes", SESSION_MINUTES),
@@ -221,7 +226,7 @@ def _proxy(text: str) -> str:
     return text
 
 
-def _read_oidc(spec: Mapping[str, Any], audience: str) -> OidcSettings:
+def _read_oidc(spec: Mapping[str, Any], audience: str, folder: PurePath) -> OidcSettings:
     attribute_names = {
         "jwksUrl": "jwks_url",
         "requesterClaim": "requester_claim",
@@ -233,6 +238,8 @@ def _read_oidc(spec: Mapping[str, Any], audience: str) -> OidcSettings:
     }
     if "algorithms" in spec:
         settings["algorithms"] = tuple(spec["algorithms"])
+    if "caFile" in spec:
+        settings["ca_file"] = folder / spec["caFile"]
     return OidcSettings(spec["issuer"], audience, **settings)
 
 

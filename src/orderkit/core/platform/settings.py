@@ -21,9 +21,13 @@ from orderkit.core.crossplane.function_processes import (
 )
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
-from orderkit.core.platform import service_access
+from orderkit.core.platform import notification_settings, service_access
 from orderkit.core.platform.baking import BUILT_IN, NAME, SAFE, VERSION
 from orderkit.core.platform.installation import SCHEMAS, Installation, read_installation
+from orderkit.core.platform.notification_settings import (
+    NotificationSettings,
+    read_notifications,
+)
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.portal.profile import Profile, read_profile
 from orderkit.core.yaml import yaml11
@@ -134,6 +138,7 @@ SCHEMA: dict[str, Any] = {
                     "additionalProperties": False,
                     "properties": {"functions": function_processes.SCHEMA},
                 },
+                "notifications": notification_settings.SCHEMA,
             },
         },
     },
@@ -229,6 +234,8 @@ class PlatformSettings:
     probe: ProbeOrder = field(default_factory=ProbeOrder)
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans may call as running processes."""
+    notifications: NotificationSettings = field(default_factory=NotificationSettings)
+    """Who is notified about orders, and how."""
 
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""
@@ -260,6 +267,7 @@ class PlatformSettings:
                     **self.installation.to_spec(),
                     **self._probe(),
                     **self._plans(),
+                    **self._notifications(),
                 },
             }
         )
@@ -272,6 +280,10 @@ class PlatformSettings:
     def _plans(self) -> dict[str, Any]:
         functions = processes_spec(self.functions)
         return {"plans": {"functions": functions}} if functions else {}
+
+    def _notifications(self) -> dict[str, Any]:
+        spec = self.notifications.spec
+        return {"notifications": dict(spec)} if spec else {}
 
     def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
         if self.service_public_url:
@@ -369,6 +381,9 @@ def parse(
         probe=ProbeOrder(**spec.get("probe", {})),
         functions=read_processes(
             spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
+        ),
+        notifications=read_notifications(
+            spec.get("notifications", {}), lambda text: _path(folder, text, home)
         ),
     )
 

@@ -30,3 +30,18 @@ def signature(key: str, data: bytes) -> str:
 def is_signed(key: str, data: bytes, claimed: str) -> bool:
     """Say whether a signature matches the body, in constant time."""
     return hmac.compare_digest(signature(key, data).encode(), claimed.encode(errors="replace"))
+
+
+TIME_HEADER, STAMPED_HEADER = "X-Orderkit-Timestamp", "X-Orderkit-Signature"
+"""Of the webhooks that we send: seconds since 1970, and ``sha256=`` with a signature of both."""
+
+
+def channel_key(secret: str, channel: str) -> str:
+    """Return the key of a channel's webhooks; `secret` is the service's own."""
+    purpose = b"orderkit/notifications/v1/" + channel.encode()
+    return hmac.new(secret.encode(), purpose, hashlib.sha256).hexdigest()
+
+
+def stamped_signature(key: str, stamp: str, data: bytes) -> str:
+    """Return what `STAMPED_HEADER` has for a body that was signed at `stamp`."""
+    return f"sha256={signature(key, stamp.encode() + b'.' + data)}"

@@ -3,9 +3,10 @@ Write the portal's copy of a template for a platform whose portal cannot reach t
 
 A step that calls Orderkit's service (``http:backstage:request`` to its proxy) becomes a step that
 applies a Job (``cnoe:kubernetes:apply``). The Job runs the same operation as a command: register,
-change, destroy. The other steps stay. Outputs that quote the service's answer are replaced by the
-Job's name, because the portal does not wait for the Job. Job and operation are named after the
-portal's task, so that a restarted task results in one Job.
+change, destroy. Steps that only read from the service are left out. The other steps stay. Outputs
+that quote the service's answer are replaced by the Job's name, because the portal does not wait for
+the Job. Job and operation are named after the portal's task, so that a restarted task results in
+one Job.
 
 In this profile nobody proves who makes the request: the requester comes from the portal's template
 and is recorded as a claim. Pure; called by ``core.portal.profile``, before the pack is baked.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from orderkit import __version__
@@ -26,7 +27,8 @@ from orderkit.core.portal.template import parse_template
 from orderkit.core.portal.template_copy import rewritten
 from orderkit.core.yaml import yaml12
 
-PROXY = "/proxy/orderkit/v1/"
+PROXY_ROOT = "/proxy/orderkit/"
+PROXY = f"{PROXY_ROOT}v1/"
 """Where templates reach the service."""
 IMAGE = f"__ORDERKIT_REGISTRY__/orderkit/orderkit:v{__version__}"
 CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
@@ -55,14 +57,20 @@ def job_copy(data: bytes, *, name: str) -> bytes:
     """
     parse_template(data, name=name)
     spec = yaml12.load(data, name=name)["spec"]
-    steps = [_step(step, name) for step in spec["steps"]]
+    natural = [step for step in spec["steps"] if not _only_reads(step)]
+    steps = [_step(step, name) for step in natural]
     if steps == spec["steps"]:
         return data
-    changed = [old["id"] for old, new in zip(spec["steps"], steps, strict=True) if old != new]
+    changed = [step for step in spec["steps"] if step not in steps]
     new_spec: dict[str, Any] = {"steps": steps}
     if "output" in spec:
         new_spec["output"] = _output(spec["output"], changed)
     return rewritten(data, new_spec, name=name, head=_HEAD)
+
+
+def _only_reads(step: Mapping[str, Any]) -> bool:
+    path = str(dig(step, "input", "path", default=""))
+    return path.startswith(PROXY_ROOT) and dig(step, "input", "method") == "GET"
 
 
 def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
@@ -149,9 +157,10 @@ def _literal(value: Any) -> str:
     return json.dumps(value)
 
 
-def _output(output: dict[str, Any], changed: list[str]) -> dict[str, Any]:
+def _output(output: dict[str, Any], changed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Remove outputs that quote the answer of a step that no longer has one."""
-    asks = re.compile("|".join(rf"steps\.{re.escape(step)}\b" for step in changed))
+    asks = re.compile("|".join(rf"steps\.{re.escape(step['id'])}\b" for step in changed))
+    conditions = {step.get("if") for step in changed if not _only_reads(step)}
 
     def stays(entry: Any) -> bool:
         return not asks.search(json.dumps(entry))
@@ -160,6 +169,7 @@ def _output(output: dict[str, Any], changed: list[str]) -> dict[str, Any]:
         "title": "What happens now",
         "content": f"The Job `orderkit-{_TASK}` in namespace `{runner_job.NAMESPACE}` does it "
         "within a minute; its log says how it went.",
+        **({"if": conditions.pop()} if len(conditions) == 1 and None not in conditions else {}),
     }
     links = [link for link in output.get("links", ()) if stays(link)]
     texts = [text for text in output.get("text", ()) if stays(text)]

@@ -3,8 +3,9 @@ Write the portal's copy of a template: one request that lets Orderkit's service 
 
 The natural template.yaml says what happens, but its ``publish:gitea`` fails on a second run in
 Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones: it
-names the template and sends the form's values, never a template. ``catalog:register`` stays after
-it, and so do the outputs, which read each natural step's outputs from the service's answer.
+names the template and sends the form's values, never a template. If the service refuses, the next
+step fails with its sentence (``core.portal.refusal_step``). ``catalog:register`` stays after them,
+and so do the outputs, which read each natural step's outputs from the service's answer.
 
 Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
 service takes them from the platform's own pack. What cannot be done this way is refused, with the
@@ -19,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.portal.refusal_step import REFUSED, refusal_step
 from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
 from orderkit.core.portal.template import Template, TemplateStep, parse_template
 from orderkit.core.portal.template_copy import rewritten
@@ -61,7 +63,11 @@ def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str
     _check(template, name, actions)
     document = yaml12.load(data, name=name)
     new_spec: dict[str, Any] = {
-        "steps": [_step(template, document, folder), *_kept_steps(document)]
+        "steps": [
+            _step(template, document, folder),
+            refusal_step(STEP),
+            *_kept_steps(document),
+        ]
     }
     if "output" in document["spec"]:
         new_spec["output"] = _readdressed(document["spec"]["output"])
@@ -85,9 +91,9 @@ def _check(template: Template, name: str, actions: Collection[str]) -> None:
 
 
 def _check_kept(name: str, step: TemplateStep) -> None:
-    if step.id == STEP:
+    if step.id in (STEP, REFUSED):
         raise InvalidInputError(
-            f"{name}: steps.{step.id}.id", step.id, "is the id of the step that asks the service"
+            f"{name}: steps.{step.id}.id", step.id, "is the id of a step that asks the service"
         )
     if {"always", "failure"} & set(_names(step.condition)):
         raise _refused(name, f"steps.{step.id}", "always() or failure() behind the service's step")
@@ -123,6 +129,7 @@ def _step(template: Template, document: Mapping[str, Any], folder: str) -> dict[
             "method": "POST",
             "path": TASKS_PATH,
             "timeout": TIMEOUT_MS,
+            "continueOnBadResponse": True,
             "headers": {"content-type": "application/json"},
             "body": {
                 "template": folder,

@@ -27,14 +27,6 @@ from orderkit.core.order import ledger
 from orderkit.core.order.approval import Agreement, WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.plan.plan_markdown import plain_line
-from orderkit.flows.approval.judging import forge_user, may_agree
-from orderkit.flows.approval.order_proposals import (
-    Proposal,
-    open_proposal,
-    proposal_of,
-)
-from orderkit.flows.approval.records import record_agreement, waiting_order
-from orderkit.flows.approval.requirements import Asking, order_needs
 from orderkit.flows.approval.settling import settle, withdraw
 from orderkit.flows.change.review_judging import Judgement
 from orderkit.flows.change.reviewing import (
@@ -44,8 +36,16 @@ from orderkit.flows.change.reviewing import (
     set_review_status,
 )
 from orderkit.flows.order import order_report
+from orderkit.flows.order.approval_judging import forge_user, may_agree
+from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import find_living, new_live_order, read_xr
+from orderkit.flows.order.order_proposals import (
+    Proposal,
+    open_proposal,
+    proposal_of,
+)
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import ForgeUser, PullRequest
 from orderkit.ports.requesters import UNKNOWN, Requester

@@ -11,8 +11,8 @@ import logging
 from orderkit.core.errors import OrderkitError
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.approval.order_proposals import Settled, proposal_of
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.order.order_proposals import Settled, proposal_of
 from orderkit.flows.platform import Platform, ledger_snapshot
 
 logger = logging.getLogger(__name__)

@@ -57,7 +57,17 @@ def commit_to_pin(
 
 def pinned_commit(platform: Platform, entry: OrderEntry) -> CommitSha | None:
     """Return the commit that the ledger has for an order; None: the order follows the branch."""
-    return ledger.delivered_commit(_application(_read(platform, entry)))
+    return ledger.delivered_commit(application_at(platform, entry))
+
+
+def application_at(platform: Platform, entry: OrderEntry, ref: str = MAIN) -> Manifest | None:
+    """
+    Return an order's Application as the ledger has it; None if it has none.
+
+    Raises:
+        ManifestError: It is not YAML of manifests.
+    """
+    return application_of(platform.forge.read(platform.ledger, entry.application_path, ref))
 
 
 def following_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:
@@ -90,7 +100,7 @@ def _commits_in_cluster(platform: Platform) -> Iterator[tuple[str, CommitSha | N
 
 def undelivered(platform: Platform, entry: OrderEntry, head: CommitSha | None) -> Hindrance | None:
     """Say that ``main``, whose head is `head`, holds what nobody delivered; None if not so."""
-    application = _application(_read(platform, entry))
+    application = application_of(_read(platform, entry))
     pinned = ledger.delivered_commit(application)
     if application is None or pinned is None or head is None or head == pinned:
         return None
@@ -134,7 +144,7 @@ def _pin(
     ancestry = Ancestry(platform.forge, entry.repository)
     for rounds_left in reversed(range(_ROUNDS)):
         file = _read(platform, entry)
-        application = _application(file)
+        application = application_of(file)
         before = ledger.delivered_commit(application)
         if file is None or application is None or before is None:
             return False  # it follows the branch
@@ -162,6 +172,7 @@ def _read(platform: Platform, entry: OrderEntry) -> FileRevision | None:
     return platform.forge.read(platform.ledger, entry.application_path, "main")
 
 
-def _application(file: FileRevision | None) -> Manifest | None:
+def application_of(file: FileRevision | None) -> Manifest | None:
+    """Return the Application in an order's file of the ledger; None without a file."""
     manifests = parse_manifests(str(file.path), file.data) if file else ()
     return manifests[0] if manifests else None

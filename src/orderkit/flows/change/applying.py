@@ -21,8 +21,6 @@ from orderkit.core.order.change import (
     differences,
     refuse_unchanged,
 )
-from orderkit.flows.approval.change_approvals import needs_of_step
-from orderkit.flows.approval.requirements import Asking
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.change.change_plan import (
     plan_change,
@@ -34,6 +32,8 @@ from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.main_protection import needs_protection
+from orderkit.flows.order.approval_needs import Asking
+from orderkit.flows.order.change_approvals import needs_of_step
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit, FileChange

@@ -237,7 +237,8 @@ class ChangeEditor:
         base = self.base(current)
         old = current.xr.get("spec") or {}
         spec = self._applied(old, targets)
-        self._refuse_conflicts(base, current, spec)
+        read_to = self.request.read_to
+        self._refuse_conflicts(self._named_base(read_to) if read_to else base, current, spec)
         new = {**current.xr, "spec": spec}
         edits = differences(old, spec)
         if not edits:

@@ -28,6 +28,8 @@ class ChangeRequest:
     requester: Requester
     base: str | None = None
     """The commit the person looked at, full or abbreviated. None: the head at the start."""
+    read_to: CommitSha | None = None
+    """A later commit whose values the person has read: up to it nothing is a conflict."""
     reason: str = ""
     change: str | None = None
     """Name of the kit's change. None: found by the fields."""

@@ -28,8 +28,9 @@ from orderkit.core.names import MAIN, BlobSha, CommitSha
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.change.object_merge import merged
 from orderkit.core.yaml.manifests import parse_documents
-from orderkit.flows.approval.change_approvals import may_need_approval, needs_of_step
-from orderkit.flows.approval.judging import (
+from orderkit.flows.argocd.commit_pinning import pinned_commit
+from orderkit.flows.main_protection import TEAM
+from orderkit.flows.order.approval_judging import (
     LOGIN_ANNOTATION,
     WRITES,
     Agreed,
@@ -38,9 +39,8 @@ from orderkit.flows.approval.judging import (
     may_agree,
     missing,
 )
-from orderkit.flows.approval.requirements import Asking
-from orderkit.flows.argocd.commit_pinning import pinned_commit
-from orderkit.flows.main_protection import TEAM
+from orderkit.flows.order.approval_needs import Asking
+from orderkit.flows.order.change_approvals import may_need_approval, needs_of_step
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform

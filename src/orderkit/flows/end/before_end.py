@@ -65,7 +65,7 @@ def make_first(
         RefusedError: The kit's own rules forbid it.
         IncompleteError: The status did not confirm it in time.
     """
-    xr_file = _xr_in_git(platform, order)
+    xr_file = xr_in_git(platform, order)
     if xr_file is None:
         return ""
     edits = tuple(
@@ -92,12 +92,13 @@ def make_first(
 
 def survivors(platform: Platform, order: str, kit: Kit) -> tuple[str, ...]:
     """Return what survives this order by its XR in Git; without an XR, everything that may."""
-    xr_file = _xr_in_git(platform, order)
+    xr_file = xr_in_git(platform, order)
     spec: dict[str, Any] = (xr_file.xr.get("spec") if xr_file else None) or {}
     return tuple(survivor.text for survivor in kit.end.survives if survivor.holds(spec))
 
 
-def _xr_in_git(platform: Platform, order: str) -> XrFile | None:
+def xr_in_git(platform: Platform, order: str) -> XrFile | None:
+    """Return an order's XR on ``main``; None if it is gone, archived or damaged."""
     try:
         live = find_living(platform, order)
         head = platform.forge.head(live.repository)

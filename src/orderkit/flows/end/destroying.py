@@ -32,8 +32,7 @@ from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
-from orderkit.flows.approval.records import waiting_order
-from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
+from orderkit.flows.argocd.commit_pinning import application_at, deliver
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import (
     StuckOperationEnder,
@@ -45,6 +44,7 @@ from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.remaining_objects import Absence, Remaining
 from orderkit.flows.order import order_report, tracing
+from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -300,13 +300,16 @@ class _End:
 
     def _mark(self, record: EndRecord) -> None:
         """Commit the end mark, switch self-heal off, wait until the cluster has both."""
+        base = ledger_snapshot(self._platform)
+        before = application_at(self._platform, self._entry, base.commit)
         application = ledger.order_application(
             self._entry,
             kit=record.kit,
             forge_url=self._platform.forge.base_url,
-            commit=pinned_commit(self._platform, self._entry),
+            commit=ledger.delivered_commit(before),
             stage="ending",
             refreshes=knows_retry_refresh(self._platform),
+            recorded=before,
         )
         commit_result = write_ledger(
             self._platform,
@@ -315,6 +318,7 @@ class _End:
                 self._entry.application_path: yaml11.dump(application),
             },
             self._operation(record, "ends"),
+            base=base,
         )
         automated = application["spec"]["syncPolicy"]["automated"]
 

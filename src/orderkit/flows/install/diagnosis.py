@@ -28,6 +28,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
+from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.application_sources import (
     unpinned_applications,
@@ -37,6 +38,7 @@ from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_o
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import squashing_orders, unprotected_orders
+from orderkit.flows.notify.told_events import given_up
 from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
@@ -93,6 +95,32 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
             yield run(platform)
         except OrderkitError as error:
             yield DoctorFinding(name, "fail", str(error), error.hint)
+
+
+def check_notifications(platform: Platform, settings: NotificationSettings) -> DoctorFinding:
+    """Report which events were not delivered for a day."""
+    subject = "notifications"
+    if not settings.uses_anything:
+        return DoctorFinding(subject, "ok", "platform.yaml has no channels")
+    try:
+        by_channel = given_up(platform, settings.namespace)
+    except OrderkitError as error:
+        return DoctorFinding(subject, "warn", str(error), error.hint)
+    lost = {channel: events for channel, events in by_channel.items() if events}
+    if not lost:
+        return DoctorFinding(subject, "ok", f"{len(settings.channels)} channels, nothing given up")
+    details = [
+        f"{channel}: {len(events)}, last '{events[-1].kind}' of {events[-1].order} at "
+        f"{events[-1].when} ({events[-1].reason})"
+        for channel, events in sorted(lost.items())
+    ]
+    return DoctorFinding(
+        subject,
+        "warn",
+        f"not delivered for a day: {'; '.join(details)}",
+        "try the channel: orderkit notify test CHANNEL; then delete the ConfigMaps "
+        f"orderkit-notified-CHANNEL* in namespace {settings.namespace} to begin it anew",
+    )
 
 
 def check_requesters(

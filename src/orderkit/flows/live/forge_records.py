@@ -7,7 +7,7 @@ Both are read again only if their head moved. Called by ``order_model``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from orderkit.core.kit.model import Kit
@@ -16,7 +16,8 @@ from orderkit.core.order import ledger
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_summary import Prices
-from orderkit.flows.approval.records import waiting_order
+from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.order.registrations import registered_owners
 from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import (
     Platform,
@@ -25,6 +26,8 @@ from orderkit.flows.platform import (
     pack_snapshot,
     published_pack,
 )
+
+_WHOLE_HISTORY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class ForgeRecords:
     waiting: Mapping[str, WaitingOrder] = field(default_factory=dict)
     """The orders that wait for approval."""
     waiting_blobs: Mapping[str, BlobSha] = field(default_factory=dict)
+    owners: Mapping[str, str] = field(default_factory=dict)
+    """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 
     @property
     def is_complete(self) -> bool:
@@ -58,13 +63,37 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
     if head is not None and head == records.ledger_commit:
         return records
     snapshot = ledger_snapshot(platform)
+    orders = _orders(snapshot)
+    owners = {order: owner for order, owner in records.owners.items() if order in orders}
     waiting, blobs = _waiting(platform, records, snapshot)
     return replace(
         records,
         ledger_commit=snapshot.commit,
-        orders=_orders(snapshot),
+        orders=orders,
+        owners=owners,
         waiting=waiting,
         waiting_blobs=blobs,
+    )
+
+
+def with_owners(
+    platform: Platform, records: ForgeRecords, unowned: Collection[str]
+) -> ForgeRecords:
+    """
+    Return the records with who ordered these orders; empty if the ledger's history does not say.
+
+    The first time reads the whole history, later ones the newest commits.
+
+    Raises:
+        RemoteError: The forge.
+    """
+    unknown = set(unowned) - records.owners.keys()
+    if not unknown:
+        return records
+    newest = {} if records.owners else {"newest": _WHOLE_HISTORY}
+    history = registered_owners(platform, **newest)
+    return replace(
+        records, owners={**records.owners, **{order: history.get(order, "") for order in unknown}}
     )
 
 

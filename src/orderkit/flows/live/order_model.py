@@ -38,7 +38,7 @@ from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
-from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_pack
+from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.live.row_masks import RowMasks
 from orderkit.flows.order.order_report import own_xr
@@ -77,6 +77,8 @@ class ModelState:
     """What is not read yet, or cannot be; empty if complete."""
     left_out: Mapping[str, str]
     """Kinds of composed objects that may not be read, and why."""
+    ledger_commit: str
+    """The ledger that rows are from; empty: none was read."""
 
 
 class OrderModel:
@@ -154,6 +156,7 @@ class OrderModel:
                 restarts=sum(follower.restarts for follower in followers),
                 waits_for=self._missing(),
                 left_out={str(f.kind): f.refusal for f in followers if f.refusal},
+                ledger_commit=self._records.ledger_commit or "",
             )
 
     def reread(self) -> None:
@@ -249,6 +252,9 @@ class OrderModel:
     def _read_forge(self) -> None:
         self._use(with_ledger(self._platform, self._records))
         self._use(with_pack(self._platform, self._records))
+        with self._lock:
+            unowned = [row.row.order for row in self._rows.values() if not row.row.owner]
+        self._use(with_owners(self._platform, self._records, unowned))
 
     def _use(self, records: ForgeRecords) -> None:
         former = self._records
@@ -267,6 +273,7 @@ class OrderModel:
                 for o in proposals[0].keys() | proposals[1]
                 if proposals[0].get(o) != proposals[1].get(o)
             )
+            self._changed.update(records.owners.keys() - former.owners.keys())
             self._wake.notify_all()
 
     # -- rows
@@ -363,7 +370,8 @@ class OrderModel:
             key, xr = own_xr(entry.order, application, kinds, kit, self._objects.xr)
             parts = self._objects.parts(key, self._unknown) if key and xr else ()
             approval = waiting.approval if waiting else ""
-            sources = OrderSources(entry, is_ending, application, xr, parts, approval)
+            owner = waiting.requester if waiting else records.owners.get(order, "")
+            sources = OrderSources(entry, is_ending, application, xr, parts, owner, approval)
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
             def make(sources: OrderSources, secrets: SecretTexts) -> OrderRow:
@@ -402,5 +410,8 @@ class OrderModel:
                     changes.append((changed_row, row is None))
             if changes:
                 self._sorted = None
+            known = self._records.owners
+        if any(row and not row.row.owner and order not in known for order, row in rows.items()):
+            self._hint.set()  # the ledger's history says who ordered it
         if changes and self._complete.is_set():
             self.log.add(changes)

@@ -79,16 +79,21 @@ class XrFile:
         return self.xr.get("spec", ABSENT)
 
 
-def find_living(platform: Platform, order: str) -> LiveOrder:
+def find_living(
+    platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None
+) -> LiveOrder:
     """
     Find an order that has not ended.
+
+    Args:
+        ledger_files: The ledger's files, if they were read already.
 
     Raises:
         NotFoundError: There is none of that id (the nearest is named), it has ended, or its
             repository or its kit is gone.
         RefusedError: It is ending, its repository is archived, or its record names another kit.
     """
-    snapshot = ledger_snapshot(platform)
+    snapshot = ledger_files or ledger_snapshot(platform)
     entry = order_report.find(order, snapshot.blobs)
     if entry.end_path in snapshot.blobs:
         raise RefusedError(

@@ -16,7 +16,7 @@ from typing import Any
 from orderkit.core.argocd.application import refusals
 from orderkit.core.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
 from orderkit.flows.order import tracing
-from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,13 @@ class OrderEvent:
         }
 
 
-def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEvent]:
+def order_events(
+    platform: Platform,
+    order: str,
+    ledger_files: RepositorySnapshot | None = None,
+    *,
+    limit: int,
+) -> list[OrderEvent]:
     """
     Return the events about an order's Application, XR and composed resources.
 
@@ -52,7 +58,7 @@ def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEve
     Raises:
         NotFoundError: The ledger has no such order.
     """
-    trace = tracing.trace(platform, order)
+    trace = tracing.trace(platform, order, ledger_files)
     parts = {trace.root.key, *trace.parts()}
     reported = [*_refused(platform, trace.root.key), *_events(platform, parts)]
     events = sorted(reported, key=lambda event: event.at, reverse=True)

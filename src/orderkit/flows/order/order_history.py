@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
+from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.objects.values import ABSENT, Steps, same, value_at
 from orderkit.core.order.change.differences import FieldDifference, differences
@@ -147,6 +147,21 @@ def last_change_of(
         if not same(old, new):
             return commit
     return None
+
+
+def entry_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
+    """
+    Return what one commit of ``main`` did, as `history` shows it.
+
+    Raises:
+        NotFoundError: It touched no manifest.
+    """
+    reader = _Reader(platform, live)
+    if commit.parents and not reader.decided(commit):
+        raise NotFoundError(f"{commit.id[:8]} did not touch what {live.entry.order} is")
+    head = platform.forge.head(live.repository) or commit.id
+    judge = CommitJudge(platform, live.repository, head)
+    return replace(reader.entry(commit), signature=judge.verdict(commit))
 
 
 def changes_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:

@@ -40,10 +40,10 @@ from orderkit.core.order.order_summary import Prices, attended, row_of, state_of
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
-from orderkit.flows.approval.records import waiting_order
 from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
 from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.platform import (
@@ -87,25 +87,24 @@ class OrderReport:
         """The newest commit whose objects Argo CD applied; empty if there is none."""
         return applied(self.sources.application or {})
 
-    @property
-    def row(self) -> OrderRow:
+    def row(self, parts: tuple[PartState, ...] = (), prices: Prices | None = None) -> OrderRow:
         """
-        What lists show of it.
+        Return what lists show of it.
 
         Outputs and facts have values only if they can be compared with the order's Secrets: a
         station may have written one into the status.
         """
-        return self.row_with()
-
-    def row_with(self, parts: tuple[PartState, ...] = (), prices: Prices | None = None) -> OrderRow:
-        """Return the same with parts and prices."""
-        sources, url = replace(self.sources, parts=parts), self.forge_url
-        row = row_of(sources, self.state, self.declared, prices, forge_url=url)
-        shown = [*row.outputs, *row.facts, *row.attention]
-        if shown and self.secrets:
-            secrets = self.secrets()
-            row = row_of(sources, self.state, self.declared, prices, secrets=secrets, forge_url=url)
-        elif shown:
+        kit = self.declared
+        is_told = bool(self.state.paused or (kit and (kit.outputs or kit.facts or kit.attention)))
+        row = row_of(
+            replace(self.sources, parts=parts),
+            self.state,
+            kit,
+            prices,
+            secrets=self.secrets() if is_told and self.secrets else NO_SECRETS,
+            forge_url=self.forge_url,
+        )
+        if is_told and not self.secrets:
             row = replace(
                 row,
                 outputs=tuple(replace(o, value=None, is_link=False) for o in row.outputs),
@@ -114,10 +113,15 @@ class OrderReport:
             )
         return replace(row, kit=self.kit)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command line and service both answer with."""
+    def to_json(self, row: OrderRow | None = None) -> dict[str, Any]:
+        """
+        Return the stable shape that command line and service both answer with.
+
+        Args:
+            row: What `row` returned, if it was asked already.
+        """
         return {
-            **self.row.to_json(),
+            **(row or self.row()).to_json(),
             "ready": self.state.ready,
             "reason": self.state.reason,
             "advice": self.state.advice,

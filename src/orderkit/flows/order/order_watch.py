@@ -7,18 +7,19 @@ something changed. Called by ``orderkit list``.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind
-from orderkit.core.order.order_selection import OrderQuery, select
-from orderkit.core.order.order_view import OrderRow
+from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, select
 from orderkit.flows.order import order_report
-from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registrations import registered_by, registered_owners
 from orderkit.flows.platform import Platform, published_pack
 
@@ -27,14 +28,50 @@ _RETRY_S, _RETRY_LONGEST_S = 1.0, 15.0
 _NOTHING = {"orderkit.dev/no-such-label": "none"}
 """Selects no object: the answer is only the version from which to watch."""
 _LOOKED_UP_MAX = 30
+_ORDERS = "/proxy/orderkit/v1/orders"
+_OK = 200
 _AT_ONCE = 8
 
 
-def selected_orders(
-    platform: Platform, query: OrderQuery, owners: dict[str, str]
-) -> dict[OrderRow, OrderReport]:
+def selected_orders(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]]:
     """
-    Return the orders that a query selects, sorted, with who ordered them as far as it is known.
+    Return the orders that a query selects, sorted, as ``GET /v1/orders`` shows them.
+
+    The service answers, unless its live model is behind the ledger: then see `read_orders`.
+
+    Raises:
+        RemoteError: The platform does not answer, or not to us.
+    """
+    rows = _of_service(platform, query)
+    return read_orders(platform, query, {}) if rows is None else rows
+
+
+def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]] | None:
+    """Return what the service answers; None if it cannot be asked, or lags behind the ledger."""
+    asked = {"team": query.team, "kit": query.kit, "text": query.text, "sort": query.sort}
+    asked |= {"phase": ",".join(query.phase), "limit": str(LIMIT_MAX)}
+    rows: list[Mapping[str, Any]] = []
+    while True:
+        path = f"{_ORDERS}?{urlencode({name: text for name, text in asked.items() if text})}"
+        try:
+            answer = platform.portal.request("GET", path, headers={}, body=None)
+            page = json.loads(answer.body) if answer.code == _OK else {}
+            head = platform.forge.head(platform.ledger)
+        except (OrderkitError, ValueError):
+            return None
+        if page.get("age") != 0 or page.get("ledger") != head:
+            return None
+        rows += page["orders"]
+        if not page["cursor"]:
+            return rows
+        asked["cursor"] = page["cursor"]
+
+
+def read_orders(
+    platform: Platform, query: OrderQuery, owners: dict[str, str]
+) -> list[Mapping[str, Any]]:
+    """
+    Return the same from ledger and cluster, with who ordered as far as it is known.
 
     Args:
         owners: Who ordered what, as read before; new ones are added.
@@ -43,18 +80,24 @@ def selected_orders(
         RemoteError: The platform does not answer, or not to us.
     """
     reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
-    if not owners:
+    rows = [report.row() for report in reports.values()]
+    if not owners and not all(row.owner for row in rows):
         owners.update(registered_owners(platform))
-    rows = [replace(report.row, owner=owners.get(order, "")) for order, report in reports.items()]
+    rows = [row if row.owner else replace(row, owner=owners.get(row.order, "")) for row in rows]
     chosen, _ = select(rows, query)
-    unknown = [reports[row.order] for row in chosen if row.order not in owners]
+    unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         looked_up = unknown[:_LOOKED_UP_MAX]
         names = threads.map(lambda report: registered_by(platform, report.entry), looked_up)
         owners.update(
             {str(report.entry.order): name for report, name in zip(looked_up, names, strict=True)}
         )
-    return {replace(row, owner=owners.get(row.order, "")): reports[row.order] for row in chosen}
+    return [
+        reports[row.order].to_json(
+            row if row.owner else replace(row, owner=owners.get(row.order, ""))
+        )
+        for row in chosen
+    ]
 
 
 class OrderChanges:

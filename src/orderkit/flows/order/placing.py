@@ -467,7 +467,7 @@ def _wait(
         timeout_s=request.timeout_s,
         goal=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
-        advice=lambda report: report.row.remedy,
+        advice=lambda report: report.row().remedy,
         on_look=ask,
     )
 

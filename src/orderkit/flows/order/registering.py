@@ -6,7 +6,7 @@ Called by the service (a portal's template step) and thereby by every ``orderkit
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -21,20 +21,21 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger, order_file, team_limits
+from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
-from orderkit.flows.approval import order_proposals
-from orderkit.flows.approval.change_approvals import refuse_bypass
-from orderkit.flows.approval.order_proposals import note_bypass
-from orderkit.flows.approval.requirements import Asking, order_needs
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
-from orderkit.flows.order import live_order
-from orderkit.flows.order.registrations import REFUSE, REGISTER
+from orderkit.flows.order import live_order, order_proposals
+from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.change_approvals import refuse_bypass
+from orderkit.flows.order.new_lease import new_lease, note_expiry
+from orderkit.flows.order.order_proposals import note_bypass
+from orderkit.flows.order.registrations import REFUSE, REGISTER, registered_by
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -126,7 +127,17 @@ def register(platform: Platform, registration: Registration) -> Registered:
         bypassed = refuse_bypass(platform, live, head, _asking(registration))
     is_raced = is_new and team_limits.is_counted(team, registration.kit)
     stage: ledger.Stage = "entering" if is_raced else "living"
-    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, bypassed=bypassed)
+    lease = new_lease(platform, live, registration.requester) if is_new else {}
+    commit = _enter(
+        platform,
+        registration,
+        entry,
+        kit,
+        snapshot,
+        stage=stage,
+        lease=lease,
+        bypassed=bypassed,
+    )
     if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")
         if team.limits.over == "ask":
@@ -144,6 +155,13 @@ def register(platform: Platform, registration: Registration) -> Registered:
         )
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
+    note_expiry(
+        platform,
+        registration.order,
+        registration.requester,
+        registration.proof,
+        lease or _lease_in(platform, entry, kit),
+    )
     return Registered(
         registration.order,
         registration.team,
@@ -200,11 +218,14 @@ def _enter(
     snapshot: RepositorySnapshot,
     *,
     stage: ledger.Stage,
+    lease: Mapping[str, str] | None = None,
     bypassed: str = "",
 ) -> Written:
-    before = None
-    if entry.application_path in snapshot.blobs:
-        before = commit_pinning.pinned_commit(platform, entry)
+    recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
+    before = ledger.delivered_commit(recorded)
+    requester = registration.requester
+    if recorded and not ledger.requester_of(recorded):  # by a version that did not write it there
+        requester = registered_by(platform, entry)
     application = ledger.order_application(
         entry,
         kit=registration.kit,
@@ -212,10 +233,12 @@ def _enter(
         commit=commit_pinning.commit_to_pin(platform, entry, kit, before),
         stage=stage,
         refreshes=knows_retry_refresh(platform),
+        recorded=recorded,
+        requester=requester,
+        lease=lease,
     )
-    if bypassed:
-        why = f"delivered by {registration.requester} without {bypassed}"
-        note_bypass(application, why)
+    why = f"delivered by {registration.requester} without {bypassed}" if bypassed else ""
+    note_bypass(application, why)
     return write_ledger(
         platform,
         {entry.application_path: yaml11.dump(application)},
@@ -227,6 +250,12 @@ def _enter(
         ),
         base=snapshot,
     )
+
+
+def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:
+    if not kit.lease.is_declared:
+        return {}
+    return lease_annotations(commit_pinning.application_at(platform, entry))
 
 
 def _came_second(

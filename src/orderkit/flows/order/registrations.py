@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from orderkit.core.order.end_record import STEPS
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit
@@ -9,6 +12,8 @@ from orderkit.ports.forge import Commit
 _NEWEST_COMMITS = 200
 REGISTER, REFUSE = "register-", "refuse-"
 """Prefixes of the operations that enter an order into the ledger, and take it back."""
+_BEGUN = re.compile(rf"{REGISTER}(.+)-on-.*")
+_ENDED = re.compile(rf"end-(.+)-(?:{'|'.join(STEPS)}|tombstone|withdrawn)-.*|{REFUSE}(.+)-on-.*")
 
 
 def registered_by(platform: Platform, entry: OrderEntry) -> str:
@@ -26,17 +31,19 @@ def registered_by(platform: Platform, entry: OrderEntry) -> str:
     return requester
 
 
-def registered_owners(platform: Platform) -> dict[str, str]:
-    """Return who registered which order, by the newest changes of the ledger: not all of them."""
+def registered_owners(platform: Platform, *, newest: int = _NEWEST_COMMITS) -> dict[str, str]:
+    """
+    Return who registered which order, by the newest changes of the ledger.
+
+    For orders of versions that did not write it into the Application (`ledger.requester_of`).
+    """
     owners: dict[str, str] = {}
-    ends: list[str] = []
-    for commit in platform.forge.commits(platform.ledger, limit=_NEWEST_COMMITS):
-        action, _, rest = commit.operation.partition("-")
-        order = rest.rpartition("-on-")[0]
-        if f"{action}-" == REFUSE or action == "end":
-            ends.append(f"{rest}-")
-        elif f"{action}-" == REGISTER and not any(end.startswith(f"{order}-") for end in ends):
-            owners[order] = commit.requester  # the oldest of this life, as `registered_by` says
+    ended: set[str] = set()
+    for commit in platform.forge.commits(platform.ledger, limit=newest):
+        if end := _ENDED.fullmatch(commit.operation):
+            ended.add(end[1] or end[2])
+        elif (begin := _BEGUN.fullmatch(commit.operation)) and begin[1] not in ended:
+            owners[begin[1]] = commit.requester  # the oldest of this life, as `registered_by` says
     return owners
 
 

@@ -248,6 +248,7 @@ class _Mending:
             forge_url=self._platform.forge.base_url,
             commit=commit,
             refreshes=knows_retry_refresh(self._platform),
+            recorded=self._application,
         )
         if self._writes:
             write_ledger(

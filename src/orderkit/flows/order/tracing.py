@@ -25,7 +25,7 @@ from orderkit.core.order.part_states import MISSING, part_state
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.order_report import OrderReport, status
-from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 
 _PARTS_EVERY_S = 3.0
 """How often a waiting command reads all parts of an order, each with a request."""
@@ -75,14 +75,17 @@ class Trace:
                 yield node.key
 
 
-def trace(platform: Platform, order: str) -> Trace:
+def trace(platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None) -> Trace:
     """
     Read an order's whole tree from the cluster.
+
+    Args:
+        ledger_files: The ledger's files, if they were read already.
 
     Raises:
         NotFoundError: The ledger has no such order.
     """
-    return trace_of(platform, status(platform, order))
+    return trace_of(platform, status(platform, order, ledger_files))
 
 
 def trace_of(platform: Platform, report: OrderReport) -> Trace:

@@ -1,10 +1,10 @@
 """
 Show one order with everything people want to see of it, and reveal its secret outputs.
 
-`view` takes the row from the cluster, or from a live model, and adds what only the forge knows. The
-number of requests to the forge is bounded, whatever people pushed; a part that cannot be read is
-left empty. `reveal` reads Secrets, and only those of the order itself. Called by the service, the
-console and the command line.
+`view` takes the row from the cluster and adds what only the forge knows. The number of requests to
+the forge is bounded, whatever people pushed; a part that cannot be read is left empty. `reveal`
+reads Secrets, and only those of the order itself. Called by the service, the console and the
+command line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -27,7 +27,7 @@ from orderkit.core.objects.secret_values import SECRET
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_summary import Prices, filled, plain
-from orderkit.core.order.order_view import OfferedChange, OpenPull, OrderRow, OrderView, PartState
+from orderkit.core.order.order_view import OfferedChange, OpenPull, OrderView, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.flows.order import order_damage, order_report
 from orderkit.flows.order.commit_judging import CommitJudge
@@ -36,7 +36,7 @@ from orderkit.flows.order.order_history import history_of
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.order.tracing import Trace, trace_of
-from orderkit.flows.platform import Platform, RepositorySnapshot, get_object, ledger_snapshot
+from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -64,7 +64,6 @@ def view(
     order: str,
     viewer: Viewer,
     *,
-    row: OrderRow | None = None,
     prices: Prices | None = None,
     ledger_files: RepositorySnapshot | None = None,
     report: OrderReport | None = None,
@@ -73,20 +72,17 @@ def view(
     Return an order's view.
 
     Args:
-        row: From a live model; None: read from the cluster, and compared with what was done to the
-            order by hand.
         ledger_files: The ledger's files, if they were read already.
         report: What `order_damage.status` reports, if that was asked already.
 
     Raises:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
-    if row is None:
-        report = report or order_damage.status(platform, order, ledger_files)
+    report = report or order_damage.status(platform, order, ledger_files)
+    entry = report.entry
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        tree = threads.submit(lambda: trace_of(platform, report) if report else None)
-        live = _tried(lambda: find_living(platform, order))
-        entry = report.entry if report else _entry(platform, order)
+        tree = threads.submit(trace_of, platform, report)
+        live = _tried(lambda: find_living(platform, order, ledger_files))
         pulls = threads.submit(_tried, lambda: _pulls(platform, entry))
         owner = threads.submit(_tried, lambda: registered_by(platform, entry))
         entries = threads.submit(
@@ -96,25 +92,16 @@ def view(
     ordered_by = owner.result() or ""
     newest = (entries.result() or [])[:1]
     head, values = at_head or (None, {})
-    if report is not None:
-        traced = tree.result()
-        row = report.row_with(tuple(_parts(traced)) if traced else (), prices)
-        head = report.state.head or head
-    if row is None:
-        raise AssertionError("unreachable: there is a report if there is no row")
+    row = report.row(tuple(_parts(tree.result())), prices)
     return OrderView(
-        replace(row, owner=plain(ordered_by)),
-        head or "",
+        replace(row, owner=plain(ordered_by) or row.owner),
+        report.state.head or head or "",
         values,
         pulls.result() or (),
         _changes(live, viewer, ordered_by) if live else (),
         newest[0].to_json() if newest else None,
-        tuple(report.check.to_json()) if report and report.check else (),
+        tuple(report.check.to_json()) if report.check else (),
     )
-
-
-def _entry(platform: Platform, order: str) -> OrderEntry:
-    return order_report.find(order, ledger_snapshot(platform).blobs)
 
 
 def _tried(read: Callable[[], _Read]) -> _Read | None:
@@ -205,9 +192,14 @@ def _refusal(verdict: ChangeVerdict, asking: ChangeRequester) -> str:
     return ""
 
 
-def reveal(platform: Platform, order: str, name: str) -> str | None:
+def reveal(
+    platform: Platform,
+    order: str,
+    names: Iterable[str],
+    ledger_files: RepositorySnapshot | None = None,
+) -> dict[str, str | None]:
     """
-    Return the value of a secret output; None if it is not there yet.
+    Return the values of secret outputs by name; None if one is not there yet.
 
     A Secret is read only if the order composes it, or if one of its parts owns it: its name may
     come from a value that somebody pushed.
@@ -217,11 +209,18 @@ def reveal(platform: Platform, order: str, name: str) -> str | None:
         InvalidInputError: The kit declares no such secret output, or its value is not a text.
         RefusedError: The Secret is not the order's.
     """
-    report = order_damage.status(platform, order)
-    output = _secret_output(report.declared, name)
+    report = order_report.status(platform, order, ledger_files)
+    outputs = [_secret_output(report.declared, name) for name in names]
     xr = report.sources.xr
-    if xr is None:
-        return None
+    return {
+        output.name: None if xr is None else _revealed(platform, report, output, xr)
+        for output in outputs
+    }
+
+
+def _revealed(
+    platform: Platform, report: OrderReport, output: KitOutput, xr: Manifest
+) -> str | None:
     if output.path:
         value = dig(xr, "status", *output.path.split("."))
         return None if value is None else str(value)[:SECRET_MAX]
@@ -230,7 +229,7 @@ def reveal(platform: Platform, order: str, name: str) -> str | None:
     try:
         text = None if encoded is None else base64.b64decode(encoded, validate=True).decode()
     except (binascii.Error, ValueError, TypeError) as error:
-        raise InvalidInputError("output", name, "is not a text in its Secret") from error
+        raise InvalidInputError("output", output.name, "is not a text in its Secret") from error
     return None if text is None else text[:SECRET_MAX]
 
 

@@ -369,6 +369,7 @@ def _orders(
                 commit=commit,
                 stage="ending" if entry.end_path in snapshot.blobs else "living",
                 refreshes=refreshes,
+                recorded=before,
             )
             contents[entry.application_path] = yaml11.dump(application)
     return contents

@@ -28,9 +28,11 @@ from orderkit.core.names import CommitSha
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.portal.template import parse_template
-from orderkit.flows.approval.change_approvals import may_need_approval
 from orderkit.flows.change.plan_requests import plan_between
-from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
+from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.order.live_order import find_living
+from orderkit.flows.order.live_order import LiveOrder, find_commit, read_xr
+from orderkit.flows.order.order_history import entry_of
 from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
 from orderkit.web.console.form_fields import FormPage, Values
@@ -38,7 +40,7 @@ from orderkit.web.console.order_pages import OrderPages
 from orderkit.web.console.page_exchange import last
 from orderkit.web.exchange import Refusal
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import entry_for, living_for
 
 _HIDDEN = {ORDER, BASE, REASON}
 
@@ -71,7 +73,7 @@ class ChangePages:
     def form(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the form of a change, filled in from Git."""
         order = self._orders.view(service, call)
-        live = _living(service, call)
+        live = living_for(service, call, "read")
         changes = changes_of(live.kit)
         if not changes:
             title = f"Change {live.entry.order}"
@@ -82,7 +84,7 @@ class ChangePages:
 
     def submit(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the plan of what was entered, carry it out, or resolve a conflict."""
-        live, form, do = _living(service, call), call.body, last(call.body, "do")
+        live, form, do = living_for(service, call, "read"), call.body, last(call.body, "do")
         opened = self._opened(service, live, last(form, "change"), last(form, "base"))
         try:
             entered = opened.form.read(form)
@@ -176,16 +178,11 @@ class ChangePages:
         error: OrderkitError | None = None,
         taken_back: Mapping[str, Any] | None = None,
     ) -> ServiceResponse:
-        order, live = self._orders.view(service, call), _living(service, call)
+        order, live = self._orders.view(service, call), living_for(service, call, "read")
         commit = find_commit(service.platform, live, call.path["commit"], field="commit")
-        entries = self._api.ask(
-            service, call, "orderHistory", path=_path(call), query={"limit": "200"}
-        )["entries"]
-        entry = next((found for found in entries if found["commit"] == commit.id), None)
-        if entry is None:
-            raise NotFoundError(f"{commit.id[:8]} did not touch what {live.entry.order} is")
-        plan, why_not = None, "it placed the order" if entry["ordered"] else ""
-        if commit.parents and not entry["ordered"]:
+        entry = entry_of(service.platform, live, commit)
+        plan, why_not = None, "it placed the order" if entry.first else ""
+        if commit.parents and not entry.first:
             try:
                 plan = plan_json(
                     plan_between(service.platform, live.entry.order, commit.parents[0], commit.id)
@@ -199,7 +196,7 @@ class ChangePages:
             status=error.http_status if error else 200,
             order=order,
             tab="history",
-            entry=entry,
+            entry=entry.to_json(),
             plan=plan,
             plan_why_not=why_not,
             taken_back=taken_back,
@@ -317,10 +314,6 @@ def _carried_over(
 
 def _with(asked: _Asked, entered: Values, reason: str) -> _Asked:
     return _Asked(asked.live, asked.change, asked.form, asked.base, asked.current, entered, reason)
-
-
-def _living(service: Service, call: ServiceRequest) -> LiveOrder:
-    return find_living(service.platform, entry_for(service, call, "read").order)
 
 
 def _path(call: ServiceRequest) -> dict[str, str]:

@@ -20,7 +20,7 @@ from orderkit.web.console.order_pages import OrderPages
 from orderkit.web.console.page_exchange import last
 from orderkit.web.console.parts_tree import PartsTree
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for
+from orderkit.web.order_handlers import located_for
 
 _ANSWER_S = 11.0
 """An end reports after a second; the page shows its steps from then on."""
@@ -83,9 +83,9 @@ class EndPages:
 
 def _outcome(service: Service, call: ServiceRequest) -> Mapping[str, Any]:
     """Return what stays; of an order that cannot be read any more, what may."""
-    entry = entry_for(service, call, "read")
+    entry, ledger_files = located_for(service, call, "read")
     try:
-        kit = find_living(service.platform, entry.order).kit
+        kit = find_living(service.platform, entry.order, ledger_files).kit
     except OrderkitError as error:
         return {"stays": (), "takes": (), "repository": "archive", "unread": str(error)}
     takes = [

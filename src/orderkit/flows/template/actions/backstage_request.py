@@ -9,6 +9,7 @@ and the service's short message, not only "Unable to complete request". ``idempo
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import urlencode
 
@@ -31,6 +32,8 @@ from orderkit.ports.portal import PortalResponse
 
 _METHODS = ["GET", "HEAD", "OPTIONS", "POST", "UPDATE", "DELETE", "PUT", "PATCH"]
 _BAD = 400
+_ILLEGAL = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
+"""A character that HTTP does not allow in a header, as in npm's node-fetch."""
 
 
 class RequestFailedError(RemoteError):
@@ -47,6 +50,9 @@ def _request(context: ActionContext, inputs: Inputs) -> Outputs:
         context.log(f"{inputs['method']} {path}")
     query = urlencode({key: text(value) for key, value in inputs.get("params", {}).items()})
     headers = {name: text(value) for name, value in inputs.get("headers", {}).items()}
+    illegal = [value for value in headers.values() if _ILLEGAL.search(value)]
+    if illegal:  # a template's own sentence may fail a task this way (core.portal.refusal_step)
+        raise RemoteError(f"{shorten(illegal[0], limit=1_000)} is not a legal HTTP header value")
     response = context.services.portal.request(
         inputs["method"],
         f"{path}?{query}" if query else path,

@@ -20,7 +20,7 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.approval import CONTEXT
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.approval.records import agreements
+from orderkit.flows.order.approval_records import agreements
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, ForgeUser, PullRequest, Review, StatusState
 

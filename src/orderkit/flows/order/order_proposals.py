@@ -13,7 +13,7 @@ Called where an order is registered, and by ``settling`` and ``deciding``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -36,18 +36,19 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.core.yaml import yaml11
-from orderkit.flows.approval.judging import (
+from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
+from orderkit.flows.order.approval_judging import (
     agreed,
     forge_user,
     may_agree,
     missing,
     set_approval_status,
 )
-from orderkit.flows.approval.records import waiting_order
-from orderkit.flows.approval.requirements import Asking, order_needs
-from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
+from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
 from orderkit.flows.order.live_order import LiveOrder, new_live_order, read_xr
+from orderkit.flows.order.new_lease import new_lease, note_expiry
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -292,8 +293,11 @@ class Proposal:
 
     def _deliver(self, summary: str, bypassed: str = "") -> None:
         """Let Argo CD deliver it, and remove the record: one commit."""
-        entry = self.live.entry
-        text = _application(self.platform, self.live, self.waiting, "living", bypassed=bypassed)
+        entry, waiting = self.live.entry, self.waiting
+        lease = new_lease(self.platform, self.live, waiting.requester)
+        text = _application(
+            self.platform, self.live, waiting, "living", bypassed=bypassed, lease=lease
+        )
         # The operation is that of a registration: `registered_by` looks for it.
         write_ledger(
             self.platform,
@@ -307,6 +311,7 @@ class Proposal:
         )
         with suppress(OrderkitError):  # it polls too
             refresh(self.platform, ledger.team_application(entry.team))
+        note_expiry(self.platform, entry.order, waiting.requester, waiting.proof, lease)
 
     def _bypassed(self, lacking: str) -> Settled:
         """Report, or take back, what somebody wrote or merged without the agreement it needs."""
@@ -349,6 +354,7 @@ def _application(
     *,
     refreshes: bool | None = None,
     bypassed: str = "",
+    lease: Mapping[str, str] | None = None,
 ) -> str:
     application = ledger.order_application(
         live.entry,
@@ -357,14 +363,18 @@ def _application(
         commit=waiting.commit,
         stage=stage,
         refreshes=knows_retry_refresh(platform) if refreshes is None else refreshes,
+        requester=waiting.requester,
+        lease=lease,
     )
-    if bypassed:
-        note_bypass(application, bypassed)
+    note_bypass(application, bypassed)
     return yaml11.dump(application)
 
 
 def note_bypass(application: Manifest, why: str) -> None:
-    """Let an order's Application say that it is delivered without an agreement it needs."""
+    """Let an order's Application say that it is delivered without an agreement; empty: with it."""
+    if not why:
+        application["metadata"].get("annotations", {}).pop(BYPASSED, None)
+        return
     note = shorten(" ".join(why.split()), limit=1_000)
     application["metadata"].setdefault("annotations", {})[BYPASSED] = note
 

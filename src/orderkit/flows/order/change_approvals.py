@@ -14,8 +14,8 @@ from orderkit.core.names import MAIN, CommitSha
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.order_state import short
 from orderkit.core.plan import Plan
-from orderkit.flows.approval.requirements import Asking, change_needs
 from orderkit.flows.argocd.commit_pinning import pinned_commit
+from orderkit.flows.order.approval_needs import Asking, change_needs
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform
 

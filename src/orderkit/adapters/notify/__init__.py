@@ -1,0 +1,1 @@
+"""Receivers of notifications: Backstage, signed webhooks, and what Apprise reaches."""

@@ -1,0 +1,190 @@
+"""
+Send notifications as signed webhooks: CloudEvents in structured JSON over HTTP.
+
+The signature covers a timestamp, so that a receiver can refuse a recorded request. Redirects are
+failures. An address is looked up once per request, every result of it is judged, and the connection
+goes to one that was judged: a name that resolves to this machine, the cluster or a metadata service
+reaches nothing, also when it resolves to something else a moment later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+from orderkit.core.errors import RefusedError, shorten
+from orderkit.core.notify.event_texts import Message, to_cloud_event
+from orderkit.core.platform.webhook_key import STAMPED_HEADER, TIME_HEADER, stamped_signature
+from orderkit.core.secrets import redact
+from orderkit.ports.notifier import NotDeliveredError
+
+MEDIA = "application/cloudevents+json; charset=utf-8"
+_CONNECT_S = 5.0
+_SHOWN_BYTES = 500
+_RETRY_MAX_S = 86_400.0
+_OK = range(200, 300)
+_CARRIER_GRADE = ipaddress.ip_network("100.64.0.0/10")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookTarget:
+    """Where a webhook goes, and how it is signed."""
+
+    url: str
+    key: str = field(repr=False)
+    source: str
+    """The service's address, which the events name."""
+    allowed_networks: tuple[str, ...] = ()
+    """Networks that are reached although they are not public."""
+    answer_s: float = 10.0
+    """How long the whole exchange may take."""
+
+
+class WebhookNotifier:
+    """One receiver of webhooks."""
+
+    def __init__(self, target: WebhookTarget) -> None:
+        self._target = target
+
+    def send(self, message: Message) -> None:
+        """
+        Post the message once.
+
+        Raises:
+            RefusedError: Its host is not public. NotDeliveredError: anything but a 2xx in time.
+        """
+        target = self._target
+        data = json.dumps(to_cloud_event(message, source=target.source)).encode()
+        stamp = str(int(time.time()))
+        headers = {
+            "Content-Type": MEDIA,
+            "User-Agent": "orderkit",
+            TIME_HEADER: stamp,
+            STAMPED_HEADER: stamped_signature(target.key, stamp, data),
+        }
+        host = urlsplit(target.url).hostname or ""
+        try:
+            status, retry_after, text = _post(target, data, headers)
+        except TimeoutError as error:
+            raise NotDeliveredError(f"{host} did not answer in time") from error
+        except ssl.SSLError as error:
+            raise NotDeliveredError(f"no trusted TLS connection to {host}") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise NotDeliveredError(f"{host} cannot be reached: {type(error).__name__}") from error
+        if status not in _OK:
+            reason = shorten(redact(text), limit=200)
+            raise NotDeliveredError(
+                f"{host} answered {status}: {reason}", retry_after_s=retry_seconds(retry_after)
+            )
+
+
+def retry_seconds(header: str) -> float | None:
+    """Return what a Retry-After header asks for, at most a day; None if it asks for nothing."""
+    if header.isascii() and header.isdigit() and len(header) < len("1000000000"):
+        return min(float(header), _RETRY_MAX_S)
+    try:
+        moment = parsedate_to_datetime(header).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(max(moment - time.time(), 0.0), _RETRY_MAX_S)
+
+
+def judged_addresses(host: str, port: int, allowed: Sequence[str]) -> list[str]:
+    """
+    Return the addresses of a host.
+
+    Raises:
+        RefusedError: One of them is not public and in no allowed network.
+        OSError: The name is not known.
+    """
+    networks = [ipaddress.ip_network(network) for network in allowed]
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+    for text in addresses:
+        address = _plain(ipaddress.ip_address(text.partition("%")[0]))
+        if _is_public(address) or any(address in network for network in networks):
+            continue
+        raise RefusedError(
+            f"{host} is {address}, which is not a public address",
+            hint="if it is meant: allow its network in notifications.allowedNetworks",
+        )
+    return addresses
+
+
+def _plain(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 address stands for, if it stands for one."""
+    if isinstance(address, ipaddress.IPv6Address):
+        embedded = address.ipv4_mapped or address.sixtofour
+        teredo = address.teredo
+        if address in ipaddress.ip_network("64:ff9b::/96"):
+            return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        return embedded or (teredo[1] if teredo else address)
+    return address
+
+
+def _is_public(address: Address) -> bool:
+    is_shared = isinstance(address, ipaddress.IPv4Address) and address in _CARRIER_GRADE
+    return address.is_global and not (address.is_multicast or address.is_reserved or is_shared)
+
+
+def _post(target: WebhookTarget, data: bytes, headers: dict[str, str]) -> tuple[int, str, str]:
+    """Return status, Retry-After and the begin of the body."""
+    parts = urlsplit(target.url)
+    host, is_tls = parts.hostname or "", parts.scheme == "https"
+    port = parts.port or (443 if is_tls else 80)
+    sock = _connected(judged_addresses(host, port, target.allowed_networks), port)
+    sock.settimeout(target.answer_s)
+    # A receiver that sends a byte now and then would never time out.
+    is_late = threading.Event()
+    cut = threading.Timer(target.answer_s, _cut, (sock, is_late))
+    connection = http.client.HTTPConnection(host, port)
+    try:
+        cut.start()
+        if is_tls:
+            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=host)
+        connection.sock = sock
+        connection.request("POST", parts.path or "/", data, headers)
+        with connection.getresponse() as answer:
+            body = answer.read(_SHOWN_BYTES)
+            retry_after = answer.headers.get("Retry-After", "")
+        if is_late.is_set():
+            raise TimeoutError
+        return answer.status, retry_after, body.decode(errors="replace")
+    finally:
+        cut.cancel()
+        connection.close()
+        sock.close()
+
+
+def _cut(sock: socket.socket, is_late: threading.Event) -> None:
+    is_late.set()
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+def _connected(addresses: Sequence[str], port: int) -> socket.socket:
+    """
+    Return a connection to the first address that takes one.
+
+    Raises:
+        OSError: None does.
+    """
+    problem: OSError = OSError("the name has no address")
+    for address in addresses:
+        try:
+            return socket.create_connection((address, port), timeout=_CONNECT_S)
+        except OSError as error:
+            problem = error
+    raise problem

@@ -1,0 +1,1 @@
+"""What orders notify people and programs about, and where each event goes."""

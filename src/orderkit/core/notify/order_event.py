@@ -1,0 +1,212 @@
+"""
+The events of an order, derived from what its row says now.
+
+Nothing notifies anybody when something happens. An order has at most one present event of each
+*topic*; it is due on a channel that was told something else about the topic before, or nothing. So
+a restart, a second replica and a lost hint all come to the same events. The id of an event is a
+digest of the order, the event, what it is about, and how many the channel was told of before.
+
+Pure. Called by ``flows.notify``; ``event_texts`` says it in words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from orderkit.core.order.end_record import EndRecord
+from orderkit.core.order.order_view import OrderRow
+from orderkit.core.platform.notification_settings import EventKind, seconds
+
+Topic = Literal["health", "approval", "lease"]
+_DIGEST_CHARACTERS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEvent:
+    """Something to tell about one order. Texts of strangers in it are masked, not yet escaped."""
+
+    kind: EventKind
+    topic: Topic
+    order: str
+    team: str
+    kit: str
+    subject: str
+    """What it is about, for example the commit: a digest."""
+    when: str
+    """RFC 3339 in UTC; empty: nobody knows."""
+    owner: str = ""
+    phase: str = ""
+    detail: str = ""
+    """The reason, the sentence, or who did it."""
+    remedy: str = ""
+    commit: str = ""
+    expires: str = ""
+    stage: str = ""
+    """How long before `expires` the warning is."""
+    repository: str = ""
+    number: int = 0
+    """How many events of the topic a channel was told of before this one."""
+
+    @property
+    def id(self) -> str:
+        """The same for the same event on the same channel, whoever derives it."""
+        return _digest(self.team, self.order, self.kind, self.subject, str(self.number), size=32)
+
+    def numbered(self, number: int) -> OrderEvent:
+        """Return it as the event that follows `number` others."""
+        return replace(self, number=number)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The last event of a topic that a channel was told of."""
+
+    number: int
+    kind: str
+    subject: str
+
+    def is_about(self, event: OrderEvent) -> bool:
+        """Say whether this is the event, or one that says the same."""
+        return (self.kind, self.subject) == (event.kind, event.subject)
+
+
+NOTHING: Mapping[str, Told] = {}
+
+
+def due(event: OrderEvent, told: Mapping[str, Told], *, began: str) -> OrderEvent | None:
+    """
+    Return an event as it is to be sent on a channel; None if the channel needs no message.
+
+    A new channel first learns what needs somebody now, and nothing that was well before.
+
+    Args:
+        told: By topic: the last that the channel was told of this order.
+        began: When the channel was first used, RFC 3339 in UTC.
+    """
+    last = told.get(event.topic)
+    if last is None and event.kind in ("ready", "ended") and event.when and event.when < began:
+        return None
+    if last is not None and last.is_about(event):
+        return None
+    return event.numbered(last.number + 1 if last else 0)
+
+
+def row_events(row: OrderRow, failing_since: datetime | None) -> Iterator[OrderEvent]:
+    """
+    Yield the present event of each topic that a row has one of.
+
+    Args:
+        failing_since: Since when the order has been failing for long enough; None: it is not.
+    """
+    health = _health(row, failing_since)
+    if health is not None:
+        yield health
+    if row.approval:
+        yield _event(row, "approval-wanted", "approval", row.approval, detail=row.approval)
+    if row.expires and row.lease_warning:
+        yield _event(
+            row,
+            "expiring",
+            "lease",
+            f"{row.expires} {row.lease_warning}",
+            when=_warned(row),
+        )
+
+
+def approval_decided(
+    row: OrderRow | None, wanted: OrderEvent | Told, before: OrderRow | None
+) -> OrderEvent:
+    """
+    Return the event that an order does not wait for approval any more.
+
+    Args:
+        row: As it is now; None: the order was withdrawn before it was delivered.
+        wanted: What was told before.
+        before: The row while it waited; None if nobody knows. One of the rows must be known.
+
+    Raises:
+        ValueError: Neither row is known.
+    """
+    known = row or before
+    if known is None:
+        raise ValueError("an approval of an unknown order")
+    outcome = "" if row else "It was withdrawn."
+    event = _event(known, "approval-decided", "approval", "", detail=outcome, when="")
+    return replace(event, subject=wanted.subject, phase=row.phase if row else "")
+
+
+def ended(order: str, team: str, record: EndRecord) -> OrderEvent:
+    """Return the event of a tombstone."""
+    row = OrderRow(order, team, record.kit, "Ended", owner=record.requester)
+    when = record.ended_at.replace("+00:00", "Z")
+    return _event(row, "ended", "health", record.started_at, detail=record.requester, when=when)
+
+
+def _health(row: OrderRow, failing_since: datetime | None) -> OrderEvent | None:
+    if row.attention and row.phase in ("Ready", "Attention"):
+        sentences = " ".join(attention.sentence for attention in row.attention)
+        # A sentence with a number in it, such as what was spent, is not news each time it changes.
+        subject = "".join(letter for letter in sentences if not letter.isdigit())
+        return _event(row, "attention", "health", subject, detail=sentences)
+    if row.phase == "Ready":
+        return _event(row, "ready", "health", row.delivered, commit=row.delivered)
+    if row.phase == "Failing" and failing_since is not None:
+        when = failing_since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return _event(
+            row,
+            "failing",
+            "health",
+            row.revision,
+            detail=row.reason,
+            commit=row.revision,
+            when=when,
+        )
+    return None
+
+
+def _event(
+    row: OrderRow,
+    kind: EventKind,
+    topic: Topic,
+    subject: str,
+    *,
+    detail: str = "",
+    commit: str = "",
+    when: str | None = None,
+) -> OrderEvent:
+    return OrderEvent(
+        kind,
+        topic,
+        row.order,
+        row.team,
+        row.kit,
+        _digest(subject, size=_DIGEST_CHARACTERS),
+        row.since if when is None else when,
+        owner=row.owner,
+        phase=row.phase,
+        detail=detail,
+        remedy=row.remedy if kind in ("failing", "attention") else "",
+        commit=commit,
+        expires=row.expires,
+        stage=row.lease_warning,
+        repository=row.repository,
+    )
+
+
+def _warned(row: OrderRow) -> str:
+    """Return when the warning fell due."""
+    try:
+        end = datetime.fromisoformat(row.expires)
+        moment = end - timedelta(seconds=seconds(row.lease_warning))
+    except (ValueError, OverflowError):
+        return ""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _digest(*texts: str, size: int) -> str:
+    joined = "\0".join(texts).encode(errors="surrogatepass")
+    return hashlib.sha256(joined).hexdigest()[:size]

@@ -1,0 +1,1 @@
+"""Leases of orders: grant, show, extend and sweep them."""

@@ -1,0 +1,287 @@
+"""
+Show and extend the lease of one order.
+
+The ledger's file of the order is read, judged and written back with the blob id that was read: a
+sweep that ends the order at the same moment either comes first, or sees the extension. Called by
+``orderkit lease``, the service and the console.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from orderkit.core.durations import duration_text, rough_duration
+from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import check_requester
+from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.order import ledger
+from orderkit.core.order.lease import (
+    EXPIRES_AT,
+    REASON_MAX,
+    RECORD,
+    Extension,
+    LeasePolicy,
+    LeaseRecord,
+    extend,
+    policy_of,
+    read_record,
+    time_text,
+)
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import application_of
+from orderkit.flows.argocd.refreshing import refresh
+from orderkit.flows.order import order_report
+from orderkit.flows.order.expiry_note import try_note_expiry
+from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
+from orderkit.ports.forge import REASON_TRAILER, FileChange, FileRevision, Operation
+from orderkit.ports.requesters import Requester
+
+_ROUNDS = 8
+_OPERATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedOrder:
+    """An order's file in the ledger, with its lease and what its kit says about leases."""
+
+    entry: OrderEntry
+    file: FileRevision
+    application: Manifest
+    kit: str
+    then: str
+    """``end`` or ``pause``."""
+    policy: LeasePolicy | None
+    record: LeaseRecord | None
+    broken: str = ""
+    """Why the record cannot be read; empty if it can, or there is none."""
+
+    def with_record(self, record: LeaseRecord) -> FileChange:
+        """Return the write of another record, which needs the file to be as it was read."""
+        meta = metadata(self.application)
+        others = {k: v for k, v in (meta.get("annotations") or {}).items()
+                  if k not in (EXPIRES_AT, RECORD)}  # fmt: skip
+        annotations = {**others, **record.annotations()}
+        application = {**self.application, "metadata": {**meta, "annotations": annotations}}
+        path = self.entry.application_path
+        return FileChange(path, yaml11.dump(application).encode(), self.file.sha)
+
+
+def read_leased(platform: Platform, entry: OrderEntry) -> LeasedOrder:
+    """
+    Read the lease of an order from the ledger.
+
+    Raises:
+        NotFoundError: The ledger has no file of the order.
+        ManifestError: Its file cannot be read.
+    """
+    file = platform.forge.read(platform.ledger, entry.application_path, "main")
+    application = application_of(file)
+    if file is None or application is None:
+        raise NotFoundError(
+            f"no order '{entry.order}' in the ledger", hint=f"orderkit repair {entry.order}"
+        )
+    kit = _kit(platform, ledger.kit_of(application))
+    broken = ""
+    record = None
+    try:
+        record = read_record(application)
+    except InvalidInputError as error:
+        broken = str(error)
+    return LeasedOrder(
+        entry,
+        file,
+        application,
+        ledger.kit_of(application),
+        kit.lease.then if kit else "end",
+        policy_of(kit.lease, entry.team) if kit else None,
+        record,
+        broken,
+    )
+
+
+def _kit(platform: Platform, name: str) -> Kit | None:
+    try:
+        return published_kit(platform, name)
+    except NotFoundError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """The lease of an order, for people and programs."""
+
+    leased: LeasedOrder
+    now: str
+    left: timedelta | None
+    changed: bool = False
+    remark: str = ""
+    """What did not work besides."""
+
+    @property
+    def message(self) -> str:
+        """One sentence."""
+        leased, record = self.leased, self.leased.record
+        if leased.broken:
+            return f"{leased.entry.order}: its lease in the ledger cannot be read: {leased.broken}"
+        if record is None:
+            return f"{leased.entry.order} has no expiry: it lives until somebody ends it"
+        if record.ending:
+            return f"{leased.entry.order} expired at {time_text(record.expires)} and is ending"
+        left = self.left or timedelta(0)
+        follow = "pauses" if leased.then == "pause" else "ends"
+        if left <= timedelta(0):
+            return f"{leased.entry.order} expired at {time_text(record.expires)} and {follow} soon"
+        return (
+            f"{leased.entry.order} expires at {time_text(record.expires)},"
+            f" in {rough_duration(left)}, and then {follow}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape of command line and service."""
+        leased, record, policy = self.leased, self.leased.record, self.leased.policy
+        latest = record.began + policy.maximum if record and policy and policy.maximum else None
+        return {
+            "order": leased.entry.order,
+            "team": leased.entry.team,
+            "kit": leased.kit,
+            "expires": time_text(record.expires) if record else None,
+            "leftSeconds": max(0, int(self.left.total_seconds())) if self.left else None,
+            "began": time_text(record.began) if record else None,
+            "latest": time_text(latest) if latest else None,
+            "lastWarning": (record.last_warning or None) if record else None,
+            "warned": {stage: time_text(when) for stage, when in record.warned.items()}
+            if record
+            else {},
+            "extensions": record.extensions if record else 0,
+            "by": (record.by or None) if record else None,
+            "reason": (record.reason or None) if record else None,
+            "ending": bool(record and record.ending),
+            "then": leased.then,
+            "mayExtend": _may_extend(policy, record),
+            "extendBy": duration_text(policy.extend_by) if policy and policy.extend_by else None,
+            "changed": self.changed,
+            "message": self.message,
+            "remark": self.remark or leased.broken or None,
+        }
+
+
+def _may_extend(policy: LeasePolicy | None, record: LeaseRecord | None) -> bool:
+    if policy is None or (record and record.ending):
+        return False
+    times = policy.extend_times
+    return times is None or (record.extensions if record else 0) < times
+
+
+def lease_of(platform: Platform, order: str) -> LeaseView:
+    """
+    Return the lease of an order. Nothing is written.
+
+    Raises:
+        NotFoundError: There is no such order, or it has ended.
+    """
+    entry = order_report.find(order, ledger_snapshot(platform).blobs)
+    return _view(platform, read_leased(platform, entry))
+
+
+def _view(
+    platform: Platform, leased: LeasedOrder, *, changed: bool = False, remark: str = ""
+) -> LeaseView:
+    now = platform.clock.now()
+    left = leased.record.expires - now if leased.record else None
+    return LeaseView(leased, time_text(now), left, changed, remark)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendRequest:
+    """By how much to extend which order's lease, for whom and why."""
+
+    order: str
+    duration: timedelta
+    requester: Requester
+    reason: str
+    operation: str = ""
+    """Identifies the request, so that a repetition is recognised; empty: a new one."""
+
+
+def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
+    """
+    Extend the lease of an order, or give one to an order that has none. Idempotent by operation.
+
+    Raises:
+        NotFoundError: There is no such order, or it has ended.
+        InvalidInputError: The reason is missing or too long.
+        RefusedError: The kit does not allow it, or the order is ending.
+        ConflictError: Others won every round.
+    """
+    check_requester(request.requester.ref)
+    reason = _reason(request.reason)
+    operation = request.operation or f"extend-{uuid.uuid4().hex[:12]}"
+    extension = Extension(request.order, request.duration, request.requester.ref, reason, operation)
+    blobs = ledger_snapshot(platform).blobs
+    entry = order_report.find(request.order, blobs)
+    if entry.end_path in blobs:
+        raise RefusedError(
+            f"{entry.order} is ending and cannot be extended any more",
+            hint=f"finish the end: orderkit destroy {entry.order}",
+        )
+    for rounds_left in reversed(range(_ROUNDS)):
+        leased = read_leased(platform, entry)
+        record = extend(leased.record, leased.policy, platform.clock.now(), extension)
+        changed = record is not leased.record
+        try:
+            if changed:
+                _write(platform, leased, record, request)
+            break
+        except ConflictError:
+            if not rounds_left:
+                raise
+    requester, expires = request.requester, time_text(record.expires)
+    remark = try_note_expiry(platform, entry.order, expires, requester)
+    refresh(platform, ledger.team_application(entry.team))
+    return _view(platform, replace(leased, record=record), changed=changed, remark=remark)
+
+
+def check_operation(text: str) -> str:
+    """
+    Return a name for a request that commits can hold; empty if there is none.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    if text and not _OPERATION.fullmatch(text):
+        rule = "is not a name of letters, digits, '.', '_' and '-', at most 60 long"
+        raise InvalidInputError("operation", text, rule)
+    return text
+
+
+def _write(
+    platform: Platform, leased: LeasedOrder, record: LeaseRecord, request: ExtendRequest
+) -> None:
+    order = leased.entry.order
+    platform.forge.write(
+        platform.ledger,
+        [leased.with_record(record)],
+        Operation(
+            f"lease-{record.operation}-{order}-after-{leased.file.sha[:8]}",
+            request.requester.ref,
+            f"{order}: extended by {duration_text(request.duration)},"
+            f" expires at {time_text(record.expires)}",
+            request.requester.proof,
+            ((REASON_TRAILER, record.reason),),
+        ),
+    )
+
+
+def _reason(text: str) -> str:
+    reason = " ".join(text.split()).replace("-->", "→")
+    if not reason:
+        raise InvalidInputError("reason", None, "is missing", hint="say why; it is kept in Git")
+    if len(reason) > REASON_MAX:
+        raise InvalidInputError("reason", reason, f"is longer than {REASON_MAX} characters")
+    return reason

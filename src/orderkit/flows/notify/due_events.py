@@ -1,0 +1,97 @@
+"""
+What is so now, and which of it a channel is to be told.
+
+Called by ``notifying``, which delivers it, and by ``showing``, which only shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from orderkit.core.notify.order_event import OrderEvent, approval_decided, due, row_events
+from orderkit.core.order.order_view import OrderRow
+from orderkit.core.platform.notification_settings import NotificationSettings
+from orderkit.flows.notify.ledger_notes import LedgerNotes
+from orderkit.flows.notify.told_events import ToldEvents
+
+
+@dataclass(slots=True)
+class PastStates:
+    """What rows alone do not say: since when an order fails, and that it waited for approval."""
+
+    failing: dict[str, datetime] = field(default_factory=dict)
+    waiting: dict[str, tuple[OrderRow, OrderEvent]] = field(default_factory=dict)
+    absent: dict[str, datetime] = field(default_factory=dict)
+
+    def failing_since(self, row: OrderRow, now: datetime, after_s: float) -> datetime | None:
+        """Return since when an order fails, if that is long enough; it was not Ready meanwhile."""
+        if row.phase == "Failing":
+            since = min(_time(row.since) or now, now)
+            since = min(since, self.failing.setdefault(row.order, since))
+            self.failing[row.order] = since
+            return since if (now - since).total_seconds() >= after_s else None
+        if row.phase in ("Ready", "Attention", "Ending"):
+            self.failing.pop(row.order, None)
+        return None
+
+
+def present_events(
+    rows: Mapping[str, OrderRow],
+    notes: LedgerNotes,
+    past: PastStates,
+    settings: NotificationSettings,
+    now: datetime,
+) -> Iterator[OrderEvent]:
+    """Yield what is so now, whoever was told of it."""
+    for row in rows.values():
+        since = past.failing_since(row, now, settings.failing_after_s)
+        for event in row_events(row, since):
+            if event.kind == "approval-wanted":
+                past.waiting[row.order] = (row, event)
+            yield event
+    for event in notes.ends:
+        if event.order not in rows:
+            yield event
+
+
+def due_events(
+    events: Iterable[OrderEvent],
+    told: ToldEvents,
+    rows: Mapping[str, OrderRow],
+    past: PastStates,
+) -> Iterator[OrderEvent]:
+    """Yield what a channel is to be told."""
+    for event in events:
+        numbered = due(event, told.of(event.order), began=told.began)
+        if numbered is not None:
+            yield numbered
+    for order in _decided(told, rows, past):
+        row, last = rows.get(order), told.of(order).get("approval")
+        before, wanted = past.waiting.get(order, (None, last))
+        if wanted is None:
+            continue
+        event = approval_decided(row, wanted, before)
+        numbered = due(event, told.of(order), began=told.began)
+        if numbered is not None:
+            yield numbered
+
+
+def _decided(told: ToldEvents, rows: Mapping[str, OrderRow], past: PastStates) -> set[str]:
+    """Return the orders that waited for approval, as far as anybody knows, and do not now."""
+    waited = past.waiting.keys() | {
+        order
+        for order in told.orders()
+        if order in rows
+        and (last := told.of(order).get("approval"))
+        and last.kind == "approval-wanted"
+    }
+    return {order for order in waited if order not in rows or not rows[order].approval}
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

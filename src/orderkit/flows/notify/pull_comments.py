@@ -1,0 +1,57 @@
+"""
+Notify by a comment on each open pull request about an order.
+
+These are the pull requests of the order's repository, and those of the ledger that are about the
+order. There is one comment for each topic, found by its marker and updated in place; without an
+open pull request there is nothing to say, and the event counts as told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from orderkit.core.errors import ConflictError, NotFoundError
+from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.notify.event_texts import Message, to_markdown
+from orderkit.core.notify.order_event import OrderEvent
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.platform import Platform
+
+_PULLS_MAX = 20
+
+
+class PullComments:
+    """Comments on the forge."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+
+    def send(self, message: Message) -> None:
+        """
+        Say it on the open pull requests of the orders. Idempotent.
+
+        Raises:
+            OrderkitError: The forge cannot be asked, or refuses.
+        """
+        for event in message.events:
+            for repo, number in _pulls(self._platform, event):
+                marker = f"orderkit/notify/{event.topic}"
+                self._platform.forge.comment(repo, number, to_markdown(message), marker=marker)
+
+
+def _pulls(platform: Platform, event: OrderEvent) -> Iterator[tuple[RepoId, int]]:
+    entry = OrderEntry(TeamName(event.team), OrderId(event.order))
+    whole_word = re.compile(rf"(?<![A-Za-z0-9-]){re.escape(event.order)}(?![A-Za-z0-9-])")
+    for repo in (entry.repository, platform.ledger):
+        count = 0
+        try:
+            for pull in platform.forge.pulls(repo, state="open"):
+                if repo == platform.ledger and not whole_word.search(pull.head):
+                    continue
+                yield repo, pull.number
+                count += 1
+                if count >= _PULLS_MAX:
+                    break
+        except (NotFoundError, ConflictError):  # gone or renamed: nobody reads it there
+            continue

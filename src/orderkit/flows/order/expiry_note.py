@@ -1,0 +1,70 @@
+"""
+Show the expiry in the order's own XR file, as an annotation, for people.
+
+The ledger counts: whoever edits the annotation changes nothing, and ``orderkit repair`` puts it
+back. Called wherever a lease is granted, extended or moved.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.errors import ConflictError, OrderkitError
+from orderkit.core.names import MAIN
+from orderkit.core.objects.kube_objects import annotations_of
+from orderkit.core.order.lease import EXPIRES_AT
+from orderkit.core.yaml import edit as yamledit
+from orderkit.flows.argocd.commit_pinning import deliver
+from orderkit.flows.order.live_order import find_living, read_xr
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.requesters import Requester
+
+_ROUNDS = 5
+
+
+def note_expiry(platform: Platform, order: str, expires: str, requester: Requester) -> bool:
+    """
+    Make sure that the XR's file says when the order expires. Idempotent.
+
+    Returns whether it was written now.
+
+    Raises:
+        OrderkitError: It cannot be written: its repository is archived or damaged, its text cannot
+            be edited, or the forge failed. The lease is not affected.
+    """
+    live = find_living(platform, order)
+    for rounds_left in reversed(range(_ROUNDS)):
+        head = platform.forge.head(live.repository)
+        if head is None:
+            return False
+        xr_file = read_xr(platform, live, head)
+        if annotations_of(xr_file.xr).get(EXPIRES_AT) == expires:
+            deliver(platform, live.entry, head, requester.ref, requester.proof)
+            return False
+        path = (*xr_file.steps, "metadata", "annotations", EXPIRES_AT)
+        edit = yamledit.Edit(path, value=expires, document=xr_file.document)
+        data = yamledit.edit(xr_file.data, [edit], name=str(xr_file.path))
+        operation = Operation(
+            f"lease-{order}-{expires}-after-{xr_file.sha[:8]}",
+            requester.ref,
+            f"{order}: expires at {expires}",
+            requester.proof,
+        )
+        change = FileChange(xr_file.path, data, xr_file.sha)
+        try:
+            written = platform.forge.write(live.repository, [change], operation)
+        except ConflictError:
+            if not rounds_left:
+                raise
+        else:
+            deliver(platform, live.entry, written.commit, requester.ref, requester.proof)
+            return True
+    raise AssertionError("unreachable")
+
+
+def try_note_expiry(platform: Platform, order: str, expires: str, requester: Requester) -> str:
+    """Do the same as `note_expiry`; return why it could not be done, empty if it was."""
+    try:
+        note_expiry(platform, order, expires, requester)
+    except OrderkitError as error:
+        return f"its file on {MAIN} does not say so yet: {error}"
+    return ""

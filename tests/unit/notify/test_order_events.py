@@ -1,0 +1,151 @@
+"""Which events an order has now, and which of them a channel was not told of yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orderkit.core.notify.order_event import (
+    NOTHING,
+    OrderEvent,
+    Told,
+    approval_decided,
+    due,
+    row_events,
+)
+from orderkit.core.order.order_state import Phase
+from orderkit.core.order.order_view import Attention, OrderRow
+from orderkit.core.platform.notification_settings import NotificationSettings
+from orderkit.flows.notify.due_events import PastStates, present_events
+from orderkit.flows.notify.ledger_notes import LedgerNotes
+
+NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+BEGAN = "2026-11-22T00:00:00Z"
+READY = OrderRow(
+    "garage-ae86", "ae86", "garage", "Ready", since="2026-11-23T05:00:00Z", delivered="a" * 40
+)
+
+
+def failing(minutes: int) -> OrderRow:
+    since = (NOW - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return replace(READY, phase="Failing", reason="no quota", since=since, revision="a" * 40)
+
+
+def kinds(
+    row: OrderRow, told: Mapping[str, Told] = NOTHING, past: PastStates | None = None
+) -> list[str]:
+    """Return what a channel is to be told now."""
+    events = present_events({row.order: row}, LedgerNotes(), past or PastStates(), SETTINGS, NOW)
+    return [event.kind for event in events if due(event, told, began=BEGAN)]
+
+
+SETTINGS = NotificationSettings()
+WAITING = replace(READY, phase="Assembling", approval="leads have to agree")
+EXPIRING = replace(READY, phase="Assembling", expires="2026-11-24T05:00:00Z", lease_warning="24h")
+
+
+@pytest.mark.parametrize(
+    ("reason", "row", "expected"),
+    [
+        ("everything is ready", READY, ["ready"]),
+        ("it failed a moment ago", failing(3), []),
+        ("it has been failing for long", failing(11), ["failing"]),
+        ("it waits for approval", WAITING, ["approval-wanted"]),
+        ("its lease ends", EXPIRING, ["expiring"]),
+        ("no warning is recorded yet", replace(EXPIRING, lease_warning=""), []),
+        (
+            "its budget is used up",
+            replace(READY, phase="Attention", attention=(Attention("Its budget is used up."),)),
+            ["attention"],
+        ),
+        ("Argo CD is at work", replace(READY, phase="Delivering"), []),
+        ("it ends", replace(READY, phase="Ending"), []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_events_of_a_row(reason: str, row: OrderRow, expected: list[str]) -> None:
+    assert kinds(row) == expected, reason
+
+
+def one(row: OrderRow, number: int = 0) -> OrderEvent:
+    (event,) = row_events(row, NOW)
+    return event.numbered(number)
+
+
+def told(*events: OrderEvent) -> dict[str, Told]:
+    return {event.topic: Told(event.number, event.kind, event.subject) for event in events}
+
+
+def test_what_was_told_is_not_due_again() -> None:
+    assert kinds(READY, told(one(READY))) == []
+
+
+def test_a_new_commit_is_due() -> None:
+    assert kinds(replace(READY, delivered="b" * 40), told(one(READY))) == ["ready"]
+
+
+def test_ready_again_after_it_was_told_to_fail_is_due() -> None:
+    assert kinds(READY, told(one(failing(11)))) == ["ready"]
+
+
+def test_ready_again_after_it_failed_for_a_moment_only_is_not_due() -> None:
+    past = PastStates()
+    assert kinds(failing(3), told(one(READY)), past) == []
+    assert kinds(READY, told(one(READY)), past) == []
+
+
+def test_an_order_fails_since_it_was_ready_last_whatever_it_does_in_between() -> None:
+    past = PastStates()
+    kinds(failing(8), past=past)
+    kinds(replace(READY, phase="Delivering"), past=past)
+
+    assert past.failing_since(failing(0), NOW + timedelta(minutes=3), 600) is not None
+
+
+def test_an_amount_that_grows_is_no_news() -> None:
+    spent = [
+        replace(READY, phase="Attention", attention=(Attention(f"{amount} % of it is spent."),))
+        for amount in (91, 94)
+    ]
+    assert kinds(spent[1], told(one(spent[0]))) == []
+
+
+def test_another_warning_and_another_expiry_are_news() -> None:
+    known = told(one(EXPIRING))
+    assert kinds(EXPIRING, known) == []
+    assert kinds(replace(EXPIRING, lease_warning="1h"), known) == ["expiring"]
+    assert kinds(replace(EXPIRING, expires="2026-11-30T05:00:00Z"), known) == ["expiring"]
+
+
+def test_the_same_event_has_the_same_id_and_its_repetition_another() -> None:
+    first = due(one(READY), NOTHING, began=BEGAN)
+    again = due(one(READY), NOTHING, began=BEGAN)
+    later = due(one(READY), told(one(failing(11), number=1)), began=BEGAN)
+    assert first is not None
+    assert again is not None
+    assert later is not None
+    assert first.id == again.id != later.id
+
+
+def test_a_new_channel_learns_what_needs_somebody_and_nothing_that_was_well() -> None:
+    old = replace(READY, since="2026-11-01T00:00:00Z")
+    for event, expected in ((one(old), False), (one(failing(11)), True), (one(WAITING), True)):
+        assert bool(due(event, NOTHING, began=BEGAN)) is expected, event
+
+
+@pytest.mark.parametrize(
+    ("phase", "sentence"),
+    [("Delivering", ""), (None, "It was withdrawn.")],
+)
+def test_a_decided_approval_follows_the_one_that_was_wanted(
+    phase: Phase | None, sentence: str
+) -> None:
+    wanted = one(WAITING)
+    row = replace(READY, phase=phase) if phase else None
+    event = due(approval_decided(row, wanted, WAITING), told(wanted), began=BEGAN)
+    assert event is not None
+    assert (event.kind, event.team, event.detail) == ("approval-decided", "ae86", sentence)
+    assert due(event, told(event), began=BEGAN) is None

@@ -12,7 +12,7 @@ from forgeusers import ForgeUser, embedded_admin
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import ConflictError, RefusedError
+from orderkit.core.errors import ConflictError, OrderkitError, RefusedError
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
@@ -216,7 +216,7 @@ def test_the_rules_of_today_count(desk: Desk) -> None:
         desk.approve(pull, desk.frank)
         assert missing(desk, entry) == "the team, because the team shares it"
     finally:
-        publish(before.data, "as before")
+        publish(before.data, "restored")
 
 
 def test_a_login_that_passed_to_somebody_else_does_not_count(desk: Desk) -> None:
@@ -242,6 +242,6 @@ def test_what_was_pushed_by_hand_cannot_be_proposed(desk: Desk) -> None:
     content = base64.b64encode(b"by hand").decode()
     desk.admin.api("POST", file, {"content": content, "message": "by hand"})
 
-    with pytest.raises(RefusedError, match="nothing proves who wrote"):
+    with pytest.raises(OrderkitError, match="nothing proves who wrote"):
         desk.order()
     assert entry in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import available_timezones
 
 from orderkit.core.kit.field_problems import KitProblem
 from orderkit.core.kit.model import ApprovalRule, Kit
@@ -117,6 +118,15 @@ def approval_problems(kit: Kit) -> Iterator[KitProblem]:
         if rule.count > _people(rule):
             text = f"is more than the {_people(rule)} people that 'by' names"
             yield KitProblem("kit", (*steps, "count"), rule.count, text, "name more, or a group")
+
+
+def window_problems(kit: Kit) -> Iterator[KitProblem]:
+    """Yield what is wrong with a kit's maintenance windows."""
+    for at, window in enumerate(kit.windows):
+        if window.zone not in available_timezones():
+            hint = "for example Europe/Berlin or UTC"
+            steps = ("spec", "windows", at, "zone")
+            yield KitProblem("kit", steps, window.zone, "is not a time zone", hint)
 
 
 def _people(rule: ApprovalRule) -> float:

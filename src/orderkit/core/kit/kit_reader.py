@@ -36,6 +36,7 @@ from orderkit.core.kit.model import (
     KitOutput,
     Lease,
     Link,
+    MaintenanceWindow,
     Page,
     Picker,
     Refers,
@@ -163,6 +164,10 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         lease=_lease(spec.get("lease", {})),
         gate=_gate(spec["gate"]) if "gate" in spec else None,
         approval=_approval(spec.get("approval", {})),
+        windows=tuple(
+            MaintenanceWindow(tuple(w["days"]), w["from"], w["to"], w.get("zone", "UTC"))
+            for w in spec.get("windows", ())
+        ),
         examples=tuple(
             Example(e["name"], e.get("title") or spelt_out(e["name"]), e["values"])
             for e in spec.get("examples", ())

@@ -333,6 +333,26 @@ _APPROVAL_RULE = _closed(
         "because": _doc({**_TEXT, "maxLength": 300}, "Why, as people read it."),
     },
 )
+_CLOCK: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
+_WINDOW = _closed(
+    "Changes of orders are delivered in this time; others wait until it begins.",
+    ["days", "from", "to"],
+    {
+        "days": _list(
+            {"enum": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]},
+            "On which days it begins.",
+            minItems=1,
+            uniqueItems=True,
+        ),
+        "from": _doc(_CLOCK, "22:00"),
+        "to": _doc(_CLOCK, "04:00. Not after from: on the next day."),
+        "zone": {
+            **_TEXT,
+            "default": "UTC",
+            "description": "A time zone of the IANA database, for example Europe/Berlin.",
+        },
+    },
+)
 _FIXTURE: Schema = {
     "type": "object",
     "required": ["apiVersion", "kind", "metadata"],
@@ -445,6 +465,13 @@ _SPEC: dict[str, Schema] = {
         },
     ),
     "lease": _LEASE,
+    "windows": _list(
+        _WINDOW,
+        "Maintenance windows. Argo CD delivers nothing of the kit's orders outside of them, "
+        "neither changes nor ends nor self-heal.",
+        minItems=1,
+        maxItems=20,
+    ),
     "approval": _closed(
         "Which orders and changes need somebody's agreement.",
         ["rules"],

@@ -250,6 +250,19 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class MaintenanceWindow:
+    """When changes of a kit's orders are delivered; others wait."""
+
+    days: tuple[str, ...]
+    """``mon`` to ``sun``."""
+    start: str
+    """``22:00``, by the clock of `zone`."""
+    end: str
+    """Before `start`: on the next day."""
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
 class KitOutput:
     """A value that people order the kit for, below the XR's status or in a Secret."""
 
@@ -345,6 +358,8 @@ class Kit:
     lease: Lease = field(default_factory=Lease)
     gate: Gate | None = None
     approval: Approval = field(default_factory=Approval)
+    windows: tuple[MaintenanceWindow, ...] = ()
+    """Empty: changes are delivered at any time."""
     examples: tuple[Example, ...] = ()
     composes: tuple[KindRef, ...] = ()
     requires: tuple[KindRef, ...] = ()

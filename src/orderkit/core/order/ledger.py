@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from typing import Any, Literal
 from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
 from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
-from orderkit.core.kit.model import Kit
+from orderkit.core.kit.model import Kit, MaintenanceWindow
 from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
@@ -40,6 +40,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.order.maintenance import sync_windows
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import parse_manifests
@@ -298,6 +299,8 @@ class TeamPlace:
     kinds: OrderKinds
     namespaces: tuple[str, ...] = ()
     """In addition to the team's own."""
+    windows: Mapping[str, tuple[MaintenanceWindow, ...]] = field(default_factory=dict)
+    """By kit: when its orders are delivered. Other kits' orders are not held."""
 
 
 def team_file(team_place: TeamPlace) -> str:
@@ -350,6 +353,7 @@ def permits(file: bytes, team: TeamName, kit: Kit) -> bool:
 def _project(team_place: TeamPlace) -> Manifest:
     team = team_place.team
     namespaces = [team_namespace(team), *sorted(team_place.namespaces)]
+    windows = sync_windows(team_place.windows)
     return {
         "apiVersion": APP_PROJECT.api_version,
         "kind": APP_PROJECT.kind,
@@ -362,6 +366,7 @@ def _project(team_place: TeamPlace) -> Manifest:
             ],
             "clusterResourceWhitelist": as_rules(team_place.kinds.cluster),
             "namespaceResourceWhitelist": as_rules(team_place.kinds.namespaced),
+            **({"syncWindows": windows} if windows else {}),
         },
     }
 

@@ -69,6 +69,9 @@ class OrderState:
     paused: bool = False
     """Crossplane leaves the XR as it is, so nothing is known about the newest values."""
 
+    is_held: bool = False
+    """It is delivered only when a maintenance window opens."""
+
     @property
     def ready(self) -> bool:
         """Whether waiting for it is over: what people should look at may be Ready as well."""

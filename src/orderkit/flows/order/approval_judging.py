@@ -12,9 +12,10 @@ Called by ``flows.approval`` and ``flows.change.reviewing``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from orderkit.core.errors import shorten
+from orderkit.core.errors import AccessError, shorten
 from orderkit.core.kit.approval_rules import Need
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import metadata
@@ -131,7 +132,9 @@ def _is_one_of(platform: Platform, entry: OrderEntry, approver: str, user: Forge
         person = forge_user(platform, platform.ledger, approver)
         return person is not None and person.id == user.id
     org, _, team = name.partition(":")
-    return any(member.id == user.id for member in platform.forge.members(org, team))
+    with suppress(AccessError):  # nobody can be proved to be in a group that we may not see
+        return any(member.id == user.id for member in platform.forge.members(org, team))
+    return False
 
 
 def set_approval_status(

@@ -145,9 +145,13 @@ def proposal_of(platform: Platform, entry: OrderEntry) -> Proposal | None:
 
 
 def open_proposal(platform: Platform, waiting: WaitingOrder) -> PullRequest | None:
-    """Return the newest pull request that proposes an order; None if there is none."""
+    """
+    Return the pull request that proposes an order, in whatever state; None if there is none.
+
+    The first of its branch: two processes that open one at the same moment close the later one.
+    """
     pulls = platform.forge.pulls(platform.ledger, state="all", head=waiting.branch)
-    return next(iter(pulls), None)
+    return min(pulls, key=lambda pull: pull.number, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
 from orderkit.flows.order.foreign_words import without_secrets
+from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -231,6 +232,7 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     if state.phase == "Delivering" and state.revision != head:
         why = undelivered(platform, entry, head)
         state = replace(state, reason=why.reason, advice=why.advice) if why else state
+    state = held_by_window(platform, kits.get(kit), state)
     checked = CheckedOrder.of(entry, pack, kit, xr)
     check: CommitCheck | None = None
     if checked is not None and not ending:

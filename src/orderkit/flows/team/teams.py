@@ -314,7 +314,10 @@ def _contents(
 ) -> dict[PurePosixPath, str | None]:
     team, url = file.team, platform.forge.base_url
     namespaces = {*file.namespaces, *placed_namespaces(pack, file)}
-    team_place = TeamPlace(team, url, platform.ledger, _kinds(pack, file), tuple(namespaces))
+    windows = {kit.name: kit.windows for kit in pack.kits() if kit.windows}
+    team_place = TeamPlace(
+        team, url, platform.ledger, _kinds(pack, file), tuple(namespaces), windows
+    )
     contents: dict[PurePosixPath, str | None] = {
         ledger.team_path(team): ledger.team_file(team_place),
         ledger.apps_keep_path(team): "",

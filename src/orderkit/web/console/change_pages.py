@@ -30,8 +30,7 @@ from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.portal.template import parse_template
 from orderkit.flows.change.plan_requests import plan_between
 from orderkit.flows.order.change_approvals import may_need_approval
-from orderkit.flows.order.live_order import find_living
-from orderkit.flows.order.live_order import LiveOrder, find_commit, read_xr
+from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.order.order_history import entry_of
 from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence

@@ -17,6 +17,7 @@ for deleted XRs, so nothing here depends on them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -197,13 +198,11 @@ def _record(
 
 
 def _withdrawn(platform: Platform, entry: OrderEntry, request: EndRequest) -> EndRecord:
-    """Begin the end of an order that waits for approval: it has no parts. Close its proposal."""
+    """Begin the end of an order that waits for approval: it has no parts."""
     waiting = waiting_order(platform, entry)
     if waiting is None:
         raise NotFoundError(f"{entry.order} does not wait any more", hint="repeat the command")
     kit = _kit(platform, waiting.kit)
-    for pull in platform.forge.pulls(platform.ledger, head=waiting.branch):
-        platform.forge.close_pull(platform.ledger, pull.number)
     record = EndRecord(
         order=entry.order,
         kit=waiting.kit,
@@ -226,9 +225,17 @@ def _withdrawn(platform: Platform, entry: OrderEntry, request: EndRequest) -> En
         request.notes,
     )
     write_ledger(platform, contents, operation)
-    with suppress(RefusedError):  # protected: whoever did that may remove it
-        platform.forge.delete_branch(platform.ledger, waiting.branch)
     return record
+
+
+def _close_proposals(platform: Platform, entry: OrderEntry) -> None:
+    """Close what proposes an order that was withdrawn. Idempotent."""
+    branch = re.compile(rf"orderkit/{entry.order}-[0-9a-f]{{10}}")
+    for pull in tuple(platform.forge.pulls(platform.ledger)):
+        if branch.fullmatch(pull.head):
+            platform.forge.close_pull(platform.ledger, pull.number)
+            with suppress(RefusedError):  # protected: whoever did that may remove it
+                platform.forge.delete_branch(platform.ledger, pull.head)
 
 
 def _check_taken(platform: Platform, record: EndRecord, request: EndRequest) -> None:
@@ -435,6 +442,7 @@ class _End:
         self._on_step("removing", "the Application is gone")
 
     def _unregister(self) -> None:
+        _close_proposals(self._platform, self._entry)
         was_registered = False
         for location in self._platform.catalog.locations():
             prefix = f"{self._platform.forge.base_url}/{self._entry.repository}/"

@@ -68,7 +68,12 @@ def main() -> int:
             more = _AGENTS if wanted.agents else ()
             up, settings = undo.enter_context(_platform(state, wanted.port, more))
             request = Wanted(
-                settings, state / "backstage", wanted.front_end, wanted.port, reread_s=20
+                settings,
+                state / "backstage",
+                wanted.front_end,
+                cards=wanted.front_end,
+                port=wanted.port,
+                reread_s=20,
             )
             portal = undo.enter_context(serving(request))
             parts = [portal.daemon, *([up] if up else [])]

@@ -12,6 +12,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shutil
+import tarfile
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -24,6 +27,8 @@ from lab.daemons import Daemon, DaemonError
 from lab.loopback import free_ports
 
 from orderkit.adapters.embedded.platform import BOT
+from orderkit.adapters.embedded.state import PLATFORM_FILE, write_atomically
+from orderkit.cli.commands.clients import NewClient, add_client
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
 from orderkit.cli.connecting import token as token_of
 from orderkit.core.order import ledger
@@ -33,9 +38,17 @@ from orderkit.flows.platform import ledger_snapshot, pack_files, pack_snapshot, 
 HOST = "127.0.0.1"
 GUEST = "user:default/guest"
 INSTALLED = Path(__file__).parents[1] / ".cache" / "backstage"
+TARBALLS = INSTALLED.parent / "plugins"
+"""Where ``scripts/plugins.sh`` packs Orderkit's packages for Backstage."""
+PACKAGES = (
+    "backstage-plugin-scaffolder-backend-module-orderkit",
+    "backstage-plugin-catalog-backend-module-orderkit",
+)
+_CATALOG_CLIENT = "backstage-catalog"
 _CONFIG = Path(__file__).with_name("backstage") / "app-config.yaml"
 _START_S = 240.0
 _ATTEMPTS = 3
+_RECOVERY = {"enabled": True, "staleTimeout": {"seconds": 5}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +59,18 @@ class Wanted:
     folder: Path
     """Where configuration, databases and log go: a folder of the platform's state."""
     front_end: bool = False
+    cards: bool = False
+    """Whether the front end has Orderkit's plugin, from its packed tarball."""
     port: int = 0
     """0: any free one."""
     systems: tuple[str, ...] = ()
     """Systems of the platform team in the catalog, for pickers."""
     reread_s: int = 0
     """How often the catalog reads again what is registered; 0: every few minutes."""
+    packages: tuple[str, ...] = ()
+    """Which of `PACKAGES` to load; they are unpacked from `TARBALLS`."""
+    recovers: bool = False
+    """Tasks of a Backstage that was killed go on in the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +94,8 @@ def serving(wanted: Wanted) -> Iterator[Backstage]:
     parts = [INSTALLED, INSTALLED / "frontend"] if wanted.front_end else [INSTALLED]
     if not all((part / ".installed").exists() for part in parts):
         raise DaemonError("no Backstage here; install it: scripts/backstage.sh --front-end")
+    for name in wanted.packages:
+        unpack(name)
     kits = {**kit_templates(wanted.settings), **day2_templates(wanted.settings)}
     with _started(wanted, kits) as (url, daemon):
         token = token_of(wanted.settings.portal)
@@ -145,6 +166,7 @@ def _start(wanted: Wanted, port: int, kits: dict[str, str]) -> Daemon:
         "TMPDIR": os.environ.get("TMPDIR", "/tmp"),  # noqa: S108 - only passed on
         "NODE_ENV": "development",
         "ORDERKIT_FRONT_END": str(wanted.front_end).lower(),
+        "ORDERKIT_PACKAGES": " ".join(wanted.packages),
     }
     log = wanted.folder / "backstage.log"
     return Daemon("Backstage", command, log=log, folder=INSTALLED, environment=environment)
@@ -157,7 +179,10 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
     databases.mkdir(exist_ok=True)
     forge_host = settings.forge.url.partition("://")[2]
     return {
-        "app": {"baseUrl": url},
+        "app": {
+            "baseUrl": url,
+            **({"packageName": "app-with-orderkit"} if wanted.cards else {}),
+        },
         "backend": {
             "baseUrl": url,
             "listen": {"host": HOST, "port": port},
@@ -195,8 +220,43 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
                 {"type": "file", "target": str(org)},
             ],
         },
-        "orderkit": {"cluster": _cluster(settings)},
+        "orderkit": {
+            "cluster": _cluster(settings),
+            "url": settings.service.url,
+            "publicUrl": settings.service_address,
+            **({"catalog": {"token": _file(_catalog_token(wanted))}} if wanted.packages else {}),
+        },
+        **({"scaffolder": {"taskRecovery": _RECOVERY}} if wanted.recovers else {}),
     }
+
+
+def _catalog_token(wanted: Wanted) -> Path:
+    """Return the file with the token of the catalog's provider, which may only read."""
+    path = wanted.folder / "catalog-token"
+    if not path.exists():
+        client = NewClient(
+            _CATALOG_CLIENT, (), everywhere=True, rights=("read",), requester=None, days=365
+        )
+        token, _ = add_client(client, str(wanted.folder.parent / PLATFORM_FILE))
+        write_atomically(path, token, mode=0o600)
+    return path
+
+
+def unpack(name: str) -> None:
+    """
+    Unpack a packed package into the installed Backstage, which has what it depends on.
+
+    Raises:
+        DaemonError: It is not packed.
+    """
+    tarballs = sorted(TARBALLS.glob(f"{name}-[0-9]*.tgz"))
+    if not tarballs:
+        raise DaemonError(f"{name} is not packed; pack it: scripts/plugins.sh --pack")
+    folder = INSTALLED / "node_modules" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=INSTALLED) as work, tarfile.open(tarballs[-1]) as packed:
+        packed.extractall(work, filter="data")
+        (Path(work) / "package").rename(folder)
 
 
 def _cluster(settings: PlatformSettings) -> dict[str, Any]:

@@ -160,7 +160,8 @@ def _configuration(folder: Path, url: str, port: int) -> dict[str, dict[str, obj
         "indexer": {"ISSUE_INDEXER_TYPE": "db"},
         "session": {"PROVIDER": "memory"},
         "log": {"MODE": "console", "LEVEL": "Info"},
-        **dict.fromkeys(("oauth2", "packages", "actions", "cron", "cron.update_checker"), off),
+        "oauth2": {"JWT_SECRET": secrets.token_urlsafe(32)},
+        **dict.fromkeys(("packages", "actions", "cron", "cron.update_checker"), off),
     }
 
 

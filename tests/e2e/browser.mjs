@@ -72,7 +72,8 @@ class Person {
   field = id => this.page.waitForSelector(`#root_${id}`);
   has = async id => (await this.page.$(`#root_${id}`)) !== null;
   value = id => this.page.$eval(`#root_${id}`, found => found.value);
-  press = words => this.page.locator(`::-p-xpath(//button[normalize-space(.)='${words}'])`).click();
+  button = words => this.page.locator(`::-p-xpath(//button[normalize-space(.)='${words}'])`);
+  press = words => this.button(words).click();
 
   // Open the portal and enter as a guest, which it asks once.
   async enter(path) {
@@ -144,9 +145,14 @@ class Person {
 
   // Review a filled form, press its last button, and wait for words of the task; give what both pages showed.
   async create(words) {
-    await this.press('Review');
     const last = `::-p-xpath(//button[contains('|Order|Change|End|Create|', concat('|', normalize-space(.), '|'))])`;
-    const button = await this.page.waitForSelector(last);
+    let button;
+    for (let attempt = 0; !button && attempt < 6; attempt += 1) {
+      // Where a message above it disappears, the button moves away from under the pointer.
+      await this.button('Review').setTimeout(10_000).click().catch(() => {});
+      button = await this.page.waitForSelector(last, { timeout: 30_000 }).catch(() => null);
+    }
+    if (!button) throw new Error('the review has no last button');
     await this.shoot(`review-${words.split(' ')[0].toLowerCase().replace(/\W/g, '')}`);
     const review = await this.text();
     const label = await button.evaluate(found => found.textContent.trim());

@@ -15,7 +15,7 @@ import pytest
 from changingpack import changing_pack
 from commands import Command, as_process
 from corpuspack import DOMAIN, whole_pack
-from lab.realbackstage import Backstage
+from lab.realbackstage import PACKAGES, Backstage
 from ordered import TEMPLATE, Ordered
 from portalworld import World, portal_world
 from published import Up, read_kit
@@ -55,12 +55,35 @@ def natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture(scope="package")
+def plugin_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Orderkit's packages are in Backstage; ``scripts/plugins.sh --pack`` packs them."""
+    folder = tmp_path_factory.mktemp("plugin")
+    pack = changing_pack(folder / "pack")
+    assert run(["kit", "generate", "--pack", str(pack)]) == 0
+    with portal_world(folder, "plugin", front_end=False, pack=pack, packages=PACKAGES) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
 def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A garage whose kit names its changes, with forms made from it."""
     folder = tmp_path_factory.mktemp("changing")
     pack = changing_pack(folder / "pack")
     assert run(["kit", "generate", "--pack", str(pack)]) == 0
     with portal_world(folder, "service", front_end=True, pack=pack) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def cards_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The same garage, with Orderkit's plugin in the front end."""
+    folder = tmp_path_factory.mktemp("cards")
+    pack = changing_pack(folder / "pack")
+    assert run(["kit", "generate", "--pack", str(pack)]) == 0
+    more = ("--team", "ae86", "--team", "rx7")
+    with portal_world(
+        folder, "service", front_end=True, pack=pack, more=more, cards=True, reread_s=20
+    ) as found:
         yield found
 
 

@@ -33,7 +33,7 @@ async function steady(read) {
 async function field(label) {
   const found = await page.waitForSelector(
     `::-p-xpath(//label[starts-with(normalize-space(.), ${quoted(label)})])`, { timeout: 15_000 });
-  return page.$(`#${await found.evaluate(node => node.htmlFor)}`);
+  return page.$(`[id="${await found.evaluate(node => node.htmlFor)}"]`);
 }
 
 const steps = {
@@ -63,6 +63,23 @@ const steps = {
     await found.click();
     await came;
   },
+  // Press what leads nowhere else: a page of scripts stays the same page.
+  async tap({ words }) {
+    await page.locator(`::-p-xpath((//button|//a|//*[@role='tab' or @role='option'])[normalize-space(.)=${quoted(words)}])`)
+      .setTimeout(30_000).click();
+  },
+  // Choose from a list of a portal's, which opens below its button.
+  async choose({ label, option }) {
+    const name = await page.waitForSelector(`::-p-xpath(//*[normalize-space(text())=${quoted(label)}])`, { timeout: 30_000 });
+    const button = await name.evaluateHandle(node => {
+      for (let at = node; at; at = at.parentElement) { const found = at.querySelector('button'); if (found) return found; }
+      return null;
+    });
+    await button.click();
+    await page.locator(`::-p-xpath(//*[@role='option'][normalize-space(.)=${quoted(option)}])`).setTimeout(30_000).click();
+  },
+  escape: () => page.keyboard.press('Escape'),
+  attribute: ({ selector, name }) => page.$eval(selector, (node, of) => node.getAttribute(of), name),
   async fill({ label, value }) {
     const found = await field(label);
     if (await found.evaluate(node => node.tagName === 'SELECT')) { await found.select(value); return; }
@@ -74,6 +91,11 @@ const steps = {
   marked: () => page.$eval('html', html => html.dataset.mark === 'kept'),
   tab: async ({ times }) => { for (let n = 0; n < times; n += 1) await page.keyboard.press('Tab'); return page.evaluate(() => document.activeElement?.innerText ?? ''); },
   enter: () => page.keyboard.press('Enter'),
+  async submit() {   // with the field that was filled in last
+    const came = page.waitForNavigation({ waitUntil: 'domcontentloaded', timeout: 60_000 });
+    await page.keyboard.press('Enter');
+    await came;
+  },
   wide: () => steady(() => page.$eval('html', html => html.scrollWidth > html.clientWidth)),
   async shoot({ file, full = true }) { await page.screenshot({ path: file, fullPage: full }); },
   async axe() {

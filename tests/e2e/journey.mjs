@@ -14,20 +14,21 @@ await visit('journey', async person => {
 
   await page.locator(
     `::-p-xpath((//*[text()='Stage Kit']/following::button[normalize-space(.)='Choose'])[1])`).click();
-  await person.field('team_name');
+  await page.waitForSelector(person.picker('Team'));
   await person.shoot('form');
   await person.press('Review');
   await pause(500);
   await person.shoot('empty-form');
   seen.messages.push(await person.text());
-  await person.type('team_name', 'No Good!');
+  await person.fill('Team', 'No Good!');
   await person.choose('stage', 'Stage 2');
   await person.press('Review');
   await person.shows('must have 3 to 29 characters');
   seen.messages.push(await person.text());
   await person.shoot('bad-name');
 
-  await person.type('team_name', wanted.team);
+  seen.teams = await person.picks('Team');
+  await person.pick('Team', wanted.team);
   Object.assign(seen, await person.create('What happens now'));
   await person.shoot('task');
 

@@ -22,8 +22,13 @@ def seen(backstage: Backstage, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_a_bad_team_name_is_explained_in_words(seen: Any) -> None:
     shown = seen["messages"][-1]
 
-    assert "'Team name' must have 3 to 29 characters: lower-case letters, digits and '-'" in shown
+    assert "'Team' must have 3 to 29 characters: lower-case letters, digits and '-'" in shown
     assert "^[a-z]" not in shown
+
+
+def test_the_team_is_picked_from_the_catalog(seen: Any) -> None:
+    assert {f"Team {TEAM}", "Platform team"} <= {name.strip() for name in seen["teams"]}
+    assert seen["button"] == "Order"
 
 
 def test_the_review_shows_what_was_typed_and_nothing_baked(seen: Any, up: Up) -> None:

@@ -111,7 +111,7 @@ def place(browser: RealBrowser, way: str, team: str) -> None:
     browser.press("Choose a kit")
     judge(browser, f"{way}-kits")
     browser.press("Order Stage Kit")
-    browser.fill("Team name", team)
+    browser.fill("Team", team)
     browser.fill("Kit", "stage2")
     planned(browser, f"What garage-{team} would be")
     judge(browser, f"{way}-new-order")
@@ -201,7 +201,7 @@ def test_a_team_lead_and_an_engineer_see_what_is_wrong_in_two_clicks(
     enter(site, browser, ENGINEER, "/kits/garage")
     team = f"wrong-{way}"
     add_team(site.platform, team, requester="user:default/test")
-    browser.fill("Team name", team)
+    browser.fill("Team", team)
     browser.fill("Kit", "stage1")
     browser.press("Order it")
     browser.shows("Everything in Git is delivered and works")

@@ -16,7 +16,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,12 +36,16 @@ from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
     ObjectKey,
+    annotations_of,
     metadata,
 )
+from orderkit.core.order.lease import EXPIRES_AT
 from orderkit.core.order.ledger import tombstones
+from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import ExpiredError
 
 if TYPE_CHECKING:
@@ -188,6 +194,55 @@ def test_an_end_leaves_nothing_and_makes_these_writes(site: Site) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == WRITES
     nothing_is_left(site, team)
+
+
+class TurnedClock(SystemClock):
+    """The machine's clock, moved by as much as a test says."""
+
+    moved = timedelta(0)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.moved
+
+
+def noted_expiry(site: Site, key: ObjectKey) -> object:
+    return annotations_of(site.lab.cluster.get(key) or {}).get(EXPIRES_AT)
+
+
+def test_an_order_whose_lease_is_over_is_warned_twice_and_ends(site: Site) -> None:
+    team = ordered(site)
+    order = f"garage-{team}"
+    extended = site.orderkit("lease", "extend", order, "2d", "--reason", "a race", "--json")
+    assert extended.code == 0, extended.err
+    for key in (ObjectKey(APPLICATION, order, "argocd"), ObjectKey(XGARAGE, order)):
+        until(
+            site.platform.clock,
+            partial(noted_expiry, site, key),
+            lambda found: found == extended.json["expires"],
+            timeout_s=120,
+            goal=f"the expiry reaching {key}",
+        )
+    clock = TurnedClock()
+    platform = replace(site.platform, clock=clock, other_clock=lambda: None)
+    done: list[SweptOrder] = []
+    for passed in (
+        timedelta(days=1, minutes=1),
+        timedelta(hours=23, minutes=1),
+        timedelta(hours=2),
+    ):
+        clock.moved += passed
+        done += sweep(platform, SweepRequest()).orders
+
+    assert [(one.order, one.action, one.stage) for one in done] == [
+        (order, "warn", "24h"),
+        (order, "warn", "1h"),
+        (order, "end", ""),
+    ]
+    nothing_is_left(site, team)
+    real = replace(site.platform, other_clock=site.lab.cluster.clock)
+    assert sweep(real, SweepRequest()).doubt == ""
+    jumped = replace(real, clock=clock)
+    assert "one of them is wrong" in sweep(jumped, SweepRequest()).doubt
 
 
 def test_an_end_killed_at_its_writes_is_finished_by_repeating_it(

@@ -28,6 +28,8 @@ class World:
 
     up: Up
     backstage: Backstage
+    wanted: Wanted
+    """How that Backstage was started."""
 
 
 @contextlib.contextmanager
@@ -39,14 +41,18 @@ def portal_world(
     pack: Path | None = None,
     more: tuple[str, ...] = (),
     reread_s: int = 0,
+    cards: bool = False,
     service_url: str = "",
+    packages: tuple[str, ...] = (),
 ) -> Iterator[World]:
     """
     Start both, yield when Backstage shows the kits, stop them at the end.
 
     Args:
         more: Further arguments of ``orderkit up``.
+        cards: Orderkit's plugin is in the front end.
         service_url: Where Backstage's proxy leads; empty: to the platform's service.
+        packages: Orderkit's packages for Backstage to load.
     """
     state = folder / "state"
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
@@ -68,9 +74,12 @@ def portal_world(
             port=portal,
             systems=(SYSTEM,),
             reread_s=reread_s,
+            packages=packages,
+            recovers=bool(packages),
+            cards=cards,
         )
         try:
             with serving(wanted) as backstage:
-                yield World(Up(state, settings, connect(settings)), backstage)
+                yield World(Up(state, settings, connect(settings)), backstage, wanted)
         finally:
             keep_log(wanted.folder / "backstage.log", as_name=f"backstage-{folder.name}.log")

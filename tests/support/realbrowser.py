@@ -40,6 +40,10 @@ class RealBrowser:
     def press(self, words: str) -> None:
         self.step("press", words=words)
 
+    def tap(self, words: str) -> None:
+        """Press what leads to no other page."""
+        self.step("tap", words=words)
+
     def fill(self, label: str, value: str) -> None:
         self.step("fill", label=label, value=value)
 
@@ -57,9 +61,9 @@ class RealBrowser:
                 self.goto(str(self.step("url")))
         return text
 
-    def shoot(self, name: str, *, full: bool = True) -> None:
+    def shoot(self, name: str, *, full: bool = True, of: str = "console") -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.step("shoot", file=str(SCREENSHOTS / f"console-{name}.png"), full=full)
+        self.step("shoot", file=str(SCREENSHOTS / f"{of}-{name}.png"), full=full)
 
     def serious(self) -> list[dict[str, Any]]:
         """Return what axe-core finds serious or critical on the page."""

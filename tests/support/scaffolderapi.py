@@ -48,6 +48,8 @@ class Task:
     status: str
     output: Mapping[str, Any]
     log: str
+    error: str = ""
+    """What the banner on its page says."""
 
 
 class Scaffolder:
@@ -122,6 +124,16 @@ class Scaffolder:
         assert answer.status == requests.codes.created, answer.body
         return self.wait(task, timeout_s=timeout_s)
 
+    def cancel(self, task: str) -> None:
+        """Cancel a task, as the button on its page does."""
+        answer = self._call("POST", f"/api/scaffolder/v2/tasks/{task}/cancel", {})
+        assert answer.status == requests.codes.ok, answer.body
+
+    def log(self, task: str) -> str:
+        """Return what a task logged so far."""
+        events = self._call("GET", f"/api/scaffolder/v2/tasks/{task}/events").body
+        return "\n".join(event["body"].get("message", "") for event in events)
+
     def wait(self, task: str, *, timeout_s: float = 60) -> Task:
         """Wait for a task's end."""
         end = time.monotonic() + timeout_s
@@ -136,7 +148,9 @@ class Scaffolder:
         events = self._call("GET", f"/api/scaffolder/v2/tasks/{task}/events").body
         log = "\n".join(event["body"].get("message", "") for event in events)
         last = [event["body"] for event in events if event["type"] == "completion"]
-        return Task(task, status, last[-1].get("output") or {} if last else {}, log)
+        end = last[-1] if last else {}
+        error = (end.get("error") or {}).get("message", "")
+        return Task(task, status, end.get("output") or {}, log, error)
 
     def _call(self, method: str, path: str, body: object = None) -> Answer:
         with self._session.request(

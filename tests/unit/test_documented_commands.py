@@ -52,7 +52,7 @@ def test_the_command_exists_with_its_options(page: str, words: str) -> None:
     rest = shlex.split(words, comments=True)
     context = click.Context(root)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        command = command.get_command(context, rest.pop(0))
+        _, command, rest = command.resolve_command(context, rest)
     assert command is not None, page
     known = {
         name

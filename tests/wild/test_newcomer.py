@@ -228,5 +228,5 @@ def test_a_hint_for_a_form_names_no_option_of_the_command_line() -> None:
     refusal = Refusal.of(error)
 
     assert "--" not in f"{refusal.message} {refusal.hint} {refusal.details}"
-    assert "open the form again" in refusal.hint
+    assert "START OVER" in refusal.hint
     assert "--base 01234567" in error.hint

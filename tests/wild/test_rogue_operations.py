@@ -89,7 +89,7 @@ def victim(new_victim: Callable[[], Victim], victims: list[Victim]) -> Victim:
 
 
 def without_progress(status: str) -> str:
-    """Leave out what moves by itself: ages, and what Argo CD applied last of the mischief before."""
+    """Leave out what moves by itself: ages, and what Argo CD applied last."""
     return re.sub(r"\d+[smh] ago|(?m:^ +delivered .*\n)", "", status)
 
 

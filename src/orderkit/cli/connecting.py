@@ -29,6 +29,7 @@ from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.platform.webhook_key import channel_key, hook_key
+from orderkit.core.portal.profile import Profile
 from orderkit.core.secrets import register
 from orderkit.core.yaml import yaml11
 from orderkit.flows.platform import Platform
@@ -374,6 +375,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
+        portal_reads_orders=settings.profile is Profile.PLUGIN,
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,

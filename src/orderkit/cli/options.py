@@ -70,8 +70,9 @@ profile_option = click.option(
     "--profile",
     default="service",
     show_default=True,
-    metavar="service|natural",
-    help="How a portal runs templates: by one request to the service, or by their own steps.",
+    metavar="service|plugin|natural",
+    help="How a portal runs templates: by one request to the service, by the actions of Orderkit's"
+    " plugin, or by their own steps.",
 )
 
 

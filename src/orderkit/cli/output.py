@@ -137,8 +137,7 @@ def emit_table(
         colors: By the number of a column, the colour of a cell's text.
         has_head: Print the names of the columns too.
     """
-    for line in table_lines(head, rows, colors, has_head=has_head):
-        say_colored(line)
+    say_colored("\n".join(table_lines(head, rows, colors, has_head=has_head)))
 
 
 def table_lines(

@@ -61,6 +61,8 @@ class Platform:
     """Composition functions that plans call in processes of their own."""
     service_registers: bool = False
     """Orders enter the ledger through the platform's service only."""
+    portal_reads_orders: bool = False
+    """A plugin of the portal reads orders from the service: their locations are not registered."""
     private: bool = False
     """Repositories are private: Argo CD needs a credential for each organisation."""
     team_token: Callable[[str], str] = lambda _: ""

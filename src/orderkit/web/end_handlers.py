@@ -1,5 +1,5 @@
 """
-Handlers for the end of an order: begin or continue it, and report its progress.
+Handlers for the end of an order: say what it would leave, begin or continue it, report progress.
 
 An end takes minutes. It runs in its own thread, one per order; the answer waits a while and then
 says where to look. Each step is recorded in the ledger before it is taken, so an interrupted end
@@ -20,9 +20,12 @@ from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, Phase, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.service_access import Right
+from orderkit.flows.end.before_end import survivors
 from orderkit.flows.end.destroying import Ended, EndRequest, destroy
+from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.order_handlers import located_for
 
 _GRACE_S = 10.0
 """How much earlier than the request pipeline the answer stops waiting."""
@@ -44,6 +47,24 @@ class _Run:
 
     def on_step(self, step: Phase, detail: str) -> None:
         self.steps.append({"step": step, "done": detail})
+
+
+def get_preview(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Say what an end would leave; nothing certain if the order's kit cannot be read any more."""
+    entry, ledger_files = located_for(service, call, "read")
+    body: dict[str, Any] = {"order": entry.order, "unread": ""}
+    try:
+        kit = find_living(service.platform, entry.order, ledger_files).kit
+    except OrderkitError as error:
+        unknown = {"stays": [], "takes": [], "repository": "archive", "unread": str(error)}
+        return ServiceResponse(200, {**body, **unknown})
+    body["stays"] = list(survivors(service.platform, entry.order, kit))
+    body["takes"] = [
+        {"name": survivor.name, "ask": survivor.ask}
+        for survivor in kit.end.survives
+        if survivor.name
+    ]
+    return ServiceResponse(200, {**body, "repository": kit.end.repository})
 
 
 class EndRuns:

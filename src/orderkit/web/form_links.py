@@ -19,6 +19,8 @@ from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.change_forms import (
     COMPONENT,
     END,
+    LEASE,
+    LEAST,
     ORDER_PICKED,
     change_named,
     form_data,
@@ -28,6 +30,7 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import parse
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.change.least_values import least_value
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import ledger_snapshot, read_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
@@ -42,12 +45,17 @@ class EndedOrderError(NotFoundError):
 def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Redirect to the form of a change."""
     live = _living(service, call)
+    if call.path["change"] == LEASE and live.kit.lease.is_declared:
+        return _redirect(service, live, LEASE, {ORDER_PICKED: f"{COMPONENT}{live.entry.order}"})
     change = change_named(live.kit, call.path["change"])
     head = service.platform.forge.head(live.repository)
     if head is None:
         raise RefusedError(f"{live.repository} has no commit: nothing to change")
-    spec = read_xr(service.platform, live, head).spec
-    data = form_data(live.kit, change, order=live.entry.order, base=head, spec=spec)
+    xr_file = read_xr(service.platform, live, head)
+    data = form_data(live.kit, change, order=live.entry.order, base=head, spec=xr_file.spec)
+    if change.at_least is not None:
+        least = least_value(service.platform, live, xr_file.xr, change.at_least)
+        data[LEAST] = "not known" if least is None else f"{least}"
     return _redirect(service, live, change.name, data)
 
 

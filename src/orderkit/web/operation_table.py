@@ -13,13 +13,14 @@ from orderkit.web import (
     change_handlers,
     form_links,
     health_handlers,
+    lease_handlers,
     metrics,
     order_handlers,
     stream_handlers,
     view_handlers,
 )
 from orderkit.web.budget_gate_handlers import GateHandlers
-from orderkit.web.end_handlers import EndRuns
+from orderkit.web.end_handlers import EndRuns, get_preview
 from orderkit.web.operations import ServiceOperation
 from orderkit.web.order_streams import MEDIA
 from orderkit.web.request_schemas import (
@@ -27,6 +28,7 @@ from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,
     END,
+    EXTEND,
     LABEL,
     LIMIT,
     MERGE,
@@ -56,6 +58,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *_forms(),
+        *_leasing(),
         *_ending(EndRuns()),
         *_gates(GateHandlers()),
         *_hooks(PullPlans()),
@@ -380,6 +383,41 @@ def _forms() -> tuple[ServiceOperation, ...]:
     )
 
 
+def _leasing() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
+            "orderLease",
+            "GET",
+            f"{_ORDER}/lease",
+            "Show when an order expires, its warnings, and how it was extended.",
+            lease_handlers.get_lease,
+            {
+                200: ("Its lease; expires is null if it lives until it is ended.", named("Lease")),
+                **missing,
+            },
+            "read",
+        ),
+        ServiceOperation(
+            "extendLease",
+            "POST",
+            f"{_ORDER}/lease",
+            "Let an order live longer, as far as its kit allows; gives a lease to one without.",
+            lease_handlers.post_lease,
+            {
+                200: ("The same request extended it before.", named("Lease")),
+                201: ("It is extended.", named("Lease")),
+                **missing,
+            },
+            "change",
+            body=EXTEND,
+            slow=True,
+            person=True,
+            keyed=True,
+        ),
+    )
+
+
 def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order, or it is not ending.", named("Error"))}
     return (
@@ -406,6 +444,15 @@ def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
             "Report the progress of an order's end.",
             ends.get,
             {200: ("How far it is.", named("End")), **missing},
+            "read",
+        ),
+        ServiceOperation(
+            "endPreview",
+            "GET",
+            f"{_ORDER}/end/preview",
+            "Say what an order's end would leave, and what it may take along; nothing is written.",
+            get_preview,
+            {200: ("What stays.", named("EndPreview")), 404: missing[404]},
             "read",
         ),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orderkit.core.platform.service_access import Right
+from orderkit.flows.lease.sweeper import SWEEP_INTERVAL_S
 from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.order_streams import BOUNDS, OrderStreams, StreamBounds
 
@@ -42,6 +43,8 @@ class ServiceOptions:
     """Address at which a browser reaches the portal's forms."""
     open_forms: bool = False
     streams: StreamBounds = BOUNDS
+    sweep_interval_s: float = SWEEP_INTERVAL_S
+    """How often leases are swept, by one of all replicas."""
     console: ConsoleOptions | None = None
     """How people sign in to the console; None: there is none."""
     notifications: NotifyOptions | None = None

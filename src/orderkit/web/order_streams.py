@@ -33,7 +33,8 @@ MEDIA = "text/event-stream"
 HEARTBEAT_S, LIFE_S = 15.0, 900.0
 STREAMS_MAX, CALLERS_MAX = 1_000, 50
 """Bounds on open streams, of all and of one proved caller; the portal has no bound of its own."""
-_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
+"""A proxy that compressed a stream, as Backstage's would, would hold its events back."""
 
 
 @dataclass(frozen=True, slots=True)

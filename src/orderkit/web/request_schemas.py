@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.kit.yaml_settings import TEXT_MAX
 from orderkit.flows.change.request import State
 from orderkit.flows.order.commit_judging import SignatureVerdict
@@ -144,6 +145,12 @@ APPROVAL = closed(
         "description": "The head that was looked at; another one is a conflict.",
     },
     reason={"type": "string", "maxLength": 500},
+)
+EXTEND = closed(
+    ["by", "reason"],
+    by={"type": "string", "pattern": DURATION, "description": "For example 90m, 8h, 30d or 4w."},
+    reason={"type": "string", "minLength": 1, "maxLength": 500},
+    requester=REFERENCE,
 )
 END = closed(
     ["confirm"],
@@ -401,6 +408,27 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             )
         ),
     ),
+    "Lease": every(
+        order=TEXT,
+        team=TEXT,
+        kit=TEXT,
+        expires=nullable(TEXT),
+        leftSeconds=nullable({"type": "integer"}),
+        began=nullable(TEXT),
+        latest=nullable(TEXT),
+        lastWarning=nullable(TEXT),
+        warned={"type": "object", "additionalProperties": TEXT},
+        extensions={"type": "integer"},
+        by=nullable(TEXT),
+        reason=nullable(TEXT),
+        ending=FLAG,
+        then={"enum": ["end", "pause"]},
+        mayExtend=FLAG,
+        extendBy=nullable(TEXT),
+        changed=FLAG,
+        message=TEXT,
+        remark=nullable(TEXT),
+    ),
     "End": closed(
         ["order", "state", "status", "message"],
         order=TEXT,
@@ -413,6 +441,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         repository=TEXT,
         gone=listed(named("Object")),
         survives=listed(TEXT),
+    ),
+    "EndPreview": every(
+        order=TEXT,
+        stays=listed(TEXT),
+        takes=listed(every(name=TEXT, ask=TEXT)),
+        repository={"enum": ["archive", "delete"]},
+        unread=TEXT,
     ),
     "Gate": every(
         kit=TEXT, name=TEXT, namespace=TEXT, state={"enum": ["open", "exhausted"]}, cause=TEXT

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from orderkit.flows.lease.sweeper import LeaseSweeper
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.notifying import Notifications
 from orderkit.flows.platform import Platform
@@ -45,7 +46,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     """
     Make the ASGI app; nothing is contacted yet.
 
-    Its live model and its notifications begin and end with the server that serves it (ASGI's
+    Its live model, its sweeps of leases and its notifications begin and end with the server (ASGI's
     lifespan).
 
     Raises:
@@ -53,6 +54,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     """
     model = OrderModel(platform)
     streams = OrderStreams(model, options.streams)
+    sweeper = LeaseSweeper(platform, interval_s=options.sweep_interval_s)
     table = operations()
     console = Console(options, options.console, table) if options.console else None
     pages = console.exchange if console else None
@@ -78,7 +80,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
             Route("/static/{name}", _static, methods=["GET"]),
         ],
         exception_handlers={HTTPException: partial(_nothing_there, pages)},
-        lifespan=partial(_alive, model, streams, notifications),
+        lifespan=partial(_alive, model, streams, sweeper, notifications),
     )
     audited: Any = AuditedApp(app, options.audit)
     if not options.trusted_proxies:
@@ -93,10 +95,12 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
 async def _alive(
     model: OrderModel,
     streams: OrderStreams,
+    sweeper: LeaseSweeper,
     notifications: Notifications | None,
     _app: Starlette,
 ) -> AsyncIterator[None]:
     model.start()
+    sweeper.start()
     if notifications is not None:
         notifications.start()
     try:
@@ -105,6 +109,7 @@ async def _alive(
         streams.close()
         if notifications is not None:
             await anyio.to_thread.run_sync(notifications.close)
+        await anyio.to_thread.run_sync(sweeper.close)
         await anyio.to_thread.run_sync(model.close)
 
 

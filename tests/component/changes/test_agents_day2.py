@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 from agentsite import TEAM, Provider, agents_platform, spend
 from commands import Command, Done, in_process
 
@@ -161,6 +163,32 @@ def test_a_budget_stays_within_what_its_team_may_spend(site: Running, orderkit: 
     assert (more.code, new.code, less.code, up.code) == (4, 4, 0, 0)
     assert "above the limit of team ae86" in more.err
     assert spec_of(site, agent)["budgetUsd"] == 30
+
+
+def test_a_budget_below_what_is_spent_is_refused_and_the_form_shows_it(
+    site: Running, orderkit: Command, provider: Provider
+) -> None:
+    key = spend(site, "busy-bot", "7.25")
+    values = ["agent_name=busy-bot", "budget_usd=9", f"owner=group:default/{TEAM}"]
+    assert orderkit("order", "agentbudget", *values).code == 0
+    assert dig(site.platform.cluster.get(key), "status", "spentUsd") == 7.25
+    assert provider.is_alive()
+    budget = "agentbudget-busy-bot"
+
+    with requests.Session() as session:
+        session.trust_env = False
+        url = f"{site.settings.service.url}/v1/orders/{budget}/changes/budget/form"
+        link = session.get(url, allow_redirects=False, timeout=60).headers["Location"]
+    less, exactly = (
+        orderkit("change", budget, f"budget_usd={amount}", "--no-wait") for amount in (7.2, 7.25)
+    )
+
+    (data,) = parse_qs(urlsplit(link).query)["formData"]
+    assert json.loads(data)["at_least"] == "7.25"
+    assert (less.code, exactly.code) == (4, 0), exactly.err
+    assert "budgetUsd 9 → 7.2 is refused: it may not be less than 7.25" in less.err
+    assert "that much is spent already" in less.err
+    assert "set at least 7.25" in less.err
 
 
 @pytest.fixture

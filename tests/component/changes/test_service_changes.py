@@ -191,7 +191,7 @@ def test_a_form_that_is_started_over_after_a_conflict_is_done(ask: Asking, bay: 
     done = sent("task-5")
 
     assert [answer[0] for answer in (first, again, of_another_person, programs)] == [409] * 4
-    assert "START OVER changes them all the same" in first[1]["error"]["hint"]
+    assert "the portal's START OVER changes them all the same" in first[1]["error"]["hint"]
     assert newer[0] == 409, "what changed after the conflict was not shown"
     assert "laps is 8 now" in newer[1]["error"]["message"]
     assert (done[0], done[1]["state"]) == (201, "committed"), done

@@ -59,6 +59,7 @@ PLACES = [
     Place("commitPage", "/orders/{order}/history/{commit}", OF_TEAM),
     Place("changePage", "/orders/{order}/change", OF_TEAM),
     Place("pullPage", "/orders/{order}/pulls/1", OF_TEAM),
+    Place("leasePage", "/orders/{order}/lease", OF_TEAM),
     Place("endPage", "/orders/{order}/end", OF_TEAM),
     Place("teamsPage", "/teams", OF_ANY),
     Place("teamPage", f"/teams/{TEAM}", OF_TEAM),
@@ -84,6 +85,12 @@ PLACES = [
         "/orders/{order}/output",
         (WRITE, OUT, OUT, 400, 400, 400, OUT),
         {"output": "x"},
+    ),
+    Place(
+        "leaseExtend",
+        "/orders/{order}/lease",
+        (WRITE, OUT, OUT, 400, 400, 400, OUT),
+        {"by": "soon", "reason": "a race"},
     ),
     Place(
         "endSubmit",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 
@@ -15,11 +15,14 @@ from packcopies import copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - tests
-from orderkit.core.objects.kube_objects import Manifest, annotations_of
-from orderkit.core.order.lease import EXPIRES_AT
+from orderkit.core.names import OrderId, TeamName
+from orderkit.core.objects.kube_objects import annotations_of
+from orderkit.core.order.lease import EXPIRES_AT, time_text
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.lease.sweeping import SweepRequest, Swept, sweep
+from orderkit.flows.lease.extending import read_leased
+from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
+from orderkit.flows.order.placing import OrderRequest, order
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
@@ -29,7 +32,7 @@ KIT = PurePosixPath("templates/garage/kit.yaml")
 LEASE = {
     "default": "3d",
     "maximum": "10d",
-    "extend": {"by": "4d", "times": 2},
+    "extend": {"by": "4d", "times": 20},
     "warn": ["24h", "1h"],
     "except": ["forever"],
 }
@@ -79,8 +82,8 @@ def platform(running_platform: Running, clock: TurnedClock) -> Platform:
 _numbers = itertools.count(1)
 
 
-@pytest.fixture
-def order(orderkit: Command, platform: Platform) -> str:
+@pytest.fixture(name="order")
+def new_order(orderkit: Command, platform: Platform) -> str:
     """A new order of a team of its own."""
     team = f"leased-{next(_numbers):03d}"
     add_team(platform, team, requester="user:default/test")
@@ -88,25 +91,55 @@ def order(orderkit: Command, platform: Platform) -> str:
     return f"garage-{team}"
 
 
-@pytest.fixture
-def delivered(platform: Platform) -> Callable[[str], Manifest]:
-    """Wait until the cluster has the expiry that the ledger has; return the Application."""
+@pytest.fixture(scope="package")
+def shared_order(running_platform: Running) -> str:
+    """An order that many tests extend by an hour."""
+    add_team(running_platform.platform, "shared", requester="user:default/test")
+    order_request = OrderRequest(
+        "garage", {"team_name": "shared", "stage": "stage2"}, "user:default/test"
+    )
+    order(running_platform.platform, order_request, on_step=lambda *_: None)
+    return "garage-shared"
 
-    def wait(order: str, expires: str) -> Manifest:
-        found: list[Manifest] = []
+
+@dataclass(frozen=True)
+class Leases:
+    """The leases of the shared platform, at the turned clock's time."""
+
+    platform: Platform
+    clock: TurnedClock
+
+    def expires(self, order: str) -> datetime:
+        """Return the expiry that the ledger has."""
+        record = read_leased(self.platform, entry_of(order)).record
+        assert record is not None
+        return record.expires
+
+    def delivered(self, order: str) -> None:
+        """Wait until the cluster has the expiry that the ledger has."""
+        expected = time_text(self.expires(order))
 
         def expiry() -> str:
-            application = platform.cluster.get(application_key(order)) or {}
-            found[:] = [application]
+            application = self.platform.cluster.get(application_key(OrderId(order))) or {}
             return str(annotations_of(application).get(EXPIRES_AT, ""))
 
-        until(SystemClock(), expiry, lambda now: now == expires, timeout_s=60, goal="the expiry")
-        return found[0]
+        until(SystemClock(), expiry, lambda now: now == expected, timeout_s=60, goal="the expiry")
 
-    return wait
+    def sweep(self, order: str, *, dry_run: bool = False) -> list[SweptOrder]:
+        """Sweep all orders; return what was done about this one."""
+        swept = sweep(self.platform, SweepRequest(dry_run=dry_run))
+        return [one for one in swept.orders if one.order == order]
+
+    def actions(self, order: str, *, dry_run: bool = False) -> list[str]:
+        """Sweep all orders; return in words what was done about this one."""
+        done = self.sweep(order, dry_run=dry_run)
+        return [f"{one.action} {one.stage}".strip() for one in done]
+
+
+def entry_of(order: str) -> OrderEntry:
+    return OrderEntry(TeamName(order.removeprefix("garage-")), OrderId(order))
 
 
 @pytest.fixture
-def sweeping(platform: Platform) -> Callable[..., Swept]:
-    """Sweep the platform at the turned clock's time."""
-    return lambda **fields: sweep(platform, SweepRequest(**fields))
+def leases(platform: Platform, clock: TurnedClock) -> Leases:
+    return Leases(platform, clock)

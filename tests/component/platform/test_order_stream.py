@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import requests
+from openid import AUDIENCE, providing
 from portalsides import eventually
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
@@ -19,6 +21,7 @@ from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.service_access import (
     AccessSettings,
     Client,
+    OidcSettings,
     digest_of,
     write_clients,
 )
@@ -198,6 +201,28 @@ def test_a_stream_ends_after_a_while(platform: Running, tmp_path: Path) -> None:
     ):
         assert {event.name for event in stream} == {"ready", ""}
         eventually(lambda: "orderkit_streams_open 0" in short.ask("/metrics").text)
+
+
+def test_a_stream_ends_when_its_callers_token_expires(platform: Running) -> None:
+    with providing() as provider:
+        access = AccessSettings(oidc=OidcSettings(provider.issuer, AUDIENCE))
+        settings = replace(platform.settings, access=access)
+        server = HttpServer(
+            service_app(platform.platform, service_options(settings, audit=None)),
+            bind("service", 0),
+        )
+        server.start()
+        site = Site(server.url, token(settings.service), server)
+        assert site.ask("/v1/orders").status_code == 200
+        try:
+            brief = provider.token("ae86", exp=int(time.time()) + 3)
+            with site.stream(**bearer(brief)) as stream:
+                assert next(stream).name == "ready"
+                assert {event.name for event in stream} <= {"", "order"}, "and it ended by itself"
+            with site.stream(**bearer(provider.token("ae86"))) as stream:
+                assert next(stream).name == "ready"
+        finally:
+            server.stop()
 
 
 def test_streams_end_with_the_service(platform: Running, tmp_path: Path) -> None:

@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import AccessError, IncompleteError
+from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
+from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.placing import OrderRequest, order
 from orderkit.flows.order.registering_portal import REGISTER_PATH, RegisteringPortal
 from orderkit.flows.platform import Platform
+from orderkit.ports.catalog import Location
 from orderkit.ports.portal import PortalResponse
 from orderkit.ports.requesters import Requester
 
@@ -117,3 +122,50 @@ def test_what_the_service_would_refuse_is_refused_with_the_same_status(
     )
 
     assert (answer.code, service.code) == (400, 400)
+
+
+def test_nothing_is_registered_for_a_portal_that_reads_orders(platform: Running, team: str) -> None:
+    """The entity comes from the portal's plugin; a location as well would give it twice."""
+    reading = replace(platform.platform, portal_reads_orders=True)
+    values = {"team_name": team, "stage": "stage2"}
+    request = OrderRequest("garage", values, "user:default/eve", wait=False)
+
+    ordered = order(reading, request, on_step=lambda *_: None)
+
+    assert ordered.outputs["links"][1]["entityRef"] == f"component:default/garage-{team}"
+    assert not _locations(platform.platform, team)
+    assert is_registered(platform.platform, team)
+
+
+def _locations(platform: Platform, team: str) -> list[str]:
+    return [at.target for at in platform.catalog.locations() if f"/garage-{team}/" in at.target]
+
+
+class CatalogOf:
+    """The platform's catalog, as if it held the locations of one team only."""
+
+    def __init__(self, platform: Platform, team: str) -> None:
+        self._catalog, self._team = platform.catalog, team
+
+    def locations(self) -> list[Location]:
+        return [at for at in self._catalog.locations() if f"/garage-{self._team}/" in at.target]
+
+    def register(self, _target: str) -> list[str]:
+        return []
+
+    def unregister(self, target: str) -> bool:
+        return self._catalog.unregister(target)
+
+
+def test_a_bootstrap_removes_locations_that_the_portals_plugin_replaces(
+    platform: Running, team: str
+) -> None:
+    place(platform.platform, team)
+    catalog: Any = CatalogOf(platform.platform, team)
+    values = PlatformValues(platform.settings.forge.url, "0" * 40, "registry.local")
+    wanted = BootstrapRequest(read_folder(reference_pack()), values, "user:default/test")
+
+    for reads_orders, left in ((False, 1), (True, 0)):
+        at = replace(platform.platform, catalog=catalog, portal_reads_orders=reads_orders)
+        PortalStep(BootstrapContext(at, wanted)).ensure(lambda _: None)
+        assert len(_locations(platform.platform, team)) == left

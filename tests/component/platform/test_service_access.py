@@ -244,6 +244,8 @@ def calls(team: str) -> list[tuple[str, str, object]]:
         ("GET", "/metrics", None),
         ("POST", f"/v1/orders/{order(team)}/end", {"confirm": order(team)}),
         ("GET", f"/v1/orders/{order(team)}/end", None),
+        ("GET", f"/v1/orders/{order(team)}/lease", None),
+        ("POST", f"/v1/orders/{order(team)}/lease", {"by": "1h", "reason": "x"}),
         ("POST", f"/v1/orders/{order(team)}/outputs", {"names": ["password"]}),
     ]
 
@@ -285,7 +287,7 @@ def test_a_team_sees_and_orders_its_own_and_nothing_else(headers: Headers, site:
     assert [entry["order"] for entry in own[2][1]["orders"]] == [order(OURS)]
     listed = foreign.pop(2)
     assert [entry["order"] for entry in listed[1]["orders"]] == [order(OURS)]
-    assert [status for status, _ in foreign] == [403] * 12, foreign
+    assert [status for status, _ in foreign] == [403] * 14, foreign
 
 
 @pytest.mark.parametrize("headers", GOOD.values(), ids=GOOD)

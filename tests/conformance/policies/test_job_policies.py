@@ -240,6 +240,23 @@ JOBS = [
         "its own command",
     ),
     Case("another verb", lambda made: container(made).update(args=["team"]), "registers, changes"),
+    Case(
+        "an extension",
+        lambda made: container(made).update(args=["lease", "extend", "--", "garage-a", "8h"]),
+    ),
+    Case(
+        "a sweep, by its own account",
+        lambda made: (
+            container(made).update(args=["lease", "sweep"]),
+            pod(made).update(serviceAccountName="orderkit-lease"),
+        ),
+    ),
+    Case(
+        "something else by the account of sweeps",
+        lambda made: pod(made).update(serviceAccountName="orderkit-lease"),
+        "sweeps as orderkit-lease",
+    ),
+    Case("half a verb", lambda made: container(made).update(args=["lease"]), "registers, changes"),
     Case("no verb", lambda made: container(made).pop("args"), "registers, changes"),
     Case(
         "another platform",

@@ -107,6 +107,27 @@ CASES = [
     Case("a field on two pages", "  pages:\n  - {title: A, fields: [size]}\n"
          "  - {title: B, fields: [size]}", "is on a page already", 7),
     Case("a link to nowhere", "  links:\n  - {title: A}", "needs url or entityRef", 6),
+    Case("a lease of nothing", "  lease:\n    grace: 1h", "does not say how long", 5, "a maximum"),
+    Case("an extension beyond the maximum", "  lease:\n    maximum: 7d\n    extend: {by: 8d}",
+         "is longer than the maximum, 7d", 7),
+    Case("a warning before the order", "  lease:\n    default: 8h\n    warn: [24h, 1h]",
+         "is not shorter than the lease, 8h", 7),
+    Case("a lease without a warning", "  lease:\n    default: 30m",
+         "is not longer than the last warning, 1h", 6, "warn: [10m]"),
+    Case("a lease from no field", "  lease:\n    field: sise", "is not a field", 6, "'size'"),
+    Case("a lease from a number", "  lease:\n    field: size", "cannot say how long: it is integer", 6),
+    Case("a lease from words", "  lease:\n    field: stage", "of its enum is not a duration", 6),
+    Case("a lease from what may be missing", "  lease:\n    field: domain", "may be left out", 6),
+    Case("a pause without values", "  lease:\n    default: 3d\n    then: pause",
+         "needs the values that pause", 7),
+    Case("a pause of an end", "  lease:\n    default: 3d\n    pause: {stage: one}",
+         "is for then: pause", 7),
+    Case("a pause by a change that is reviewed", "  lease:\n    default: 3d\n    then: pause\n"
+         "    pause: {stage: one}\n  changes:\n  - {name: c, fields: [stage], how: review}",
+         "is in no change that is committed directly", 8),
+    Case("a pause with another value", "  lease:\n    default: 3d\n    then: pause\n"
+         "    pause: {stage: nine}\n  changes:\n  - {name: c, fields: [stage]}",
+         "is not a value of 'stage'", 8),
     Case("a lease beyond its maximum", "  lease:\n    default: 9w\n    maximum: 30d", "is longer than", 6),
 ]  # fmt: skip
 

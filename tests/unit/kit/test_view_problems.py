@@ -22,7 +22,10 @@ STATUS = {
 
 def definition() -> dict[str, Any]:
     properties = {
-        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        "spec": {
+            "type": "object",
+            "properties": {"size": {"type": "integer"}, "label": {"type": "string"}},
+        },
         "status": {"type": "object", "properties": STATUS},
     }
     return {
@@ -128,6 +131,48 @@ CHANGES = [{"name": "grow", "fields": ["size"]}]
             ("attention", 0, "change"),
             "is not a change of this kit",
             "did you mean 'grow'?",
+        ),
+        (
+            {
+                "changes": [
+                    {
+                        "name": "grow",
+                        "fields": ["size"],
+                        "atLeast": {"path": "spend", "title": "Spent", "why": "so"},
+                    }
+                ]
+            },
+            ("changes", 0, "atLeast", "path"),
+            "is not a field of the XRD's status",
+            "did you mean 'spent'?",
+        ),
+        (
+            {
+                "changes": [
+                    {
+                        "name": "grow",
+                        "fields": ["size"],
+                        "atLeast": {"path": "url", "title": "Spent", "why": "so"},
+                    }
+                ]
+            },
+            ("changes", 0, "atLeast", "path"),
+            "is a string in the XRD's status, not a number",
+            "name a number",
+        ),
+        (
+            {
+                "changes": [
+                    {
+                        "name": "grow",
+                        "fields": ["label"],
+                        "atLeast": {"path": "spent", "title": "Spent", "why": "so"},
+                    }
+                ]
+            },
+            ("changes", 0, "atLeast"),
+            "belongs to a change of exactly one field, a number",
+            "make a change of that field alone",
         ),
     ],
 )

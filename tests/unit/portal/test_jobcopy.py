@@ -7,13 +7,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+import yaml
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.job_copy import job_copy
+from orderkit.core.portal.job_copy import IMAGE, job_copy
 from orderkit.core.portal.profile import NATURAL_FILE, Profile, apply_profile
 from orderkit.core.portal.render.data import render_data
+from orderkit.core.portal.runner_job import RunnerJob, manifest
 from orderkit.core.yaml import yaml12
 from orderkit.flows.template.actions import ACTIONS
 
@@ -178,3 +180,26 @@ def test_publishing_writes_the_copies_and_keeps_the_natural_templates() -> None:
     assert found[change] == job_copy(CHANGE.encode(), name="t")
     assert found[other] == files[other]
     assert not list(linter.run(found[template].decode(), config, "t"))
+
+
+def test_an_extension_becomes_the_same_command() -> None:
+    step = spec_of((ROOT / "day2/garage/lease.yaml").read_bytes())["steps"][0]
+
+    assert arguments(step)[:2] == ["lease", "extend"]
+    assert "--operation=job-${{ context.task.id }}" in arguments(step)
+    assert arguments(step)[-3:] == [
+        "--",
+        "${{ parameters.order_id }}",
+        "${{ parameters.extension }}",
+    ]
+
+
+def test_the_cron_job_of_sweeps_is_hardened_like_every_other_job() -> None:
+    text = (ROOT / "day2/job/leases/sweep.yaml").read_text()
+    documents = list(yaml.safe_load_all(text))
+    (cron,) = (one for one in documents if one["kind"] == "CronJob")
+
+    job = manifest(RunnerJob("x", IMAGE, ["lease", "sweep"]))
+    job["spec"]["template"]["spec"]["serviceAccountName"] = "orderkit-lease"
+    assert cron["spec"]["jobTemplate"]["spec"] == job["spec"]
+    assert cron["spec"]["concurrencyPolicy"] == "Forbid"

@@ -15,6 +15,7 @@ from yamllint.config import YamlLintConfig
 
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.platform.baking import bake
+from orderkit.core.portal.plugin_copy import plugin_copy
 from orderkit.core.portal.profile import Profile, apply_profile, natural_path, read_profile
 from orderkit.core.portal.refusal_step import refusal_step
 from orderkit.core.portal.service_copy import ANSWERED, service_copy
@@ -124,6 +125,76 @@ def test_the_natural_profile_changes_nothing() -> None:
 
     assert found == {path: GARAGE}
     assert natural_path(path.parent, found) == path
+
+
+def test_the_plugins_copy_is_one_action_that_registers_nothing() -> None:
+    data = service_copy(GARAGE, name="t", folder="garage", actions=ACTIONS, plugin=True)
+    copy, service = yaml12.load(data, name="t")["spec"], copied(GARAGE, "garage")["spec"]
+
+    assert copy["steps"] == [
+        {
+            "id": "service",
+            "name": "Place the order",
+            "action": "orderkit:order",
+            "input": {"kit": "garage", "values": service["steps"][0]["input"]["body"]["values"]},
+        }
+    ]
+    assert copy["parameters"] == service["parameters"]
+    assert copy["output"] == service["output"]
+
+
+DAY2 = {PurePosixPath(f"day2/garage/{name}.yaml"): name for name in ("stage", "end")}
+
+
+def test_the_plugins_forms_of_changes_and_ends_are_actions() -> None:
+    files = {path: (ROOT / path).read_bytes() for path in DAY2}
+
+    found = apply_profile(files, Profile.PLUGIN, actions=ACTIONS)
+
+    copies = {name: yaml12.load(found[path], name=name)["spec"] for path, name in DAY2.items()}
+    for path, name in DAY2.items():
+        natural = yaml12.load(files[path], name=name)["spec"]
+        assert {**copies[name], "steps": []} == {**natural, "steps": []}
+    look, change, refused = copies["stage"]["steps"]
+    (end,) = copies["end"]["steps"]
+    assert (
+        look
+        == yaml12.load((ROOT / "day2/garage/stage.yaml").read_bytes(), name="t")["spec"]["steps"][0]
+    )
+    assert refused == refusal_step("look")
+    assert (change["action"], end["action"]) == ("orderkit:change", "orderkit:end")
+    order = (
+        '${{ (parameters.order_id or parameters.order_ref) | replace("component:default/", "") }}'
+    )
+    assert change["input"] == {
+        "order": order,
+        "change": "stage",
+        "values": {"stage": "${{ parameters.stage }}"},
+        "base": "${{ parameters.base_commit }}",
+        "whole": True,
+        "resend": True,
+        "reason": "${{ parameters.change_reason }}",
+    }
+    assert end["input"] == {
+        "order": order,
+        "confirm": "${{ parameters.confirm }}",
+        "reason": "${{ parameters.change_reason }}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "path", "body"),
+    [
+        ("another operation", "/proxy/orderkit/v1/orders/x/reverts", "{commit: x}"),
+        ("another proxy", "/proxy/other/v1/orders/x/changes", "{values: {}}"),
+        ("a field that the action does not have", "/proxy/orderkit/v1/orders/x/end", "{now: true}"),
+    ],
+)
+def test_a_request_that_no_action_makes_stays(reason: str, path: str, body: str) -> None:
+    inputs = f"{{method: POST, path: {path}, body: {body}}}"
+    data = template(f"{{id: a, action: 'http:backstage:request', input: {inputs}}}").encode()
+
+    assert plugin_copy(data, name="t") == data, reason
 
 
 def test_a_template_may_insist_on_its_natural_steps() -> None:

@@ -1,10 +1,6 @@
-import { createBackendModule } from '@backstage/backend-plugin-api';
-
-/** Adds the orders and kits of an Orderkit platform to the catalog. */
-export default createBackendModule({
-  pluginId: 'catalog',
-  moduleId: 'orderkit',
-  register(env) {
-    env.registerInit({ deps: {}, async init() {} });
-  },
-});
+/**
+ * Orders and kits of an Orderkit platform as entities of the catalog.
+ *
+ * @packageDocumentation
+ */
+export { orderkitCatalogModule as default } from './module';

@@ -1,10 +1,6 @@
-import { createBackendModule } from '@backstage/backend-plugin-api';
-
-/** Adds the actions of an Orderkit platform to the scaffolder. */
-export default createBackendModule({
-  pluginId: 'scaffolder',
-  moduleId: 'orderkit',
-  register(env) {
-    env.registerInit({ deps: {}, async init() {} });
-  },
-});
+/**
+ * Scaffolder actions of an Orderkit platform.
+ *
+ * @packageDocumentation
+ */
+export { orderkitScaffolderModule as default } from './module';

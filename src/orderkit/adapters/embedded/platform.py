@@ -39,7 +39,7 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
 from orderkit.core.platform.notification_settings import NotificationSettings
-from orderkit.core.platform.service_access import AccessSettings
+from orderkit.core.platform.service_access import AccessSettings, write_clients
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.portal.profile import Profile
 
@@ -253,11 +253,24 @@ class EmbeddedPlatform:
             profile=self._portal.profile,
             signed_by=self._portal.signed_by,
             signing_key_file=self._state.signing_key_path(),
-            access=AccessSettings(self._portal.platform_groups),
+            access=AccessSettings(self._portal.platform_groups, self._clients()),
             values=self._values,
             installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
             notifications=self._notifications,
         )
+
+    def _clients(self) -> Path | None:
+        """
+        Return the file for programs with tokens of the service.
+
+        None if the service verifies no one: then a token that it does not know must not matter.
+        """
+        if not self._portal.signed_by:
+            return None
+        path = self._state.folder / "clients.yaml"
+        if not path.exists():
+            write_atomically(path, write_clients(()), mode=0o600)
+        return path
 
     def _kubeconfig(self) -> str:
         return f"""apiVersion: v1

@@ -58,7 +58,7 @@ platform_command.add_command(platform_webhook)
 @_pack_option
 @click.option(
     "--profile",
-    metavar="service|natural",
+    metavar="service|plugin|natural",
     help="How a portal runs templates. Default: the profile in platform.yaml.",
 )
 @click.option(

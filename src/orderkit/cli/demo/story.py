@@ -8,6 +8,7 @@ in ``cli.demo.change_story``.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from orderkit.adapters.embedded.platform import Ports
@@ -31,14 +32,18 @@ from orderkit.cli.demo.narration import (
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 from orderkit.core.order import order_state
+from orderkit.core.order.lease import EXPIRES_AT, time_text
 from orderkit.flows.approval.deciding import approve_on_forge
 from orderkit.flows.approval.settling import withdraw
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end import destroying
+from orderkit.flows.lease.extending import ExtendRequest, extend_lease
+from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order import order_report, placing, tracing
 from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit.ports.requesters import Requester
 
 
 def tell(story: Story) -> None:
@@ -64,6 +69,7 @@ def tell(story: Story) -> None:
         _repair(story, platform)
         _repeat(story, platform)
         _approval(story, platform)
+        _lease(story, platform)
         _end(story, platform)
     story.end()
 
@@ -145,6 +151,25 @@ def _approval(story: Story, running: Running) -> None:
     withdraw(platform, waiting.report.entry, REQUESTER)
     expect(platform.cluster.get(application_key(waiting.order)) is None, "nothing was delivered")
     story.stage("declined", f"{waiting.order} is withdrawn, nothing of it was ever delivered")
+
+
+def _lease(story: Story, running: Running) -> None:
+    platform, reason = running.platform, "the race is tomorrow"
+    request = ExtendRequest(ORDER, timedelta(hours=30), Requester(REQUESTER), reason)
+    granted = extend_lease(platform, request).leased.record
+    expires = time_text(granted.expires) if granted else ""
+    wait(
+        "the expiry reaching the cluster",
+        lambda: platform.cluster.get(application_key(ORDER)),
+        lambda application: annotations_of(application or {}).get(EXPIRES_AT) == expires,
+    )
+    story.stage("lease", f"expires at {expires}: {reason}")
+    due = []
+    for hours in (1, 7):
+        at = platform.clock.now() + timedelta(hours=hours)
+        due.append([one.stage for one in sweep(platform, SweepRequest(dry_run=True, at=at)).orders])
+    expect(due == [[], ["24h"]], f"the warning is due a day before: {due}")
+    story.stage("sweep", "nothing is due in an hour; in 7 hours it would warn: 24h are left")
 
 
 def _end(story: Story, running: Running) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.generate.form_fields import entry_schema, properties_of
 from orderkit.core.generate.order_skeleton import SERVICE, member
@@ -28,6 +29,8 @@ from orderkit.core.kit.change_forms import (
     CONFIRM,
     CURRENT,
     END,
+    LEASE,
+    LEAST,
     ORDER,
     ORDER_PICKED,
     REASON,
@@ -63,6 +66,8 @@ _IS_EMPTY = f"${{{{ parameters.{BASE} is not defined }}}}"
 _THEN_OPEN = "Which order; then you get a link to the form with the values that it has now."
 _CHANGE, _LOOK = "ask", "look"
 """Ids of the steps that request the change or end, and that look whether the order is there."""
+_EXTENSION = "extension"
+_BUTTONS = {END: "End", LEASE: "Extend"}
 
 
 def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
@@ -74,8 +79,13 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
         FormError: A field's pattern cannot be expressed in JavaScript.
     """
     templates = {change.name: _change_template(kit, change) for change in changes_of(kit)}
-    if END in templates:
-        raise InvalidInputError("changes.name", END, "is the name of the end", hint="rename it")
+    for name, what in ((END, "the end"), (LEASE, "extending a lease")):
+        if name in templates and (name == END or kit.lease.is_declared):
+            raise InvalidInputError(
+                "changes.name", name, f"is the name of {what}", hint="rename it"
+            )
+    if kit.lease.is_declared and kit.lease.extend_times != 0:
+        templates[LEASE] = _lease_template(kit)
     templates[END] = _end_template(kit)
     room = PurePosixPath("day2", kit.name)
     return {
@@ -114,11 +124,18 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
             "required": [ORDER_PICKED],
             "properties": {ORDER_PICKED: _picker_schema(kit, _THEN_OPEN)},
         },
-        "ui:order": [ORDER_PICKED, ORDER, *values, REASON, "*"],
+        "ui:order": [
+            ORDER_PICKED,
+            ORDER,
+            *([LEAST] if change.at_least else []),
+            *values,
+            REASON,
+            "*",
+        ],
     }
     steps = [
         _request("Look at the order", _LOOK, "GET", "", condition=_IS_EMPTY),
-        _request("Change the order", _CHANGE, "POST", "/changes", body, condition=_IS_FILLED),
+        _request("Request the change", _CHANGE, "POST", "/changes", body, condition=_IS_FILLED),
         refusal_step(_LOOK, _CHANGE),
     ]
     title = title_of(change)
@@ -144,6 +161,11 @@ def _filled_in(kit: Kit, change: KitChange) -> Schema:
     page["required"] = [ORDER, *page.get("required", ())]
     page["properties"] = {
         ORDER: _order_schema(),
+        **(
+            {LEAST: {"title": change.at_least.title, "type": "string", "ui:readonly": True}}
+            if change.at_least
+            else {}
+        ),
         **page["properties"],
         REASON: _reason_schema(),
     }
@@ -256,15 +278,54 @@ def _end_template(kit: Kit) -> dict[str, Any]:
     }
     description = f"End an order: {kit.title}. What was made for it is removed."
     entity = _template(kit, END, title=title, description=description, page=page)
+    entity["spec"] |= _one_request("Request the end", END, body, title)
+    return entity
+
+
+def _lease_template(kit: Kit) -> dict[str, Any]:
+    """Return the form that lets an order live longer."""
+    lease = kit.lease
+    most = f"{lease.extend_by} at most. " if lease.extend_by else ""
+    total = f"An order lives for {lease.maximum} at most. " if lease.maximum else ""
+    page = {
+        "title": "Extend it",
+        "description": f"{most}{total}Then it {'pauses' if lease.then == 'pause' else 'ends'}.",
+        "required": [ORDER_PICKED, _EXTENSION, REASON],
+        "properties": {
+            ORDER_PICKED: _picker_schema(kit, "Which order lives longer."),
+            _EXTENSION: {
+                "title": "By how long",
+                "description": "For example 90m, 8h, 30d or 4w.",
+                "type": "string",
+                "pattern": DURATION,
+                "default": lease.extend_by or lease.warn[0],
+                "errorMessage": {"pattern": "must be a number and m, h, d or w, for example 8h"},
+            },
+            REASON: {**_reason_schema(), "minLength": 1},
+        },
+    }
+    body = {
+        "by": f"${{{{ parameters.{_EXTENSION} }}}}",
+        "reason": f"${{{{ parameters.{REASON} }}}}",
+        "requester": _REQUESTER,
+    }
+    title = f"Extend the {kit.title}"
+    description = f"Let an order live longer: {kit.title}."
+    entity = _template(kit, LEASE, title=title, description=description, page=page)
+    entity["spec"] |= _one_request("Request more time", LEASE, body, title)
+    return entity
+
+
+def _one_request(name: str, path: str, body: Mapping[str, Any], title: str) -> Schema:
+    """Return the step that sends a form's values, and what the service answers."""
     message = f"${{{{ steps.{_CHANGE}.output.body.message }}}}"
-    entity["spec"] |= {
+    return {
         "steps": [
-            _request("End the order", _CHANGE, "POST", f"/{END}", body),
+            _request(name, _CHANGE, "POST", f"/{path}", body),
             refusal_step(_CHANGE),
         ],
         "output": {"text": [{"title": title, "content": message}]},
     }
-    return entity
 
 
 def _take_schema(survivor: Survivor) -> Schema:
@@ -288,7 +349,7 @@ def _repository_state(kit: Kit) -> str:
 
 def _check_free(kit: Kit, names: Sequence[str]) -> None:
     for name in names:
-        if name in (ORDER, ORDER_PICKED, BASE, REASON) or name.startswith(CURRENT):
+        if name in (ORDER, ORDER_PICKED, BASE, LEAST, REASON) or name.startswith(CURRENT):
             raise InvalidInputError(
                 f"{kit.name}: {name}",
                 name,
@@ -375,7 +436,7 @@ def _template(kit: Kit, name: str, *, title: str, description: str, page: Schema
         "spec": {
             "owner": kit.owner,
             "type": END if name == END else "change",
-            "presentation": button_labels("End" if name == END else "Change"),
+            "presentation": button_labels(_BUTTONS.get(name, "Change")),
             "parameters": [page],
         },
     }

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.kit.catalog_pickers import prefix_of
-from orderkit.core.kit.change_forms import changes_of, title_of
+from orderkit.core.kit.change_forms import LEASE, changes_of, title_of
 from orderkit.core.kit.generated_mark import template_comment
 from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit, When
@@ -105,7 +105,7 @@ def _order(kit: Kit, fields: KitFields) -> str:
                                       ("maximum", kit.lease.maximum)) if value
     }  # fmt: skip
     lease_text = "lease: {}\n"
-    if lease:
+    if kit.lease.default:
         lease_text = "lease:\n" + "".join(f"    {key}: {value}\n" for key, value in lease.items())
     entered_fields = [field for field in fields.top if not field.hidden]
     return (
@@ -142,6 +142,8 @@ def _links(kit: Kit) -> str:
     """Link the order's page to the forms of its changes, filled in with the current values."""
     forms = [(title_of(change), f"/changes/{change.name}/form") for change in changes_of(kit)]
     text = "  links:\n"
+    if kit.lease.is_declared and kit.lease.extend_times != 0:
+        forms.append((f"Extend the {kit.title}", f"/changes/{LEASE}/form"))
     for title, path in [*forms, (f"End the {kit.title}", "/end/form")]:
         address = f'"{SERVICE}/v1/orders/" ~ values.order ~ "{path}"'
         titled = dump({"title": " ".join(title.split())}, width=10_000).removeprefix("---\n")

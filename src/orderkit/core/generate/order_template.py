@@ -72,7 +72,12 @@ def button_labels(create: str) -> dict[str, Any]:
 
 def order_expression(kit: Kit) -> str:
     """Return the text that a step renders to the order's id."""
-    return "-".join((kit.name, *(f"${{{{ {_parameter(n)} }}}}" for n in kit.name_parameters)))
+    names = (_without(_parameter(n), kit.name_prefix(n)) for n in kit.name_parameters)
+    return "-".join((kit.name, *(f"${{{{ {name} }}}}" for name in names)))
+
+
+def _without(value: str, prefix: str) -> str:
+    return f'{value} | replace("{prefix}", "")' if prefix else value
 
 
 def team_expression(kit: Kit) -> str:
@@ -80,7 +85,7 @@ def team_expression(kit: Kit) -> str:
     value = _parameter(kit.team_parameter)
     hints = kit.fields.get(kit.team_from)
     if not kit.team_from or (hints and hints.picker):
-        value += ' | replace("group:default/", "")'
+        value = _without(value, "group:default/")
     return f"${{{{ {value} }}}}"
 
 

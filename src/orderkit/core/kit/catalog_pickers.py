@@ -19,11 +19,7 @@ from orderkit.core.kit.model import FieldPath, Hints, Kit
 
 def prefix_of(hints: Hints | None) -> str:
     """Return the prefix of the field's references; empty if the field holds whole references."""
-    picker = hints.picker if hints else None
-    if picker is None or picker.value != "name":
-        return ""
-    kinds = {str(entity_filter.get("kind", "")).lower() for entity_filter in picker.filter}
-    return f"{kinds.pop()}:default/" if len(kinds) == 1 else ""
+    return hints.picker.prefix if hints and hints.picker else ""
 
 
 def pattern_with(prefix: str, pattern: str) -> str | None:

@@ -26,14 +26,16 @@ from orderkit.core.kit.yaml_settings import settings_text, yaml_roots
 from orderkit.core.objects.values import ABSENT, value_at
 from orderkit.core.suggestions import did_you_mean
 
-END, ANY_CHANGE = "end", "change"
-"""The name of the end, and of the only change of a kit that declares none."""
+END, ANY_CHANGE, LEASE = "end", "change", "lease"
+"""Names of forms: the end, the only change of a kit that declares none, extending a lease."""
 ORDER, BASE, REASON, CONFIRM = "order_id", "base_commit", "change_reason", "confirm"
 """Parameters of the forms beside the order's fields."""
 ORDER_PICKED = "order_ref"
 """The parameter with the order as a person picks it from the catalog."""
 COMPONENT = "component:default/"
 """What references of the catalog to orders begin with."""
+LEAST = "at_least"
+"""The parameter that shows below which number the change's field may not be set."""
 TAKE = "take_"
 """Prefix of the parameters by which an end also removes a survivor."""
 CURRENT = "current_"

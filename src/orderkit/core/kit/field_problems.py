@@ -113,7 +113,8 @@ def picker_problems(kit: Kit, field: KitField, hints: Hints, steps: Steps) -> It
         yield KitProblem("kit", (*steps, "picker"), field.path,
                       "holds a name of more than one kind",
                       "let the filter name one kind: filter: {kind: Resource}")  # fmt: skip
-    if by_name and field.path in {*kit.name_from, kit.xr_name}:
+    names_order = {*kit.name_from} - {kit.team_from} | {kit.xr_name}  # a team is an entity
+    if by_name and field.path in names_order:
         yield KitProblem("kit", (*steps, "picker"), field.path, "names the order",
                       "leave the picker out: no entity of that name is there yet")  # fmt: skip
     if hints.refers and field.shape is not FieldShape.TEXT:

@@ -20,6 +20,7 @@ from orderkit.core.kit.model import (
     NEVER,
     Approval,
     ApprovalRule,
+    AtLeast,
     Direction,
     End,
     Example,
@@ -279,6 +280,7 @@ def _change(entry: Mapping[str, Any]) -> KitChange:
         how=How(entry.get("how", "direct")),
         warning=entry.get("warning", ""),
         differs=entry.get("differs", False),
+        at_least=AtLeast(**entry["atLeast"]) if "atLeast" in entry else None,
     )
 
 

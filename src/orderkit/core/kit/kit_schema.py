@@ -182,6 +182,15 @@ _CHANGE = _closed(
         },
         "warning": _doc(_TEXT, "Shown before the change is sent."),
         "differs": _doc(_FLAG, "Asking for what holds already is refused, not passed over."),
+        "atLeast": _closed(
+            "A number of the XR's status below which the change's only field may not be set.",
+            ["path", "title", "why"],
+            {
+                "path": _doc(_TEXT, "The number's field below status, dotted."),
+                "title": _doc(_TEXT, "What the form calls it."),
+                "why": _doc(_TEXT, "Ends the sentence of the refusal."),
+            },
+        ),
     },
 )
 _KIND = _closed(

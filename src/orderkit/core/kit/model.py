@@ -52,6 +52,13 @@ class Picker:
     value: Literal["reference", "name"] = "reference"
     """The part of the entity that the field holds."""
 
+    @property
+    def prefix(self) -> str:
+        """What the field's references begin with; empty if the field holds whole references."""
+        kinds = {str(entity_filter.get("kind", "")).lower() for entity_filter in self.filter}
+        is_name = self.value == "name" and len(kinds) == 1
+        return f"{kinds.pop()}:default/" if is_name else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Refers:
@@ -128,6 +135,16 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A number of the XR's status below which the field of a change may not be set."""
+
+    path: FieldPath
+    """Below ``status``, dotted."""
+    title: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class KitChange:
     """A change of a living order."""
 
@@ -141,6 +158,7 @@ class KitChange:
     warning: str = ""
     differs: bool = False
     """A request for the present value is refused."""
+    at_least: AtLeast | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +440,14 @@ class Kit:
         name_parameter = self._own(NAME_PARAMETER)
         return tuple(map(self.parameter, self.name_from)) or (name_parameter,)
 
+    def name_prefix(self, parameter: str) -> str:
+        """Return what is removed from the value of a parameter that names the order."""
+        for path in self.name_from:
+            hints = self.fields.get(path)
+            if self.parameter(path) == parameter and hints and hints.picker:
+                return hints.picker.prefix
+        return ""
+
     @property
     def team_parameter(self) -> str:
         """The form parameter that names the team, dotted."""
@@ -465,7 +491,9 @@ class Kit:
             InvalidInputError: The result is not an RFC 1123 label.
         """
         names = self.name_parameters
-        suffix = "-".join(_text(parameters, name) for name in names)
+        suffix = "-".join(
+            _text(parameters, name).removeprefix(self.name_prefix(name)) for name in names
+        )
         return OrderId(check_label(" and ".join(names), f"{self.name}-{suffix}"))
 
     def team(self, parameters: Mapping[str, object]) -> TeamName:

@@ -1,4 +1,4 @@
-"""What is wrong with outputs, facts and attention of a kit; part of ``core.kit.consistency``."""
+"""What is wrong with what a kit reads of the status; part of ``core.kit.consistency``."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ def view_problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
         yield from _names(key, entries)
     for at, entry in enumerate(spec.get("attention") or ()):
         yield from _attention(kit, subject, entry, ("spec", "attention", at))
+    for at, entry in enumerate(spec.get("changes") or ()):
+        if "atLeast" in entry:
+            yield from _at_least(kit, entry, ("spec", "changes", at))
 
 
 def _names(key: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[KitProblem]:
@@ -69,6 +72,19 @@ def _fact(kit: Kit, entry: Mapping[str, Any], steps: Steps) -> Iterator[KitProbl
     if "format" in entry and type_ not in _NUMBERS:
         rule = f"is for numbers: '{entry['path']}' is a {type_} in the XRD's status"
         yield KitProblem("kit", (*steps, "format"), entry["format"], rule, "leave it out")
+
+
+def _at_least(kit: Kit, entry: Mapping[str, Any], steps: Steps) -> Iterator[KitProblem]:
+    path = entry["atLeast"]["path"]
+    schema = yield from _shown(kit, path, (*steps, "atLeast", "path"))
+    if schema is not None and schema.get("type") not in _NUMBERS:
+        rule = f"is a {schema.get('type', 'value')} in the XRD's status, not a number"
+        yield KitProblem("kit", (*steps, "atLeast", "path"), path, rule, "name a number")
+    types = [(field_at(kit.spec_schema, field) or {}).get("type") for field in entry["fields"]]
+    if len(types) != 1 or types[0] not in _NUMBERS:
+        rule = "belongs to a change of exactly one field, a number"
+        hint = "make a change of that field alone"
+        yield KitProblem("kit", (*steps, "atLeast"), entry["fields"], rule, hint)
 
 
 def _shown(

@@ -3,10 +3,10 @@ Write the portal's copy of a template for a platform whose portal cannot reach t
 
 A step that calls Orderkit's service (``http:backstage:request`` to its proxy) becomes a step that
 applies a Job (``cnoe:kubernetes:apply``). The Job runs the same operation as a command: register,
-change, destroy. Steps that only read from the service are left out. The other steps stay. Outputs
-that quote the service's answer are replaced by the Job's name, because the portal does not wait for
-the Job. Job and operation are named after the portal's task, so that a restarted task results in
-one Job.
+change, destroy, lease extend. Steps that only read from the service are left out. The other steps
+stay. Outputs that quote the service's answer are replaced by the Job's name, because the portal
+does not wait for the Job. Job and operation are named after the portal's task, so that a restarted
+task results in one Job.
 
 In this profile nobody proves who makes the request: the requester comes from the portal's template
 and is recorded as a claim. Pure; called by ``core.portal.profile``, before the pack is baked.
@@ -33,13 +33,13 @@ PROXY = f"{PROXY_ROOT}v1/"
 IMAGE = f"__ORDERKIT_REGISTRY__/orderkit/orderkit:v{__version__}"
 CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
 """The portal's name for the cluster to which it applies Jobs."""
-_APPLY, _REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"
+_APPLY, REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"
 _TASK = "${{ context.task.id }}"
 _HEAD = (
     "Written when the pack was published (portal profile 'job'); what is edited here is lost.\n"
     "Jobs in the cluster do what the service does elsewhere."
 )
-_OF_ORDER = re.compile(r"orders/(?P<order>.+)/(?P<what>changes|end)")
+ORDER_PATH = re.compile(r"orders/(?P<order>.+)/(?P<what>changes|end|lease)")
 _DOLLARS = ' | replace("$", "$$")'
 """A kubelet expands ``$(NAME)`` in arguments and turns two dollars into one."""
 _EXPRESSION = re.compile(r"\$\{\{(?P<inner>((?!\$\{\{).)*)\}\}", re.DOTALL)
@@ -75,7 +75,7 @@ def _only_reads(step: Mapping[str, Any]) -> bool:
 
 def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
     path = str(dig(step, "input", "path", default=""))
-    if step.get("action") != _REQUEST or not path.startswith(PROXY):
+    if step.get("action") != REQUEST or not path.startswith(PROXY):
         return step
     arguments = _arguments(path.removeprefix(PROXY), dig(step, "input", "body", default={}))
     if arguments is None or dig(step, "input", "method") != "POST":
@@ -98,11 +98,15 @@ def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
 def _arguments(path: str, body: Body) -> list[str] | None:
     if path == "orders":
         return _register(body)
-    match = _OF_ORDER.fullmatch(path)
+    match = ORDER_PATH.fullmatch(path)
     if match is None:
         return None
-    command: Callable[[str, Body], list[str]] = {"changes": _change, "end": _end}[match["what"]]
-    return command(match["order"], body)
+    commands: dict[str, Callable[[str, Body], list[str]]] = {
+        "changes": _change,
+        "end": _end,
+        "lease": _extend,
+    }
+    return commands[match["what"]](match["order"], body)
 
 
 def _register(body: Body) -> list[str]:
@@ -123,6 +127,12 @@ def _change(order: str, body: Body) -> list[str]:
 def _end(order: str, body: Body) -> list[str]:
     take = [f"--take={name}={value}" for name, value in body.get("take", {}).items()]
     return ["destroy", *_options(body, "confirm", "reason", "requester"), *take, "--", order]
+
+
+def _extend(order: str, body: Body) -> list[str]:
+    operation = f"--operation=job-{_TASK}"
+    options = _options(body, "reason", "requester")
+    return ["lease", "extend", *options, operation, "--", order, str(body["by"])]
 
 
 def _options(body: Body, *names: str) -> list[str]:

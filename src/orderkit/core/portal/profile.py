@@ -3,6 +3,8 @@ The portal's profile: how one platform's portal runs a pack's templates.
 
 ``service`` (default): the portal's copy is one idempotent request to Orderkit's service
 (``core.portal.service_copy``); the natural template stays beside it as ``natural.yaml``.
+``plugin``: as ``service``, but by the actions of Orderkit's plugin for the scaffolder, which follow
+the order until it is Ready; forms of changes and ends too (``core.portal.plugin_copy``).
 ``natural``: the portal runs the steps as the pack has them. A template can keep its natural steps
 with the annotation ``orderkit.dev/profile: natural``. ``job``: the natural steps, but Jobs in the
 cluster do what the service would do (``core.portal.job_copy``); this applies to forms of changes
@@ -34,6 +36,7 @@ class Profile(enum.StrEnum):
     """How the portal runs a pack's templates."""
 
     SERVICE = "service"
+    PLUGIN = "plugin"
     NATURAL = "natural"
     JOB = "job"
 
@@ -68,12 +71,14 @@ def apply_profile(
             the pack has the path of the natural template.
     """
     from orderkit.core.portal.job_copy import job_copy  # lazy: with the renderer, which is heavy
+    from orderkit.core.portal.plugin_copy import plugin_copy
     from orderkit.core.portal.service_copy import service_copy
 
     published = dict(files)
-    if profile is Profile.JOB:
+    copy_form = {Profile.JOB: job_copy, Profile.PLUGIN: plugin_copy}.get(profile)
+    if copy_form is not None:
         for path in sorted(path for path in files if is_form_of_change(path)):
-            published[path] = job_copy(files[path], name=str(path))
+            published[path] = copy_form(files[path], name=str(path))
     for path in sorted(path for path in files if path.match(TEMPLATES)):
         file_profile = _file_profile(files[path], str(path), profile)
         if file_profile is Profile.NATURAL:
@@ -87,7 +92,13 @@ def apply_profile(
         published[path] = (
             job_copy(files[path], name=str(path))
             if file_profile is Profile.JOB
-            else service_copy(files[path], name=str(path), folder=path.parent.name, actions=actions)
+            else service_copy(
+                files[path],
+                name=str(path),
+                folder=path.parent.name,
+                actions=actions,
+                plugin=file_profile is Profile.PLUGIN,
+            )
         )
     return published
 

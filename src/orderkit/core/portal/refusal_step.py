@@ -31,7 +31,7 @@ def refusal_step(*steps: str) -> dict[str, Any]:
     hint = f"(' (' ~ {error}.hint ~ ')') if {error}.hint else ''"
     return {
         "id": REFUSED,
-        "name": "See whether it was refused",
+        "name": "Was it accepted?",
         "if": f"${{{{ {output}.code >= {_BAD} }}}}",
         "action": "http:backstage:request",
         "input": {

@@ -5,7 +5,9 @@ The natural template.yaml says what happens, but its ``publish:gitea`` fails on 
 Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones: it
 names the template and sends the form's values, never a template. If the service refuses, the next
 step fails with its sentence (``core.portal.refusal_step``). ``catalog:register`` stays after them,
-and so do the outputs, which read each natural step's outputs from the service's answer.
+and so do the outputs, which read each natural step's outputs from the service's answer. With
+`plugin` there is one step, the action ``orderkit:order``, which sends the same request and fails
+with the sentence; nothing is registered, because a plugin of the catalog reads the orders.
 
 Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
 service takes them from the platform's own pack. What cannot be done this way is refused, with the
@@ -34,8 +36,9 @@ TIMEOUT_MS = 60_000
 ANSWERED = f"steps.{STEP}.output.body.steps"
 """Where the copy finds the outputs of the natural steps."""
 _KEPT = "catalog:register"
+ACTION = "orderkit:order"
 _HEAD = (
-    "Written from natural.yaml beside it when the pack was published (portal profile 'service').\n"
+    "Written from natural.yaml beside it when the pack was published (portal profile '{}').\n"
     "What is edited here is lost. The service runs the natural steps."
 )
 _SENTINEL = "__ORDERKIT_"
@@ -47,7 +50,9 @@ _OUT_OF_REACH = {
 }
 
 
-def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str]) -> bytes:
+def service_copy(
+    data: bytes, *, name: str, folder: str, actions: Collection[str], plugin: bool = False
+) -> bytes:
     """
     Return the copy of a template.yaml. Deterministic; the form's text is untouched.
 
@@ -55,6 +60,7 @@ def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str
         name: The file's name in messages.
         folder: The template's folder in the pack, by which the service finds it.
         actions: Ids of the actions that the service can run.
+        plugin: The portal has Orderkit's plugins.
 
     Raises:
         InvalidInputError: It is not a template, or one of its steps cannot run in the service.
@@ -62,16 +68,17 @@ def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str
     template = parse_template(data, name=name)
     _check(template, name, actions)
     document = yaml12.load(data, name=name)
-    new_spec: dict[str, Any] = {
-        "steps": [
-            _step(template, document, folder),
-            refusal_step(STEP),
-            *_kept_steps(document),
-        ]
-    }
+    _check_permissions(template, document)
+    steps = (
+        [_plugin_step(template, folder)]
+        if plugin
+        else [_step(template, folder), refusal_step(STEP), *_kept_steps(document)]
+    )
+    new_spec: dict[str, Any] = {"steps": steps}
     if "output" in document["spec"]:
         new_spec["output"] = _readdressed(document["spec"]["output"])
-    return rewritten(data, new_spec, name=name, head=_HEAD)
+    head = _HEAD.format("plugin" if plugin else "service")
+    return rewritten(data, new_spec, name=name, head=head)
 
 
 def _check(template: Template, name: str, actions: Collection[str]) -> None:
@@ -115,12 +122,24 @@ def _refused(name: str, field: str, feature: str) -> InvalidInputError:
     )
 
 
-def _step(template: Template, document: Mapping[str, Any], folder: str) -> dict[str, Any]:
+def _check_permissions(template: Template, document: Mapping[str, Any]) -> None:
     permitted = [s.get("id", "") for s in document["spec"]["steps"] if "backstage:permissions" in s]
     if permitted:
         raise _refused(
             template.name, f"steps.{permitted[0]}", "permissions, which only the portal can check"
         )
+
+
+def _plugin_step(template: Template, folder: str) -> dict[str, Any]:
+    return {
+        "id": STEP,
+        "name": "Place the order",
+        "action": ACTION,
+        "input": {"kit": folder, "values": _values(template)},
+    }
+
+
+def _step(template: Template, folder: str) -> dict[str, Any]:
     return {
         "id": STEP,
         "name": "Place the order",
@@ -135,13 +154,17 @@ def _step(template: Template, document: Mapping[str, Any], folder: str) -> dict[
                 "template": folder,
                 "id": "${{ context.task.id }}",
                 "requester": "${{ user.ref }}",
-                "values": {
-                    parameter: f"${{{{ {_member('parameters', parameter)} }}}}"
-                    for parameter, schema in template.properties.items()
-                    if not _baked(schema)
-                },
+                "values": _values(template),
             },
         },
+    }
+
+
+def _values(template: Template) -> dict[str, str]:
+    return {
+        parameter: f"${{{{ {_member('parameters', parameter)} }}}}"
+        for parameter, schema in template.properties.items()
+        if not _baked(schema)
     }
 
 

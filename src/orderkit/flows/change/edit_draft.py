@@ -50,6 +50,7 @@ from orderkit.core.schema.validate import Finding, Validator, hints
 from orderkit.core.yaml import edit as yamledit
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.change.change_plan import ChangePlan
+from orderkit.flows.change.least_values import check_least_values
 from orderkit.flows.change.request import Changed, ChangeRequest, State
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
@@ -295,9 +296,12 @@ class ChangeEditor:
         def check_objects() -> None:
             check_references(self.platform, live.kit, spec, changed=sound_paths)
 
+        def check_least() -> None:
+            check_least_values(self.platform, live, current.xr, sound)
+
         verdict: list[ChangeVerdict] = []
         rules = partial(judge_rules, live.kit, sound, change=self.request.change)
-        checks = (lambda: verdict.append(rules()), check_limits, check_objects)
+        checks = (lambda: verdict.append(rules()), check_limits, check_objects, check_least)
         every(checks, [*self._unresolved, *problems])
         return verdict[0]
 

@@ -144,8 +144,9 @@ def _adopted(
         _write(platform, request, entry, subject.kit, missing)
     registration = Registration(entry.order, subject.kit.name, entry.team, request.requester)
     registered = register(platform, registration)
-    url = f"{platform.forge.base_url}/{entry.repository}/src/branch/main/{CATALOG_FILE}"
-    platform.catalog.register(url)
+    if not platform.portal_reads_orders:
+        url = f"{platform.forge.base_url}/{entry.repository}/src/branch/main/{CATALOG_FILE}"
+        platform.catalog.register(url)
     head = platform.forge.head(entry.repository)
     changed = bool(missing) or registered.changed
     return Adopted(entry, subject.kit.name, tuple(missing), head, changed)

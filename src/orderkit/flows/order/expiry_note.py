@@ -7,6 +7,9 @@ back. Called wherever a lease is granted, extended or moved.
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.names import MAIN
 from orderkit.core.objects.kube_objects import annotations_of
@@ -19,6 +22,7 @@ from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 
 _ROUNDS = 5
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 def note_expiry(platform: Platform, order: str, expires: str, requester: Requester) -> bool:
@@ -59,6 +63,23 @@ def note_expiry(platform: Platform, order: str, expires: str, requester: Request
             deliver(platform, live.entry, written.commit, requester.ref, requester.proof)
             return True
     raise AssertionError("unreachable")
+
+
+def noted_expiry(platform: Platform, order: str) -> str:
+    """
+    Return the expiry that the XR's file says; empty if it says none.
+
+    Whoever can push wrote it: what is not a time is called so, and never shown.
+
+    Raises:
+        OrderkitError: The order or its XR cannot be read.
+    """
+    live = find_living(platform, order)
+    head = platform.forge.head(live.repository)
+    notes: dict[str, Any] = dict(annotations_of(read_xr(platform, live, head).xr)) if head else {}
+    text = notes.get(EXPIRES_AT) or ""
+    is_time = isinstance(text, str) and (not text or _TIME.fullmatch(text))
+    return str(text) if is_time else "something else"
 
 
 def try_note_expiry(platform: Platform, order: str, expires: str, requester: Requester) -> str:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from orderkit.core.argocd.application import hindrance, pinned
-from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError
+from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError, OrderkitError
 from orderkit.core.names import LABEL, MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     Manifest,
@@ -27,11 +27,14 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, order_file
+from orderkit.core.order.lease import lease_annotations, read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
+from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_judging import CommitJudge
+from orderkit.flows.order.expiry_note import noted_expiry
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import (
     Platform,
@@ -60,13 +63,14 @@ class DamageKind(StrEnum):
     REWRITTEN = "rewritten"
     STUCK = "stuck"
     RECREATED = "recreated"
+    LEASE = "lease"
     MISLEADING = "misleading"
     FINALIZER = "finalizer"
 
 
 _REMARKS = (
     *(DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK),
-    *(DamageKind.MISLEADING, DamageKind.FINALIZER),
+    *(DamageKind.MISLEADING, DamageKind.FINALIZER, DamageKind.LEASE),
 )
 """The order's state says how it is; these only add to it."""
 _CAUSES = (DamageKind.TEAM, DamageKind.MOVED, DamageKind.DELETED, DamageKind.NO_MAIN)
@@ -195,6 +199,7 @@ def look(
         *_in_ledger(platform, entry, is_listed or _reads_of(platform)),
         *_on_forge(platform, entry, report),
         *in_cluster(application, xr, report.state.head),
+        *_lease(platform, entry, application),
     ]
     return DamagedOrder(entry, report.kit, application, tuple(damages))
 
@@ -407,6 +412,30 @@ def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:
 def restoring_branch(revision: str) -> str:
     """Return the branch whose pull request brings a lost commit back."""
     return f"orderkit/restore-{short(revision)}"
+
+
+def _lease(platform: Platform, entry: OrderEntry, application: Manifest | None) -> Iterator[Damage]:
+    """Compare what the order's file says about its expiry with the ledger, which counts."""
+    if not lease_annotations(application):
+        return
+    try:
+        granted = application_at(platform, entry)
+        record = read_record(granted)
+        noted = noted_expiry(platform, entry.order) if record else None
+    except InvalidInputError as error:
+        remedy = f"orderkit lease extend {entry.order} 1d --reason 'its record was broken'"
+        yield Damage(DamageKind.LEASE, f"its lease in the ledger cannot be read: {error}", remedy)
+        return
+    except OrderkitError as error:
+        if error.retryable:
+            raise
+        return  # its repository, its XR or the ledger's file is damaged: that is reported
+    if record and noted != time_text(record.expires):
+        says = f"says that it expires at {noted}" if noted else "does not say when it expires"
+        yield Damage(
+            DamageKind.LEASE,
+            f"its file {says}; the ledger counts: {time_text(record.expires)}",
+        )
 
 
 def in_cluster(

@@ -19,8 +19,6 @@ from urllib.parse import urlencode
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind
 from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, select
-from orderkit.flows.order import order_report
-from orderkit.flows.order.registrations import registered_by, registered_owners
 from orderkit.flows.platform import Platform, published_pack
 
 _WATCH_S = 60.0
@@ -79,6 +77,9 @@ def read_orders(
     Raises:
         RemoteError: The platform does not answer, or not to us.
     """
+    from orderkit.flows.order import order_report  # lazy: what the service answers needs neither
+    from orderkit.flows.order.registrations import registered_by, registered_owners
+
     reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
     rows = [report.row() for report in reports.values()]
     if not owners and not all(row.owner for row in rows):

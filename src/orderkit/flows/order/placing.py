@@ -49,6 +49,7 @@ from orderkit.core.portal.template import Template, check_fixed, read_assignment
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import order_report
 from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.provided_entity import ProvidedEntity
 from orderkit.flows.order.publishing import operation, publish
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering import archived, check_free
@@ -358,7 +359,7 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placem
             )
 
     try:
-        result = _run(platform, task, check)
+        result = _run(platform, task, check, entry)
     except RemoteError as error:
         if before is None and _published(platform, entry.repository):
             raise IncompleteError(
@@ -380,8 +381,15 @@ def _published(platform: Platform, repo: RepoId) -> bool:
 
 
 def _run(
-    platform: Platform, task: _Task, check: Callable[[scaffolder.PublishRequest], None] | None
+    platform: Platform,
+    task: _Task,
+    check: Callable[[scaffolder.PublishRequest], None] | None,
+    entry: OrderEntry | None = None,
 ) -> TaskResult:
+    catalog = platform.catalog
+    if entry is not None and platform.portal_reads_orders:
+        catalog = ProvidedEntity(catalog, entry.order)
+
     def publish_files(request: scaffolder.PublishRequest) -> scaffolder.Published:
         if check is not None:
             check(request)
@@ -396,7 +404,7 @@ def _run(
         files=task.source.folder,
         services=scaffolder.Services(
             forge=platform.forge,
-            catalog=platform.catalog,
+            catalog=catalog,
             cluster=platform.cluster,
             portal=task.portal,
             confined=platform.confined,

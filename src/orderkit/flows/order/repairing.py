@@ -31,10 +31,11 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, order_file
+from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.commit_pinning import commit_to_pin, deliver
+from orderkit.flows.argocd.commit_pinning import application_at, commit_to_pin, deliver
 from orderkit.flows.argocd.refreshing import (
     OWNER,
     knows_retry_refresh,
@@ -42,6 +43,7 @@ from orderkit.flows.argocd.refreshing import (
 )
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
+from orderkit.flows.order.expiry_note import note_expiry
 from orderkit.flows.order.order_damage import (
     Damage,
     DamagedOrder,
@@ -64,6 +66,7 @@ from orderkit.flows.platform import (
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft
+from orderkit.ports.requesters import Requester
 
 _PROJECT_S = 60.0
 _ROUNDS = len(DamageKind)
@@ -198,6 +201,7 @@ class _Mending:
             DamageKind.RECORD: self._record,
             DamageKind.REWRITTEN: self._lost_commits,
             DamageKind.STUCK: self._operation_of_argocd,
+            DamageKind.LEASE: self._expiry,
         }
         return acts[damage.kind](damage)
 
@@ -331,6 +335,13 @@ class _Mending:
             f"merge it (orderkit merge {self._entry.order} {pull.number}), or close it if nobody"
             " wants it back",
         )
+
+    def _expiry(self, damage: Damage) -> RepairStep:
+        granted = read_record(application_at(self._platform, self._entry))
+        if self._writes and granted:
+            requester = Requester(self._request.requester, self._request.proof)
+            note_expiry(self._platform, self._entry.order, time_text(granted.expires), requester)
+        return RepairStep(damage.what, "its file says what the ledger says")
 
     def _operation_of_argocd(self, damage: Damage) -> RepairStep:
         """End the operation that blocks a newer commit, or have a commit tried again."""

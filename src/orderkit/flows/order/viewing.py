@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -139,6 +139,30 @@ def _pulls(platform: Platform, entry: OrderEntry) -> tuple[OpenPull, ...]:
     newest = list(islice(platform.forge.pulls(repo, state="open", base=MAIN), PULLS_MAX))
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         return tuple(threads.map(lambda pull: _pull(platform, entry, pull), newest))
+
+
+def open_pulls(
+    platform: Platform, entries: Sequence[OrderEntry]
+) -> list[tuple[OrderEntry, OpenPull]]:
+    """
+    Return the open pull requests of several orders, without their plans and proofs.
+
+    Costs one request for each order; orders that cannot be read are left out.
+    """
+
+    def read(entry: OrderEntry) -> list[tuple[OrderEntry, OpenPull]]:
+        pulls = platform.forge.pulls(entry.repository, state="open", base=MAIN)
+        return [
+            (
+                entry,
+                OpenPull(pull.number, plain(pull.title), pull.web_url, plain(pull.author.login)),
+            )
+            for pull in islice(pulls, PULLS_MAX)
+        ]
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        found = threads.map(lambda entry: _tried(lambda: read(entry)) or [], entries)
+        return [pull for pulls in found for pull in pulls]
 
 
 def _pull(platform: Platform, entry: OrderEntry, pull: PullRequest) -> OpenPull:

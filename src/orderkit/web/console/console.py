@@ -15,6 +15,7 @@ from orderkit.web.console.approval_pages import ApprovalPages
 from orderkit.web.console.change_pages import ChangePages
 from orderkit.web.console.end_pages import EndPages
 from orderkit.web.console.kit_pages import KitPages
+from orderkit.web.console.lease_pages import LeasePages
 from orderkit.web.console.order_pages import FILTERS, OrderPages
 from orderkit.web.console.page_exchange import SIGN_IN, PageExchange, SessionExchange
 from orderkit.web.console.sessions import Sessions
@@ -57,6 +58,7 @@ class Console:
             *self._signing_in(),
             *_looking(looks),
             *_changing(ChangePages(self._api, looks)),
+            *_leasing(LeasePages(self._api, looks)),
             *_ending(EndPages(self._api, looks)),
             *_ordering(KitPages(self._api)),
             *_leading(TeamPages()),
@@ -97,6 +99,13 @@ def _changing(changes: ChangePages) -> tuple[ServiceOperation, ...]:
         _form("pullMerge", f"{pull}/merge", changes.merge, "change"),
         _page("commitPage", commit, changes.commit, "read"),
         _form("commitRevert", f"{commit}/revert", changes.revert, "change"),
+    )
+
+
+def _leasing(leases: LeasePages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("leasePage", f"{_ORDER}/lease", leases.show, "read"),
+        _form("leaseExtend", f"{_ORDER}/lease", leases.submit, "change"),
     )
 
 

@@ -7,20 +7,16 @@ An ended order keeps this page: its proof is in the ledger. Called by ``request_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.change_forms import TAKE
-from orderkit.flows.end.before_end import survivors
-from orderkit.flows.order.live_order import find_living
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
 from orderkit.web.console.order_pages import OrderPages
 from orderkit.web.console.page_exchange import last
 from orderkit.web.console.parts_tree import PartsTree
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import located_for
 
 _ANSWER_S = 11.0
 """An end reports after a second; the page shows its steps from then on."""
@@ -68,30 +64,15 @@ class EndPages:
             return page(call, "ended.html", title, status=status, end=end, error=problem)
         order = self._orders.view(service, call)
         trace = self._api.ask(service, call, "traceOrder", path=path)
+        preview = self._api.ask(service, call, "endPreview", path=path)
+        takes = [{**take, "name": f"{TAKE}{take['name']}"} for take in preview["takes"]]
         return page(
             call,
             "end.html",
             title,
             status=status,
-            order=order,
             tab="end",
             parts=PartsTree(trace).parts(),
             error=problem,
-            **_outcome(service, call),
+            **{**preview, "order": order, "takes": takes},
         )
-
-
-def _outcome(service: Service, call: ServiceRequest) -> Mapping[str, Any]:
-    """Return what stays; of an order that cannot be read any more, what may."""
-    entry, ledger_files = located_for(service, call, "read")
-    try:
-        kit = find_living(service.platform, entry.order, ledger_files).kit
-    except OrderkitError as error:
-        return {"stays": (), "takes": (), "repository": "archive", "unread": str(error)}
-    takes = [
-        {"name": f"{TAKE}{survivor.name}", "ask": survivor.ask}
-        for survivor in kit.end.survives
-        if survivor.name
-    ]
-    stays = survivors(service.platform, entry.order, kit)
-    return {"stays": stays, "takes": takes, "repository": kit.end.repository, "unread": ""}

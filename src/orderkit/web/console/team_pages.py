@@ -6,18 +6,22 @@ Called by ``request_pipeline``; ``console`` lists them.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.names import TeamName
+from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects.values import shown
 from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamLimits
 from orderkit.flows.install import diagnosis
+from orderkit.flows.order.viewing import open_pulls
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.teams import list_teams
@@ -26,12 +30,18 @@ from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 
 _URGENT = ("Failing", "Attention", "Waiting", "Written", "Delivering", "Assembling")
-_REASON_MAX = 90
+_REASON_MAX = 160
+_PULLS_OF, _PULLS_KEPT_S = 30, 30.0
+"""Orders whose pull requests are read, one request each, and for how long that is shown."""
 _REASONS = 12
 
 
 class TeamPages:
     """Teams, and the platform as a whole."""
+
+    def __init__(self) -> None:
+        self._pulls: list[dict[str, Any]] = []
+        self._pulls_read_s = float("-inf")
 
     def teams(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the caller's teams."""
@@ -97,11 +107,27 @@ class TeamPages:
                 for kit in pack.kits()
             ],
             reasons=_reasons(rows),
+            pulls=self._open_pulls(service, rows),
+            pulls_of=min(len(rows), _PULLS_OF),
+            total=len(rows),
             phases_of=counts(rows),
             pack={"name": pack.name, "commit": service.platform.forge.head(
                 service.platform.pack_repo)},
             forge=service.platform.forge.base_url,
         )  # fmt: skip
+
+    def _open_pulls(self, service: Service, rows: Sequence[OrderRow]) -> list[dict[str, Any]]:
+        """Return what is proposed to the orders that changed last, as read moments ago."""
+        now_s = time.monotonic()
+        if now_s - self._pulls_read_s > _PULLS_KEPT_S:
+            newest = sorted(rows, key=lambda row: row.since, reverse=True)[:_PULLS_OF]
+            entries = [OrderEntry(TeamName(row.team), OrderId(row.order)) for row in newest]
+            self._pulls = [
+                {"order": entry.order, "number": pull.number, "title": pull.title}
+                for entry, pull in open_pulls(service.platform, entries)
+            ]
+            self._pulls_read_s = now_s
+        return self._pulls
 
 
 def _findings(service: Service) -> list[dict[str, Any]]:
@@ -134,7 +160,7 @@ def _reasons(rows: Iterable[OrderRow]) -> list[dict[str, Any]]:
     for row in rows:
         if row.phase in ("Failing", "Attention"):
             text = _first_reason(row).replace(row.order, "…")
-            by_reason.setdefault(text[:_REASON_MAX], []).append(row.order)
+            by_reason.setdefault(plain(text, _REASON_MAX), []).append(row.order)
     ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         {"reason": reason, "orders": orders[:5], "number": len(orders)}

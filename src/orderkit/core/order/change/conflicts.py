@@ -53,7 +53,7 @@ class FieldConflictError(ConflictError):
         super().__init__(
             f"{order}: {'; '.join(map(str, conflicts))}; nothing was written",
             hint=f"check the present values, then repeat the command with --base {head[:8]}",
-            form_hint=f"check the present values, then send them with base {head[:8]}; in the"
-            " portal, START OVER changes them all the same",
+            form_hint="check the present values: the portal's START OVER changes them all the same;"
+            f" a program sends them with base {head[:8]}",
         )
         self.conflicts, self.head = tuple(conflicts), head

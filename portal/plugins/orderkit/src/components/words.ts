@@ -1,0 +1,74 @@
+import { Value } from '../api';
+
+/** Characters of one text on a page; whoever pushes may have written ten megabytes. */
+const TEXT_MAX = 600;
+
+/** A text as it is shown: bounded, on one line, without what terminals and bidi controls would do. */
+export function cut(text: unknown, most = TEXT_MAX): string {
+  const whole = typeof text === 'string' ? text : String(text ?? '');
+  const plain = whole
+    .slice(0, most + 1)
+    // eslint-disable-next-line no-control-regex
+    .replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g, ' ');
+  return whole.length > most ? `${plain.slice(0, most)}…` : plain;
+}
+
+/** A value of a field as it is shown. */
+export function shown(value: Value): string {
+  if (value === null || value === undefined) return 'not set';
+  return cut(typeof value === 'string' ? value : JSON.stringify(value), 200);
+}
+
+/** An address that a browser may open: the web's, and nothing that runs. */
+export function web(address: string | null | undefined): string | undefined {
+  if (!address || address.length > 2_000) return undefined;
+  try {
+    const url = new URL(address);
+    return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const short = (commit: string | null | undefined) => cut(commit ?? '', 60).slice(0, 8);
+
+/** `user:default/eve` as people say it. */
+export const person = (ref: string | null | undefined) => cut(ref ?? '').replace(/^user:(default\/)?/, '');
+
+const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
+  [86_400, 'day'],
+  [3_600, 'hour'],
+  [60, 'minute'],
+  [1, 'second'],
+];
+
+/** A time as it is from now: "3 minutes ago", "in 2 days"; as it is written, if it is none. */
+export function ago(time: string | null | undefined, now = Date.now()): string {
+  const at = Date.parse(time ?? '');
+  if (Number.isNaN(at)) return cut(time ?? '');
+  const seconds = Math.round((at - now) / 1_000);
+  const [size, unit] = STEPS.find(([least]) => Math.abs(seconds) >= least) ?? [1, 'second'];
+  return new Intl.RelativeTimeFormat('en', { numeric: 'auto' }).format(Math.trunc(seconds / size), unit);
+}
+
+export const count = (number: number, thing: string) => `${number} ${thing}${number === 1 ? '' : 's'}`;
+
+export type Tone = 'success' | 'warning' | 'danger' | 'info' | undefined;
+
+const PHASES: Record<string, { tone: Tone; sign: string; sentence: string; title?: string }> = {
+  Written: { tone: 'info', sign: '◌', sentence: 'It is in Git and waits to be delivered.' },
+  Waiting: { tone: 'warning', sign: '◔', sentence: 'Somebody has to agree first.', title: 'Waiting for approval' },
+  Delivering: { tone: 'info', sign: '◔', sentence: 'Argo CD brings it to the cluster.' },
+  Assembling: { tone: 'info', sign: '◑', sentence: 'Its parts are being made.' },
+  Ready: { tone: 'success', sign: '●', sentence: 'Everything is there and works.' },
+  Attention: { tone: 'warning', sign: '▲', sentence: 'It works, but somebody should look at it.' },
+  Failing: { tone: 'danger', sign: '✕', sentence: 'Something of it fails.' },
+  Ending: { tone: undefined, sign: '◐', sentence: 'It is being taken away.' },
+  Ended: { tone: undefined, sign: '○', sentence: 'It has ended.' },
+};
+
+/** How a phase looks and what it says; one that is not known looks like no state, never like a good one. */
+export function phaseOf(name: string) {
+  const known = Object.hasOwn(PHASES, name) ? PHASES[name] : undefined;
+  return { title: cut(name, 30), ...(known ?? { tone: undefined as Tone, sign: '?', sentence: '' }) };
+}

@@ -1,0 +1,40 @@
+"""Handlers for the lease of an order; called by ``request_pipeline``, in ``operation_table``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from orderkit.core.durations import parse_duration
+from orderkit.flows.lease.extending import ExtendRequest, extend_lease, lease_of
+from orderkit.web.change_handlers import member
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.order_handlers import entry_for
+
+
+def get_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Show when an order expires, and how it was extended."""
+    entry = entry_for(service, call, "read")
+    return ServiceResponse(200, lease_of(service.platform, entry.order).to_json())
+
+
+def post_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Extend the lease of an order. 201 if it was extended now, 200 if this request did before."""
+    entry = entry_for(service, call, "change")
+    request = ExtendRequest(
+        entry.order,
+        parse_duration(call.body["by"], field="by"),
+        member(call, call.body.get("requester"), entry.team),
+        call.body["reason"],
+        _operation(call),
+    )
+    view = extend_lease(service.platform, request)
+    return ServiceResponse(201 if view.changed else 200, view.to_json())
+
+
+def _operation(call: ServiceRequest) -> str:
+    """Derive the operation's name from the caller's key and the request."""
+    if not call.key:
+        return ""
+    text = json.dumps([call.who.name, call.path, call.key, call.body], sort_keys=True)
+    return f"extend-{hashlib.sha256(text.encode()).hexdigest()[:20]}"

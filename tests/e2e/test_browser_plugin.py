@@ -1,0 +1,253 @@
+"""
+Orderkit's plugin in a real Backstage: what people see on the pages of orders and teams.
+
+The front end has the plugin from its packed tarball and names it nowhere but in its dependencies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from agentsite import Provider, agents_platform, spend
+from commands import Command
+from lab.realbackstage import INSTALLED, Backstage, Wanted, serving
+from published import Up
+from pusher import Pusher
+from realbrowser import RealBrowser, real_browser
+
+from orderkit.adapters.backstage.backstage_catalog import BackstageCatalog
+from orderkit.adapters.embedded.platform import BOT
+from orderkit.cli.connecting import token
+from orderkit.core.platform.settings import PlatformSettings
+from orderkit.flows.order.placing import TaskRequest, run_task
+from orderkit.ports.requesters import Requester
+
+PROFILE = "cards"
+TEAM, OTHER = "ae86", "rx7"
+ORDER = f"garage-{TEAM}"
+PAGE = f"/catalog/default/component/{ORDER}"
+CREATE = "Order"
+"""What the button of an order's form says."""
+CARD = "[data-testid=orderkit-card]"
+LEAD = Requester("user:default/guest", groups=frozenset({f"group:default/{TEAM}"}))
+
+
+@pytest.fixture(scope="module")
+def browser(
+    backstage: Backstage, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealBrowser]:
+    with signed_in(backstage, tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+        seen = found.step("seen")
+    assert seen["foreign"] == []
+
+
+@contextlib.contextmanager
+def signed_in(backstage: Backstage, profile: Path) -> Iterator[RealBrowser]:
+    """Open a browser and enter the portal as its guest."""
+    with real_browser(backstage.url, profile) as found:
+        found.open()
+        found.goto("/catalog")
+        found.shows("Guest", timeout_s=120)
+        found.tap("Enter")
+        found.shows("Components", timeout_s=120)
+        yield found
+
+
+def shoot(browser: RealBrowser, name: str) -> None:
+    browser.shoot(name, of="plugin")
+
+
+def register(portal: Backstage, up: PlatformSettings, team: str, order: str) -> None:
+    """Put an order that was not ordered in the portal into its catalog."""
+    catalog = BackstageCatalog(portal.url, token=token(up.portal), allow_http=True)
+    catalog.register(f"{up.forge.url}/{team}/{order}/src/branch/main/catalog-info.yaml")
+
+
+def opened(browser: RealBrowser, path: str, words: str) -> str:
+    """Open a page that the catalog may have a moment later."""
+    for _ in range(12):
+        browser.goto(path)
+        try:
+            return browser.shows(words, timeout_s=15)
+        except AssertionError:
+            continue
+    return browser.shows(words, timeout_s=15)
+
+
+def test_the_tarball_has_what_backstage_discovers_plugins_by() -> None:
+    """Without ``./package.json`` among its exports a plugin is skipped silently."""
+    (tarball,) = INSTALLED.parent.glob("plugins/backstage-plugin-orderkit-*.tgz")
+    with tarfile.open(tarball) as packed:
+        names = packed.getnames()
+        described = packed.extractfile("package/package.json")
+        assert described is not None
+        package = json.load(described)
+    app = json.loads((INSTALLED / "frontend" / "app-with-orderkit" / "package.json").read_text())
+
+    assert package["exports"]["./package.json"] == "./package.json"
+    assert package["exports"]["."]["backstage"] == "@backstage/FrontendPlugin"
+    assert package["backstage"]["role"] == "frontend-plugin"
+    assert package["backstage"]["pluginPackages"] == [package["name"]]
+    assert not any("node_modules" in name or name.endswith(".test.js") for name in names)
+    assert app["dependencies"][package["name"]].endswith(".tgz")
+
+
+def test_an_order_becomes_ready_on_its_card_without_a_reload(
+    browser: RealBrowser, orderkit: Command
+) -> None:
+    entered = {"team_name": TEAM, "stage": "stage2", "budget": 5, "level": "low"}
+    browser.goto(f"/create/templates/default/garage?formData={quote(json.dumps(entered))}")
+    browser.shows("Review", timeout_s=120)
+    browser.tap("Review")
+    browser.shows("Back", timeout_s=60)
+    browser.tap(CREATE)
+    browser.shows("What happens now", timeout_s=180)
+    opened(browser, PAGE, "Parts")
+    browser.step("mark")
+    browser.shows("● Ready", timeout_s=120)
+    shoot(browser, "ready")
+
+    commit = orderkit("change", ORDER, "budget=6", "--json").json["commit"]
+
+    browser.shows(commit[:8], timeout_s=60)
+    browser.shows("● Ready", timeout_s=120)
+    assert browser.step("marked"), "nobody loaded the page again"
+    assert browser.step("attribute", selector=CARD, name="data-live") == "true"
+
+
+def test_parts_and_events_are_shown(browser: RealBrowser) -> None:
+    browser.goto(f"{PAGE}/order")
+
+    text = browser.shows("XGarage", timeout_s=60)
+
+    assert "Events" in text
+    shoot(browser, "parts")
+
+
+def test_a_change_shows_its_plan_and_is_committed(browser: RealBrowser, orderkit: Command) -> None:
+    browser.goto(f"{PAGE}/order")
+    begin_change(browser, "Change details")
+    browser.fill("Note", "mine")
+    browser.shows("What that does", timeout_s=60)
+    shoot(browser, "change")
+    orderkit("change", ORDER, "note=theirs")
+
+    browser.tap("Change details")
+
+    browser.shows("Somebody changed the same meanwhile", timeout_s=60)
+    shoot(browser, "conflict")
+    browser.tap("Keep mine")
+    browser.shows("theirs → mine", timeout_s=60)
+    browser.tap("Change details")
+    browser.shows("Committed as", timeout_s=60)
+
+
+def begin_change(browser: RealBrowser, title: str) -> None:
+    browser.shows("Parts", timeout_s=60)
+    browser.tap("Change")
+    browser.shows("What to change", timeout_s=60)
+    browser.step("choose", label="What to change", option=title)
+
+
+def test_a_refusal_says_why_and_what_to_do(browser: RealBrowser) -> None:
+    browser.goto(f"{PAGE}/order")
+    begin_change(browser, "Change budget")
+    browser.fill("Budget", "3")
+
+    text = browser.shows("may only grow", timeout_s=60)
+
+    assert "Unable to complete request" not in text
+    shoot(browser, "refused")
+
+
+def test_the_history_takes_a_change_back(browser: RealBrowser) -> None:
+    browser.goto(f"{PAGE}/order")
+    browser.shows("Parts", timeout_s=60)
+    browser.tap("History")
+    browser.shows("theirs → mine", timeout_s=60)
+    shoot(browser, "history")
+    browser.tap("Take back")
+    browser.shows("Take it back", timeout_s=60)
+    browser.shows("mine → theirs", timeout_s=60)
+    browser.tap("Take it back")
+    browser.shows("Committed as", timeout_s=60)
+
+
+def test_a_failing_order_looks_failing(
+    browser: RealBrowser, orderkit: Command, up: Up, backstage: Backstage, tmp_path: Path
+) -> None:
+    assert orderkit("order", "garage", f"team_name={OTHER}", "stage=stage2").code == 0
+    register(backstage, up.settings, OTHER, f"garage-{OTHER}")
+    push_rubbish(up, tmp_path)
+
+    opened(browser, f"/catalog/default/component/garage-{OTHER}", "Parts")
+    text = browser.shows("✕ Failing", timeout_s=120)
+
+    assert "xgarage.yaml" in text
+    shoot(browser, "failing")
+    browser.goto(f"/catalog/default/group/{OTHER}")
+    browser.shows("Expire within a week", timeout_s=60)
+    browser.shows("✕ Failing", timeout_s=60)
+    shoot(browser, "team")
+
+
+def push_rubbish(up: Up, folder: Path) -> None:
+    url = f"{up.settings.forge.url}/{OTHER}/garage-{OTHER}.git"
+    pusher = Pusher.cloned(folder, url, BOT, token(up.settings.forge))
+    (path,) = pusher.clone.rglob("xgarage.yaml")
+    name = str(path.relative_to(pusher.clone))
+    pusher.commit("break it", {name: f"{path.read_text()}  broken: [\n"})
+    pusher.push()
+
+
+def test_an_end_says_what_stays_and_proves_itself(browser: RealBrowser) -> None:
+    browser.goto(f"{PAGE}/order")
+    browser.shows("Parts", timeout_s=60)
+    browser.tap("End")
+    browser.shows("What stays", timeout_s=60)
+    shoot(browser, "end")
+    browser.fill(f"Type {ORDER} to confirm", "garage-other")
+    browser.tap(f"End {ORDER}")
+    browser.shows("is not the order's id", timeout_s=60)
+    browser.fill(f"Type {ORDER} to confirm", ORDER)
+    browser.tap(f"End {ORDER}")
+
+    text = browser.shows("has ended", timeout_s=180)
+
+    assert "XGarage" in text
+    shoot(browser, "ended")
+
+
+def test_a_paused_agent_is_seen_and_its_budget_raised_from_the_card(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    agent = "free-bot"
+    with agents_platform(tmp_path) as site:
+        provider = Provider(site)
+        provider.start()
+        spend(site, agent, "7.00")
+        values = {"agent_name": agent, "budget_usd": 5, "owner": "group:default/ae86"}
+        run_task(site.platform, TaskRequest("agentbudget", values, LEAD))
+        wanted = Wanted(site.settings, tmp_path / "portal", front_end=True, cards=True, reread_s=20)
+        with serving(wanted) as portal:
+            register(portal, site.settings, TEAM, f"agentbudget-{agent}")
+            with signed_in(portal, tmp_path_factory.mktemp("profile")) as browser:
+                opened(browser, f"/catalog/default/component/agentbudget-{agent}", "is paused")
+                shoot(browser, "paused")
+                browser.tap("Raise the budget")
+                browser.fill("Budget in US dollars", "20")
+                browser.shows("5 → 20", timeout_s=60)
+                shoot(browser, "raise")
+                browser.tap("Change the budget")
+                browser.shows("Committed as", timeout_s=60)
+                browser.step("escape")
+                browser.shows("● Ready", timeout_s=120)
+                assert "is paused" not in browser.text
+        provider.stop()

@@ -45,7 +45,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 def shown_file(page: Path, comment: str) -> str:
     """Return the ``yaml`` block of a page that begins with a comment."""
-    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    blocks: list[str] = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
     (text,) = [block for block in blocks if block.startswith(comment)]
     return text
 

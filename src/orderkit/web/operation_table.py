@@ -26,7 +26,6 @@ from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,
     END,
-    EXTEND,
     LABEL,
     LIMIT,
     MERGE,
@@ -56,7 +55,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *_forms(),
-        *_leasing(),
+        *lease_handlers.operations(_ORDER),
         *_ending(EndRuns()),
         *_gates(GateHandlers()),
         *_hooks(PullPlans()),
@@ -351,41 +350,6 @@ def _forms() -> tuple[ServiceOperation, ...]:
             None,
             optional=True,
             link=True,
-        ),
-    )
-
-
-def _leasing() -> tuple[ServiceOperation, ...]:
-    missing = {404: ("No such order.", named("Error"))}
-    return (
-        ServiceOperation(
-            "orderLease",
-            "GET",
-            f"{_ORDER}/lease",
-            "Show when an order expires, its warnings, and how it was extended.",
-            lease_handlers.get_lease,
-            {
-                200: ("Its lease; expires is null if it lives until it is ended.", named("Lease")),
-                **missing,
-            },
-            "read",
-        ),
-        ServiceOperation(
-            "extendLease",
-            "POST",
-            f"{_ORDER}/lease",
-            "Let an order live longer, as far as its kit allows; gives a lease to one without.",
-            lease_handlers.post_lease,
-            {
-                200: ("The same request extended it before.", named("Lease")),
-                201: ("It is extended.", named("Lease")),
-                **missing,
-            },
-            "change",
-            body=EXTEND,
-            slow=True,
-            person=True,
-            keyed=True,
         ),
     )
 

@@ -29,7 +29,7 @@ FOR_PEOPLE: frozenset[ChannelType] = frozenset({"backstage", "apprise"})
 """Channels that people read: quiet hours and digests are for these."""
 NAMESPACE_NAME = "orderkit"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800}
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MINUTES_OF_DAY = 24 * 60
 
 _NAME = r"^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$"
@@ -325,7 +325,7 @@ def seconds(text: str) -> float:
     Raises:
         ValueError: It is not one.
     """
-    match = re.fullmatch(r"([0-9]{1,6})([smhdw])", text)
+    match = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
     if match is None:
         raise ValueError(f"{text!r} is not a duration")
     return float(match[1]) * _UNITS_S[match[2]]

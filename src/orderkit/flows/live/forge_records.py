@@ -24,7 +24,8 @@ from orderkit.flows.platform import (
     published_pack,
 )
 
-_WHOLE_HISTORY = 1_000_000
+_HISTORY_MAX = 20_000
+"""Commits of the ledger that are read once for who ordered before Applications said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def with_owners(
     """
     Return the records with who ordered these orders; empty if the ledger's history does not say.
 
-    The first time reads the whole history, later ones the newest commits.
+    The first time reads a long history, later ones the newest commits.
 
     Raises:
         RemoteError: The forge.
@@ -76,7 +77,7 @@ def with_owners(
     unknown = set(unowned) - records.owners.keys()
     if not unknown:
         return records
-    newest = {} if records.owners else {"newest": _WHOLE_HISTORY}
+    newest = {} if records.owners else {"newest": _HISTORY_MAX}
     history = registered_owners(platform, **newest)
     return replace(
         records, owners={**records.owners, **{order: history.get(order, "") for order in unknown}}

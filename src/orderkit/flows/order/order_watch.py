@@ -46,23 +46,24 @@ def selected_orders(platform: Platform, query: OrderQuery) -> list[Mapping[str, 
 
 def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]] | None:
     """Return what the service answers; None if it cannot be asked, or lags behind the ledger."""
-    asked = {"team": query.team, "kit": query.kit, "text": query.text, "sort": query.sort}
-    asked |= {"phase": ",".join(query.phase), "limit": str(LIMIT_MAX)}
+    asked = {"team": query.team, "kit": query.kit, "owner": query.owner, "text": query.text}
+    asked |= {"phase": ",".join(query.phase), "sort": query.sort, "limit": str(LIMIT_MAX)}
     rows: list[Mapping[str, Any]] = []
-    while True:
-        path = f"{_ORDERS}?{urlencode({name: text for name, text in asked.items() if text})}"
-        try:
+    try:
+        head = platform.forge.head(platform.ledger)
+        while True:
+            query_text = urlencode({name: text for name, text in asked.items() if text})
+            path = f"{_ORDERS}?{query_text}"
             answer = platform.portal.request("GET", path, headers={}, body=None)
-            page = json.loads(answer.body) if answer.code == _OK else {}
-            head = platform.forge.head(platform.ledger)
-        except (OrderkitError, ValueError):
-            return None
-        if page.get("age") != 0 or page.get("ledger") != head:
-            return None
-        rows += page["orders"]
-        if not page["cursor"]:
-            return rows
-        asked["cursor"] = page["cursor"]
+            page: Any = json.loads(answer.body) if answer.code == _OK else {}
+            if not isinstance(page, dict) or page.get("age") != 0 or page.get("ledger") != head:
+                return None  # behind, or of an earlier version
+            rows += page["orders"]
+            if not page["cursor"]:
+                return rows
+            asked["cursor"] = page["cursor"]
+    except (OrderkitError, ValueError):
+        return None
 
 
 def read_orders(

@@ -64,6 +64,8 @@ class Registration:
     requester: str
     proof: str = ""
     """What proves the requester; empty: a claim."""
+    is_adopted: bool = False
+    """It existed before it became an order: it gets no lease until somebody gives it one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     is_raced = is_new and team_limits.is_counted(team, registration.kit)
     stage: ledger.Stage = "entering" if is_raced else "living"
     live = live_order.LiveOrder(entry, kit, record, team)
-    lease = _new_lease(platform, live, registration.requester) if is_new else {}
+    is_leased = is_new and not registration.is_adopted
+    lease = _new_lease(platform, live, registration.requester) if is_leased else {}
     commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, lease=lease)
     if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
         _take_back(platform, registration, entry, "one too many")

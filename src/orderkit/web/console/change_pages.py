@@ -279,9 +279,11 @@ class ChangePages:
 
 
 def _change_schema(kit: Kit, change: KitChange) -> Mapping[str, Any]:
+    """Return what the portal's form asks once the service has filled it in."""
     path = PurePosixPath("day2", kit.name, f"{change.name}.yaml")
     template = parse_template(day2(kit)[path], name=str(path))
-    return template.pages[0]
+    filled_in: Mapping[str, Any] = template.pages[0]["then"]
+    return filled_in
 
 
 def _current(data: Mapping[str, Any]) -> list[str]:

@@ -31,7 +31,7 @@ from orderkit.web.order_handlers import readable_rows
 
 _URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
 _REASON_MAX = 160
-_PULLS_OF, _PULLS_KEPT_S = 30, 30.0
+_PULLS_OF, PULLS_KEPT_S = 30, 30.0
 """Orders whose pull requests are read, one request each, and for how long that is shown."""
 _REASONS = 12
 
@@ -119,7 +119,7 @@ class TeamPages:
     def _open_pulls(self, service: Service, rows: Sequence[OrderRow]) -> list[dict[str, Any]]:
         """Return what is proposed to the orders that changed last, as read moments ago."""
         now_s = time.monotonic()
-        if now_s - self._pulls_read_s > _PULLS_KEPT_S:
+        if now_s - self._pulls_read_s > PULLS_KEPT_S:
             newest = sorted(rows, key=lambda row: row.since, reverse=True)[:_PULLS_OF]
             entries = [OrderEntry(TeamName(row.team), OrderId(row.order)) for row in newest]
             self._pulls = [

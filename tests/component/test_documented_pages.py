@@ -28,6 +28,7 @@ PAGES = (
     Page("docs/ending.md", before=ORDERED),
     Page("docs/notifications.md"),
     Page("docs/repairing.md", before=ORDERED),
+    Page("docs/cost.md", in_pack=True),
 )
 ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""

@@ -47,6 +47,7 @@ from orderkit.ports.signatures import Signatures
 if TYPE_CHECKING:
     from orderkit.core.objects.kube_objects import Manifest
     from orderkit.core.objects.secret_values import SecretTexts
+    from orderkit.core.order.order_cost import OrderCost
     from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.web.auditing import AuditLog
@@ -368,6 +369,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         confined=_LazyRenderer(),
         pipeline_functions=LocalFunctions(),
         secrets_of=_secrets_of,
+        cost_of=_cost_of,
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
@@ -404,6 +406,13 @@ def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:
     from orderkit.flows.plan.order_secrets import order_secrets
 
     return order_secrets(platform, xr)
+
+
+def _cost_of(platform: Platform, xr: Manifest) -> OrderCost | None:
+    """Import the pipeline once something has a cost."""
+    from orderkit.flows.plan.order_costs import cost_of
+
+    return cost_of(platform, xr)
 
 
 class _LazyRenderer:

@@ -22,6 +22,7 @@ from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.objects.secret_values import SecretTexts
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
@@ -55,6 +56,8 @@ class Platform:
     """Runs the pack's stations for plans."""
     secrets_of: Callable[[Platform, Manifest], SecretTexts]
     """Returns the values of the Secrets of an order, by its XR: no report may show them."""
+    cost_of: Callable[[Platform, Manifest], OrderCost | None]
+    """Returns what an order costs a month, by its XR; None without a price table."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans call in processes of their own."""

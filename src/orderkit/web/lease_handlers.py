@@ -8,8 +8,14 @@ import json
 from orderkit.core.durations import parse_duration
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease, lease_of
 from orderkit.web.change_handlers import member
-from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.operations import (
+    Service,
+    ServiceOperation,
+    ServiceRequest,
+    ServiceResponse,
+)
 from orderkit.web.order_handlers import entry_for
+from orderkit.web.request_schemas import EXTEND, named
 
 
 def get_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -38,3 +44,39 @@ def _operation(call: ServiceRequest) -> str:
         return ""
     text = json.dumps([call.who.name, call.path, call.key, call.body], sort_keys=True)
     return f"extend-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def operations(order: str) -> tuple[ServiceOperation, ...]:
+    """Return the operations on the lease of an order; `order` is the path of one."""
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
+            "orderLease",
+            "GET",
+            f"{order}/lease",
+            "Show when an order expires, its warnings, and how it was extended.",
+            get_lease,
+            {
+                200: ("Its lease; expires is null if it lives until it is ended.", named("Lease")),
+                **missing,
+            },
+            "read",
+        ),
+        ServiceOperation(
+            "extendLease",
+            "POST",
+            f"{order}/lease",
+            "Let an order live longer, as far as its kit allows; gives a lease to one without.",
+            post_lease,
+            {
+                200: ("The same request extended it before.", named("Lease")),
+                201: ("It is extended.", named("Lease")),
+                **missing,
+            },
+            "change",
+            body=EXTEND,
+            slow=True,
+            person=True,
+            keyed=True,
+        ),
+    )

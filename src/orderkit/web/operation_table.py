@@ -26,7 +26,6 @@ from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,
     END,
-    EXTEND,
     LABEL,
     LIMIT,
     MERGE,
@@ -40,7 +39,7 @@ from orderkit.web.request_schemas import (
     TEXT,
     named,
 )
-from orderkit.web.view_schemas import ORDER_QUERY, OUTPUTS
+from orderkit.web.view_schemas import ORDER_QUERY, OUTPUTS, STATEMENT_QUERY
 from orderkit.web.webhook_handlers import PullPlans
 
 _ORDER = "/v1/orders/{order}"
@@ -56,7 +55,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *_forms(),
-        *_leasing(),
+        *lease_handlers.operations(_ORDER),
         *_ending(EndRuns()),
         *_gates(GateHandlers()),
         *_hooks(PullPlans()),
@@ -235,6 +234,20 @@ def _viewing() -> tuple[ServiceOperation, ...]:
             {200: ("The team.", named("Team")), 404: ("No such team.", named("Error"))},
             "read",
         ),
+        ServiceOperation(
+            "teamStatement",
+            "GET",
+            "/v1/teams/{team}/statement",
+            "Compute what a team's orders cost in a period, from Git's history.",
+            view_handlers.get_statement,
+            {
+                200: ("What each order cost.", named("Statement")),
+                404: ("No such team or kit.", named("Error")),
+            },
+            "read",
+            query=STATEMENT_QUERY,
+            slow=True,
+        ),
     )
 
 
@@ -351,41 +364,6 @@ def _forms() -> tuple[ServiceOperation, ...]:
             None,
             optional=True,
             link=True,
-        ),
-    )
-
-
-def _leasing() -> tuple[ServiceOperation, ...]:
-    missing = {404: ("No such order.", named("Error"))}
-    return (
-        ServiceOperation(
-            "orderLease",
-            "GET",
-            f"{_ORDER}/lease",
-            "Show when an order expires, its warnings, and how it was extended.",
-            lease_handlers.get_lease,
-            {
-                200: ("Its lease; expires is null if it lives until it is ended.", named("Lease")),
-                **missing,
-            },
-            "read",
-        ),
-        ServiceOperation(
-            "extendLease",
-            "POST",
-            f"{_ORDER}/lease",
-            "Let an order live longer, as far as its kit allows; gives a lease to one without.",
-            lease_handlers.post_lease,
-            {
-                200: ("The same request extended it before.", named("Lease")),
-                201: ("It is extended.", named("Lease")),
-                **missing,
-            },
-            "change",
-            body=EXTEND,
-            slow=True,
-            person=True,
-            keyed=True,
         ),
     )
 

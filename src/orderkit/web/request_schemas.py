@@ -283,6 +283,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         table=TEXT,
         source=TEXT,
         date=TEXT,
+        stale=listed(TEXT),
         monthly=every(before=TEXT, after=TEXT, difference=TEXT),
         upTo=every(before=TEXT, after=TEXT),
         before=listed(named("CostLine")),

@@ -232,6 +232,25 @@ def test_a_lost_file_of_the_ledger_comes_back_with_its_lease(
     assert leases.expires(order) == at
 
 
+def test_what_is_adopted_has_no_expiry_until_somebody_gives_it_one(
+    orderkit: Command, platform: Platform, order: str, leases: Leases
+) -> None:
+    leases.delivered(order)
+    entry = entry_of(order)
+    file = platform.forge.read(platform.ledger, entry.application_path, "main")
+    assert file is not None
+    platform.forge.write(
+        platform.ledger,
+        [FileChange(entry.application_path, None, file.sha)],
+        Operation(f"lost-{order}", "user:default/mallory", "lost"),
+    )
+
+    adopted = orderkit("adopt", str(entry.repository))
+
+    assert adopted.code == 0, adopted.err
+    assert orderkit("lease", order, "--json").json["expires"] is None
+
+
 def test_the_list_sorts_by_expiry(orderkit: Command, order: str, leases: Leases) -> None:
     leases.delivered(order)
     orders = orderkit("list", "--sort", "expires", "--json").json["orders"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import (
     PHASES_BY_URGENCY,
     SORTS,
     OrderQuery,
     counts,
     select,
+    select_by,
 )
 from orderkit.core.order.order_state import SENTENCES
 from orderkit.core.order.order_view import OrderRow, Output
@@ -55,6 +58,48 @@ def test_a_query_selects_and_sorts(query: dict[str, Any], orders: list[str]) -> 
     shown = names(**query)
 
     assert shown == orders if "sort" in query else sorted(shown) == orders
+
+
+@pytest.mark.parametrize("sort", ["team", "-team", "phase"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, None])
+@pytest.mark.parametrize("kit", ["", "garage"])
+def test_pages_of_sorted_rows_are_those_of_any_rows(sort: str, limit: int | None, kit: str) -> None:
+    query = OrderQuery(sort=sort, limit=limit, kit=kit)
+    while True:
+        page, cursor = select_by(ROWS, query, lambda row: row, are_by_team=True)
+        assert (page, cursor) == select(ROWS[::-1], query)
+        if not cursor:
+            break
+        query = replace(query, cursor=cursor)
+
+
+def test_rows_after_the_first_page_by_team_are_not_looked_at() -> None:
+    rows = iter(ROWS)
+
+    page, cursor = select_by(rows, OrderQuery(limit=1), lambda row: row, are_by_team=True)
+
+    assert [row.order for row in page] == ["agent-bot"]
+    assert cursor
+    assert next(rows).order == "garage-a"
+
+
+def test_costs_are_sorted_by_their_amount_and_unknown_ones_are_the_smallest() -> None:
+    amounts = {"a": "9.5", "b": "110", "c": None, "d": "0.000000001", "e": "12345678901.25"}
+    rows = [
+        OrderRow(
+            name,
+            "red",
+            "garage",
+            "Ready",
+            costs=OrderCost("EUR", Decimal(amount) if amount else None),
+        )
+        for name, amount in amounts.items()
+    ]
+
+    def order(sort: str) -> str:
+        return "".join(row.order for row in select(rows, OrderQuery(sort=sort))[0])
+
+    assert (order("cost"), order("-cost")) == ("cdabe", "ebadc")
 
 
 def test_every_phase_has_an_urgency_and_is_counted_by_it() -> None:

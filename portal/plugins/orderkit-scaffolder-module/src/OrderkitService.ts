@@ -79,10 +79,7 @@ export class OrderkitService {
     path: string,
     { write, signal }: { write?: Write; signal?: AbortSignal },
   ): Promise<JsonObject> {
-    const { token } = await this.auth.getPluginRequestToken({
-      onBehalfOf: await caller.getInitiatorCredentials(),
-      targetPluginId: 'proxy',
-    });
+    const token = await this.tokenFor(caller);
     const base = `${await this.discovery.getBaseUrl('proxy')}${this.proxyPath}`;
     const limit = AbortSignal.timeout(REQUEST_MS);
     let response: Response;
@@ -117,6 +114,22 @@ export class OrderkitService {
       return answer;
     }
     throw this.refusal(response, answer, text);
+  }
+
+  private async tokenFor(caller: Caller): Promise<string> {
+    try {
+      const onBehalfOf = await caller.getInitiatorCredentials();
+      const request = { onBehalfOf, targetPluginId: 'proxy' };
+      return (await this.auth.getPluginRequestToken(request)).token;
+    } catch (error) {
+      throw new ServiceError(
+        401,
+        sentences(
+          `the portal cannot prove to Orderkit's service who runs this task: ${causeOf(error)}`,
+          'start the task again, signed in',
+        ),
+      );
+    }
   }
 
   private refusal(response: Response, answer: JsonObject | undefined, text: string): ServiceError {

@@ -49,7 +49,6 @@ export async function untilReady(options: FollowOptions): Promise<OrderState> {
   let failingSince = Infinity;
   const state = await watch(options, async () => {
     const now = await readState(options);
-    options.logger.debug(now.line);
     failingSince = now.phase === 'Failing' ? Math.min(failingSince, Date.now()) : Infinity;
     if (['Ending', 'Ended'].includes(now.phase)) {
       throw new TaskError(`${order} is written, and somebody ends it: ${now.reason}`);

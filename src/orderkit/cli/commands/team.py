@@ -55,7 +55,7 @@ def decision_options(function: F) -> F:
             "limits",
             metavar="LIMIT=MOST",
             multiple=True,
-            help="orders=20, orders.KIT=5 or KIT.FIELD=MOST.",
+            help="orders=20, orders.KIT=5, KIT.FIELD=MOST, or cost=500 (a month, all orders).",
         ),
         adopt_option,
     )

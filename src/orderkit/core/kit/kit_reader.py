@@ -205,6 +205,7 @@ def _fact(entry: Mapping[str, Any]) -> KitFact:
         entry["path"],
         entry.get("unit", ""),
         entry.get("format", ""),
+        entry.get("spend", False),
     )
 
 

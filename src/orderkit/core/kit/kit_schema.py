@@ -288,6 +288,11 @@ _SHOWN_FACT = _closed(
             "description": "number: two decimals at most; percent: of a share, 0.5 is 50%; "
             "bytes: in KiB, MiB, ... Default: as it is.",
         },
+        "spend": {
+            "type": "boolean",
+            "description": "It is money that was really spent, in the currency of 'unit': shown "
+            "beside what the order is estimated to cost, and in statements.",
+        },
     },
 )
 _ATTENTION: Schema = {

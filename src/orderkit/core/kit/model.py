@@ -272,6 +272,8 @@ class KitFact:
     path: FieldPath
     unit: str = ""
     format: Literal["", "number", "percent", "bytes"] = ""
+    is_spend: bool = False
+    """It is money that was really spent, as the kit measures it."""
 
 
 @dataclass(frozen=True, slots=True)

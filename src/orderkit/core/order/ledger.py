@@ -212,6 +212,13 @@ def ending_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | Non
     return None
 
 
+def ending_orders(paths: Iterable[PurePosixPath]) -> Iterator[OrderEntry]:
+    """Yield the orders that are ending, also those whose Application left the ledger."""
+    for path in paths:
+        if path.name == _END and path.parts[0] == "data" and len(path.parts) == _DATA_PARTS:
+            yield OrderEntry(TeamName(path.parts[1]), OrderId(path.parts[2]))
+
+
 def tombstones(paths: Iterable[PurePosixPath], order: str) -> list[PurePosixPath]:
     """Return the tombstones of an order id, oldest first."""
     return sorted(

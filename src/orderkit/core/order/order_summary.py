@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -19,10 +19,11 @@ from orderkit.core.argocd.application import applied, hindrance
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, condition, dig, metadata
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger
 from orderkit.core.order.lease import read_record, time_text
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import REMEDIES, OrderState, judge
 from orderkit.core.order.order_view import (
     Attention,
@@ -47,14 +48,11 @@ _LONGEST_SECRET = 4_000
 _WAITS_FOR_OTHERS = "Unready resources"
 """How the reason of an XR begins that waits for parts of its own."""
 
-Prices = Callable[[Iterable[ObjectKey]], str]
-"""Returns what parts cost a month, from their kinds alone; empty if that is not enough."""
-
 
 def summarize(
     sources: OrderSources,
     kit: Kit | None,
-    prices: Prices | None = None,
+    costs: OrderCost | None = None,
     *,
     secrets: SecretTexts = NO_SECRETS,
     forge_url: str = "",
@@ -64,18 +62,19 @@ def summarize(
 
     Args:
         kit: Its kit as published; None if the pack does not have it.
+        costs: What it costs; None if that is not known.
         secrets: The values of its Secrets: no text of the row contains them.
         forge_url: Where people reach the forge; empty: as Argo CD reaches it.
     """
     state = judge(sources.application, sources.xr, head=None, ending=sources.ending)
-    return row_of(sources, state, kit, prices, secrets=secrets, forge_url=forge_url)
+    return row_of(sources, state, kit, costs, secrets=secrets, forge_url=forge_url)
 
 
 def row_of(
     sources: OrderSources,
     state: OrderState,
     kit: Kit | None,
-    prices: Prices | None = None,
+    costs: OrderCost | None = None,
     *,
     secrets: SecretTexts = NO_SECRETS,
     forge_url: str = "",
@@ -107,7 +106,7 @@ def row_of(
         ),
         expires=expires,
         lease_warning=texts.clean(warning, _SHORT),
-        cost=prices(part.key for part in sources.parts) if prices else "",
+        costs=costs,
         revision=texts.clean(state.revision or ""),
         delivered=texts.clean(applied(application or {})),
         repository=_repository(sources, forge_url),
@@ -209,7 +208,9 @@ class _Texts:
     def fact(self, fact: KitFact, xr: Manifest | None) -> Fact:
         """Return a fact in its unit."""
         value = _formatted(dig(xr, "status", *fact.path.split(".")), fact)
-        return Fact(fact.name, fact.title, None if value is None else self.clean(value))
+        return Fact(
+            fact.name, fact.title, None if value is None else self.clean(value), fact.is_spend
+        )
 
 
 def plain(text: str, limit: int = VALUE_MAX) -> str:

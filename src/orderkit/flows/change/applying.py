@@ -31,6 +31,7 @@ from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.main_protection import needs_protection
+from orderkit.flows.order import cost_limit
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit, FileChange
@@ -183,6 +184,8 @@ class _Run:
         outcome = replace(outcome, commit=commit_result.commit)
         with suppress(RemoteError):  # the change is committed; failures from here on do not undo it
             outcome = replace(outcome, other_pulls=proposer.others())
+            if excess := cost_limit.excess(self.platform, live, draft.current.xr, draft.xr):
+                outcome = replace(outcome, warnings=(*outcome.warnings, excess))
         return outcome
 
     def _deliver(self, commit: CommitSha) -> None:

@@ -11,11 +11,12 @@ Called by ``orderkit lease sweep`` and, now and then, by the service (``flows.le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import ConflictError, InvalidInputError, OrderkitError, RefusedError
@@ -31,6 +32,7 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.objects.values import same
 from orderkit.core.order import ledger
 from orderkit.core.order.change import FieldEdit
+from orderkit.core.order.end_record import parse
 from orderkit.core.order.lease import (
     LeaseAction,
     LeaseDecision,
@@ -52,7 +54,7 @@ from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.lease.extending import LeasedOrder, read_leased
 from orderkit.flows.order import tracing
 from orderkit.flows.order.expiry_note import try_note_expiry
-from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack, read_text
 from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester
 
@@ -151,15 +153,18 @@ class _Sweep:
     def run(self) -> Swept:
         due: list[tuple[LeasedOrder, LeaseDecision]] = []
         swept: list[SweptOrder] = []
-        for entry in self._candidates():
+        paths = ledger_snapshot(self._platform).blobs
+        for entry in self._candidates(paths):
             swept += self._first(entry, due)
+        for entry in ledger.ending_orders(paths):
+            if entry.application_path not in paths:  # its lease went with it
+                swept += self._safely(entry, partial(self._continue, entry))
         for leased, decision in sorted(due, key=lambda pair: _expires(pair[0])):
             swept += self._safely(leased.entry, partial(self._act, leased, decision))
         return Swept(time_text(self._now), self._doubt, tuple(swept))
 
-    def _candidates(self) -> Iterator[OrderEntry]:
+    def _candidates(self, paths: Collection[PurePosixPath]) -> Iterator[OrderEntry]:
         """Yield the orders that may be due, by what the cluster has of them."""
-        paths = ledger_snapshot(self._platform).blobs
         listed = self._platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
         applications = {str(metadata(application)["name"]): application for application in listed}
         for entry in ledger.entries(paths):
@@ -345,18 +350,27 @@ class _Sweep:
         entry, platform = leased.entry, self._platform
         if decision.record:
             self._write(leased, record, "its lease is over, and it ends")
-        request = EndRequest(
-            entry.order,
-            SWEEPER,
-            reason=f"its lease ended at {time_text(record.expires)}",
-            timeout_s=self._request.timeout_s,
-        )
         try:
-            ended = destroy(platform, request, on_step=lambda *_: None)
+            gone = self._destroy(entry, f"its lease ended at {time_text(record.expires)}")
         except RefusedError as error:  # protected in this very moment
             return self._released(read_leased(platform, entry), str(error))
-        gone = f"{len(ended.record.must_be_gone)} objects are verified to be gone"
         return _swept(leased, LeaseAction.END, record, what=gone)
+
+    def _destroy(self, entry: OrderEntry, reason: str) -> str:
+        """End an order, or continue; return what is proved."""
+        request = EndRequest(entry.order, SWEEPER, reason=reason, timeout_s=self._request.timeout_s)
+        ended = destroy(self._platform, request, on_step=lambda *_: None)
+        return f"{len(ended.record.must_be_gone)} objects are verified to be gone"
+
+    def _continue(self, entry: OrderEntry) -> SweptOrder | None:
+        """Continue an end of a sweep's that was cut off near its own end."""
+        text = read_text(self._platform, self._platform.ledger, entry.end_path, "main")
+        if text is None or parse(text, name=str(entry.end_path)).requester != SWEEPER:
+            return None
+        what = "it is continued"
+        if not self._request.dry_run:
+            what = self._destroy(entry, "its lease ended")
+        return SweptOrder(entry.order, entry.team, LeaseAction.END, what=what)
 
 
 def _expires(leased: LeasedOrder) -> tuple[str, str]:

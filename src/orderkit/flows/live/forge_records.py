@@ -13,9 +13,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_summary import Prices
 from orderkit.flows.order.registering import registered_owners
-from orderkit.flows.plan.pricing import flat_prices
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -24,7 +22,8 @@ from orderkit.flows.platform import (
     published_pack,
 )
 
-_WHOLE_HISTORY = 1_000_000
+_HISTORY_MAX = 20_000
+"""Commits of the ledger that are read once for who ordered before Applications said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,6 @@ class ForgeRecords:
     pack_commit: CommitSha | None = None
     kits: Mapping[str, Kit] | None = None
     """None: never read."""
-    prices: Prices | None = None
     owners: Mapping[str, str] = field(default_factory=dict)
     """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 
@@ -68,7 +66,7 @@ def with_owners(
     """
     Return the records with who ordered these orders; empty if the ledger's history does not say.
 
-    The first time reads the whole history, later ones the newest commits.
+    The first time reads a long history, later ones the newest commits.
 
     Raises:
         RemoteError: The forge.
@@ -76,7 +74,7 @@ def with_owners(
     unknown = set(unowned) - records.owners.keys()
     if not unknown:
         return records
-    newest = {} if records.owners else {"newest": _WHOLE_HISTORY}
+    newest = {} if records.owners else {"newest": _HISTORY_MAX}
     history = registered_owners(platform, **newest)
     return replace(
         records, owners={**records.owners, **{order: history.get(order, "") for order in unknown}}
@@ -95,7 +93,7 @@ def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:
         return records
     snapshot = pack_snapshot(platform)
     kits = {kit.name: kit for kit in published_pack(platform, snapshot).kits()}
-    return replace(records, pack_commit=snapshot.commit, kits=kits, prices=flat_prices(platform))
+    return replace(records, pack_commit=snapshot.commit, kits=kits)
 
 
 def _orders(snapshot: RepositorySnapshot) -> dict[str, tuple[OrderEntry, bool]]:

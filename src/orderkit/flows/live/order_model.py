@@ -40,6 +40,7 @@ from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
+from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_masks import RowMasks
 from orderkit.flows.order.order_report import own_xr
 from orderkit.flows.platform import Platform
@@ -93,6 +94,7 @@ class OrderModel:
         self._changed: set[str] = set()
         self._objects = ClusterObjects(self._note)
         self._masks = RowMasks(platform, self._note)
+        self._costs = RowCosts(platform, self._note)
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
         self._rows: dict[str, LiveRow] = {}
@@ -178,6 +180,7 @@ class OrderModel:
         with self._wake:
             self._wake.notify_all()
         self._masks.stop()
+        self._costs.stop()
         for thread in self._threads:
             thread.join(_JOIN_S)
         followers = (self._applications, *self._followers.values())
@@ -350,6 +353,7 @@ class OrderModel:
         entry, is_ending = (records.orders or {}).get(order, (None, False))
         if entry is None:
             self._masks.forget(order)
+            self._costs.forget(order)
             return None
         try:
             application = self._objects.application(order)
@@ -362,10 +366,10 @@ class OrderModel:
             sources = OrderSources(entry, is_ending, application, xr, parts, owner)
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
+            costs = self._costs.of(order, xr, records.pack_commit)
+
             def make(sources: OrderSources, secrets: SecretTexts) -> OrderRow:
-                return summarize(
-                    sources, declared, records.prices, secrets=secrets, forge_url=forge_url
-                )
+                return summarize(sources, declared, costs, secrets=secrets, forge_url=forge_url)
 
             row = self._masks.masked(sources, key, make)
             state = judge(application, xr, head=None, ending=is_ending)

@@ -142,7 +142,9 @@ def _adopted(
 ) -> Adopted:
     if missing:
         _write(platform, request, entry, subject.kit, missing)
-    registration = Registration(entry.order, subject.kit.name, entry.team, request.requester)
+    registration = Registration(
+        entry.order, subject.kit.name, entry.team, request.requester, is_adopted=True
+    )
     registered = register(platform, registration)
     if not platform.portal_reads_orders:
         url = f"{platform.forge.base_url}/{entry.repository}/src/branch/main/{CATALOG_FILE}"

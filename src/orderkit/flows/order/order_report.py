@@ -34,8 +34,9 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
-from orderkit.core.order.order_summary import Prices, attended, row_of
+from orderkit.core.order.order_summary import attended, row_of
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
@@ -85,7 +86,7 @@ class OrderReport:
         """The newest commit whose objects Argo CD applied; empty if there is none."""
         return applied(self.sources.application or {})
 
-    def row(self, parts: tuple[PartState, ...] = (), prices: Prices | None = None) -> OrderRow:
+    def row(self, parts: tuple[PartState, ...] = (), costs: OrderCost | None = None) -> OrderRow:
         """
         Return what lists show of it.
 
@@ -98,7 +99,7 @@ class OrderReport:
             replace(self.sources, parts=parts),
             self.state,
             kit,
-            prices,
+            costs,
             secrets=self.secrets() if is_told and self.secrets else NO_SECRETS,
             forge_url=self.forge_url,
         )

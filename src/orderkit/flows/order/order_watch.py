@@ -17,8 +17,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind
-from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, select
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
+from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
 from orderkit.flows.platform import Platform, published_pack
 
 _WATCH_S = 60.0
@@ -31,48 +32,57 @@ _OK = 200
 _AT_ONCE = 8
 
 
-def selected_orders(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]]:
+def selected_orders(
+    platform: Platform, query: OrderQuery, *, with_costs: bool = False
+) -> list[Mapping[str, Any]]:
     """
     Return the orders that a query selects, sorted, as ``GET /v1/orders`` shows them.
 
     The service answers, unless its live model is behind the ledger: then see `read_orders`.
 
+    Args:
+        platform: Whose orders.
+        query: Which, and in which order.
+        with_costs: Compute what each costs, which runs its pipeline.
+
     Raises:
         RemoteError: The platform does not answer, or not to us.
     """
-    rows = _of_service(platform, query)
-    return read_orders(platform, query, {}) if rows is None else rows
+    rows = None if with_costs else _of_service(platform, query)
+    return read_orders(platform, query, {}, with_costs=with_costs) if rows is None else rows
 
 
 def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]] | None:
     """Return what the service answers; None if it cannot be asked, or lags behind the ledger."""
-    asked = {"team": query.team, "kit": query.kit, "text": query.text, "sort": query.sort}
-    asked |= {"phase": ",".join(query.phase), "limit": str(LIMIT_MAX)}
+    asked = {"team": query.team, "kit": query.kit, "owner": query.owner, "text": query.text}
+    asked |= {"phase": ",".join(query.phase), "sort": query.sort, "limit": str(LIMIT_MAX)}
     rows: list[Mapping[str, Any]] = []
-    while True:
-        path = f"{_ORDERS}?{urlencode({name: text for name, text in asked.items() if text})}"
-        try:
+    try:
+        head = platform.forge.head(platform.ledger)
+        while True:
+            query_text = urlencode({name: text for name, text in asked.items() if text})
+            path = f"{_ORDERS}?{query_text}"
             answer = platform.portal.request("GET", path, headers={}, body=None)
-            page = json.loads(answer.body) if answer.code == _OK else {}
-            head = platform.forge.head(platform.ledger)
-        except (OrderkitError, ValueError):
-            return None
-        if page.get("age") != 0 or page.get("ledger") != head:
-            return None
-        rows += page["orders"]
-        if not page["cursor"]:
-            return rows
-        asked["cursor"] = page["cursor"]
+            page: Any = json.loads(answer.body) if answer.code == _OK else {}
+            if not isinstance(page, dict) or page.get("age") != 0 or page.get("ledger") != head:
+                return None  # behind, or of an earlier version
+            rows += page["orders"]
+            if not page["cursor"]:
+                return rows
+            asked["cursor"] = page["cursor"]
+    except (OrderkitError, ValueError):
+        return None
 
 
 def read_orders(
-    platform: Platform, query: OrderQuery, owners: dict[str, str]
+    platform: Platform, query: OrderQuery, owners: dict[str, str], *, with_costs: bool = False
 ) -> list[Mapping[str, Any]]:
     """
     Return the same from ledger and cluster, with who ordered as far as it is known.
 
     Args:
         owners: Who ordered what, as read before; new ones are added.
+        with_costs: Compute what each order costs, which runs its pipeline.
 
     Raises:
         RemoteError: The platform does not answer, or not to us.
@@ -85,6 +95,11 @@ def read_orders(
     if not owners and not all(row.owner for row in rows):
         owners.update(registered_owners(platform))
     rows = [row if row.owner else replace(row, owner=owners.get(row.order, "")) for row in rows]
+    if with_costs:
+        shown = [row for row in rows if matches(row, query)]
+        rows = [
+            replace(row, costs=_costs(platform, reports[row.order].sources.xr)) for row in shown
+        ]
     chosen, _ = select(rows, query)
     unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -99,6 +114,10 @@ def read_orders(
         )
         for row in chosen
     ]
+
+
+def _costs(platform: Platform, xr: Manifest | None) -> OrderCost | None:
+    return platform.cost_of(platform, xr) if xr else None
 
 
 class OrderChanges:

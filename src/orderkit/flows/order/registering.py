@@ -20,19 +20,18 @@ from orderkit.core.errors import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import dig, labels_of
+from orderkit.core.objects.kube_objects import dig, labels_of, metadata
 from orderkit.core.order import ledger, order_file, team_limits
 from orderkit.core.order.end_record import STEPS
 from orderkit.core.order.lease import EXPIRES_AT, grant, lease_annotations, policy_of
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
-from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import forbid_squash, protect_main
-from orderkit.flows.order import live_order
+from orderkit.flows.order import cost_limit, live_order
 from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import (
     Platform,
@@ -64,6 +63,8 @@ class Registration:
     requester: str
     proof: str = ""
     """What proves the requester; empty: a claim."""
+    is_adopted: bool = False
+    """It existed before it became an order: it gets no lease until somebody gives it one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +115,20 @@ def register(platform: Platform, registration: Registration) -> Registered:
     _check_kit(platform, registration, entry, is_new=is_new)
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
     record = _check_record(platform, registration, entry.repository)
-    if is_new:
-        _check_new(platform, entry, record, team)
     kit = published_kit(platform, record.kit)
+    live = live_order.LiveOrder(entry, kit, record, team)
+    if is_new:
+        _check_new(platform, live, snapshot)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
-    is_raced = is_new and team_limits.is_counted(team, registration.kit)
+    is_counted = team.limits.cost is not None or team_limits.is_counted(team, registration.kit)
+    is_raced = is_counted and (is_new or _is_entering(platform, entry, snapshot))
     stage: ledger.Stage = "entering" if is_raced else "living"
-    live = live_order.LiveOrder(entry, kit, record, team)
-    lease = _new_lease(platform, live, registration.requester) if is_new else {}
+    is_leased = is_new and not registration.is_adopted
+    lease = _new_lease(platform, live, registration.requester) if is_leased else {}
     commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, lease=lease)
-    if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
-        _take_back(platform, registration, entry, "one too many")
-        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
-        raise RefusedError(
-            f"team {team.team} got its last order at the same moment", hint="repeat the command"
-        )
+    if is_raced:
+        _confirm_place(platform, registration, live, commit.commit)
     if _came_second(platform, entry, snapshot, commit):
         _take_back(platform, registration, entry, "taken by another team")
         raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
@@ -225,6 +224,12 @@ def _enter(
     )
 
 
+def _is_entering(platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot) -> bool:
+    """Say whether an order was entered by somebody who was stopped before its place was sure."""
+    application = commit_pinning.application_at(platform, entry, snapshot.commit)
+    return ledger.FINALIZER in (metadata(application or {}).get("finalizers") or ())
+
+
 def _new_lease(platform: Platform, live: live_order.LiveOrder, requester: str) -> dict[str, str]:
     """Return the lease of a new order, as annotations; none if it lives without an expiry."""
     kit, path = live.kit, live.kit.lease.term_field
@@ -296,7 +301,34 @@ def _take_back(
     )
 
 
-def _check_new(platform: Platform, entry: OrderEntry, record: OrderFile, team: TeamFile) -> None:
+def _confirm_place(
+    platform: Platform,
+    registration: Registration,
+    live: live_order.LiveOrder,
+    registered_at: CommitSha,
+) -> None:
+    """Take an order back that, with those registered before it, is above a limit of its team."""
+    entry, team, kit = live.entry, live.team, registration.kit
+    if limit_check.overfull(platform, entry, kit, team, registered_at):
+        _take_back(platform, registration, entry, "one too many")
+        limit_check.check_may_order(platform, entry, kit, ledger_snapshot(platform))
+        raise RefusedError(
+            f"team {team.team} got its last order at the same moment", hint="repeat the command"
+        )
+    head = platform.forge.head(live.repository)
+    if head is None:
+        return  # gone since its record was read: there is nothing to deliver
+    try:
+        cost_limit.check_registered(platform, live, registered_at, head)
+    except RefusedError:
+        _take_back(platform, registration, live.entry, "above the team's cost limit")
+        raise
+
+
+def _check_new(
+    platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot
+) -> None:
+    entry, team = live.entry, live.team
     refuse_foreign_access(
         platform,
         entry.repository,
@@ -305,7 +337,7 @@ def _check_new(platform: Platform, entry: OrderEntry, record: OrderFile, team: T
         way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
     )
     _check_application(platform, entry)
-    _check_values(platform, entry, record, team)
+    _check_values(platform, live, snapshot)
 
 
 def _check_kit(
@@ -334,15 +366,20 @@ def _check_application(platform: Platform, entry: OrderEntry) -> None:
         )
 
 
-def _check_values(platform: Platform, entry: OrderEntry, record: OrderFile, team: TeamFile) -> None:
+def _check_values(
+    platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot
+) -> None:
     """Hold the order's XR, as its repository has it, to the bounds of its team."""
-    if record.kit not in team.limits.fields:
+    limits = live.team.limits
+    if live.kit.name not in limits.fields and limits.cost is None:
         return
-    head = platform.forge.head(entry.repository)
+    head = platform.forge.head(live.repository)
     if head is None:
         return  # gone since its record was read: there is nothing to deliver
-    live = live_order.LiveOrder(entry, published_kit(platform, record.kit), record, team)
-    limit_check.check_values(team, live.kit, live_order.read_xr(platform, live, head).xr)
+    xr = live_order.read_xr(platform, live, head).xr
+    limit_check.check_values(live.team, live.kit, xr)
+    xr = live_order.delivered_xr(live, xr)
+    cost_limit.check_new(platform, live.team, live.entry, xr, snapshot.blobs)
 
 
 def archived(repo: RepoId) -> AlreadyOrderedError:

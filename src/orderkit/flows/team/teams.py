@@ -42,6 +42,7 @@ from orderkit.flows.platform import (
     read_text,
     write_ledger,
 )
+from orderkit.flows.published_prices import published_prices
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.read_credential import ensure_read_credential, remove_read_credential
 from orderkit.flows.team.webhooks import ensure_team_webhook
@@ -260,8 +261,15 @@ def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: 
         adopted=tuple(sorted({*file.adopted, *change.adopted})),
         kits=_names_or_before(change.kits, file.kits) or (),
         namespaces=_names_or_before(change.namespaces, file.namespaces) or (),
-        limits=team_limits.with_limits(file.limits, change.limits, change.dropped, kits),
+        limits=team_limits.with_limits(
+            file.limits, change.limits, change.dropped, kits, _currency(platform, change)
+        ),
     )
+
+
+def _currency(platform: Platform, change: TeamChange) -> str:
+    table = published_prices(platform) if team_file.COST in change.limits else None
+    return table.currency if table else ""
 
 
 def _names_or_before(

@@ -103,7 +103,7 @@ describe('the card of an order', () => {
     await userEvent.type(field, '20');
 
     expect(await screen.findByText('One field changes')).toBeInTheDocument();
-    await userEvent.click(screen.getByRole('button', { name: 'Change budget' }));
+    await userEvent.click(screen.getByRole('button', { name: 'Change it' }));
 
     expect(await screen.findByText(/Committed as feedbeef/)).toBeInTheDocument();
     const sent = asked.find(each => each.path.endsWith('/changes'));

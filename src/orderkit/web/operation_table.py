@@ -57,6 +57,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_viewing(),
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
+        *_approving(),
         *_forms(),
         *_leasing(),
         *_ending(EndRuns()),
@@ -322,6 +323,12 @@ def _deciding() -> tuple[ServiceOperation, ...]:
             slow=True,
             person=True,
         ),
+    )
+
+
+def _approving() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
         ServiceOperation(
             "decideApproval",
             "POST",

@@ -139,16 +139,9 @@ def register(platform: Platform, registration: Registration) -> Registered:
         bypassed=bypassed,
     )
     if is_raced and limit_check.overfull(platform, entry, registration.kit, team, commit.commit):
-        _take_back(platform, registration, entry, "one too many")
-        if team.limits.over == "ask":
-            return register(platform, registration)
-        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
-        raise RefusedError(
-            f"team {team.team} got its last order at the same moment", hint="repeat the command"
-        )
-    if _came_second(platform, entry, snapshot, commit):
-        _take_back(platform, registration, entry, "taken by another team")
-        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
+        _refuse_last(platform, registration, entry, team)
+        return register(platform, registration)
+    _refuse_second(platform, registration, entry, snapshot, commit)
     if is_raced:
         commit = _enter(
             platform, registration, entry, kit, ledger_snapshot(platform), stage="living"
@@ -170,6 +163,32 @@ def register(platform: Platform, registration: Registration) -> Registered:
         commit.commit,
         commit.changed,
     )
+
+
+def _refuse_last(
+    platform: Platform, registration: Registration, entry: OrderEntry, team: TeamFile
+) -> None:
+    """Take back an order above its team's limit; refuse it unless the team may ask for it."""
+    _take_back(platform, registration, entry, "one too many")
+    if team.limits.over == "ask":
+        return
+    limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
+    raise RefusedError(
+        f"team {team.team} got its last order at the same moment", hint="repeat the command"
+    )
+
+
+def _refuse_second(
+    platform: Platform,
+    registration: Registration,
+    entry: OrderEntry,
+    snapshot: RepositorySnapshot,
+    written: Written,
+) -> None:
+    """Take back and refuse an order whose id another team got at the same moment."""
+    if _came_second(platform, entry, snapshot, written):
+        _take_back(platform, registration, entry, "taken by another team")
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
 
 
 def _propose(

@@ -56,6 +56,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_viewing(),
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
+        *_approving(),
         *_forms(),
         *lease_handlers.operations(_ORDER),
         *_ending(EndRuns()),
@@ -335,6 +336,12 @@ def _deciding() -> tuple[ServiceOperation, ...]:
             slow=True,
             person=True,
         ),
+    )
+
+
+def _approving() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
         ServiceOperation(
             "decideApproval",
             "POST",

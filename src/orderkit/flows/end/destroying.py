@@ -17,9 +17,7 @@ for deleted XRs, so nothing here depends on them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
@@ -44,8 +42,8 @@ from orderkit.flows.argocd.refreshing import (
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.remaining_objects import Absence, Remaining
+from orderkit.flows.end.withdrawing import begin_withdrawal, close_proposals
 from orderkit.flows.order import order_report, tracing
-from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -123,7 +121,14 @@ def destroy(
         return _already_ended(platform, request, tombstones[-1])
     entry = entry or order_report.find(request.order, paths)
     if entry.waiting_path in paths:
-        record = _withdrawn(platform, entry, request)
+        record = begin_withdrawal(
+            platform,
+            entry,
+            requester=request.requester,
+            proof=request.proof,
+            notes=request.notes,
+            repository=request.repository,
+        )
         on_step("marked", "withdrawn before it was delivered")
     else:
         record = _record(platform, entry, request, on_step)
@@ -195,47 +200,6 @@ def _record(
         must_be_gone=tuple(trace.parts()),
         survives=survivors(platform, entry.order, kit) if kit else (),
     )
-
-
-def _withdrawn(platform: Platform, entry: OrderEntry, request: EndRequest) -> EndRecord:
-    """Begin the end of an order that waits for approval: it has no parts."""
-    waiting = waiting_order(platform, entry)
-    if waiting is None:
-        raise NotFoundError(f"{entry.order} does not wait any more", hint="repeat the command")
-    kit = _kit(platform, waiting.kit)
-    record = EndRecord(
-        order=entry.order,
-        kit=waiting.kit,
-        requester=request.requester,
-        repository=request.repository or (kit.end if kit else End()).repository,
-        step="unregistering",
-        started_at=platform.clock.now().isoformat(timespec="seconds"),
-        must_be_gone=(),
-    )
-    contents = {
-        entry.end_path: record.to_yaml(),
-        entry.waiting_path: None,
-        entry.application_path: None,
-    }
-    operation = Operation(
-        f"end-{entry.order}-withdrawn-{record.started_at}",
-        request.requester,
-        f"{entry.order}: withdrawn before it was delivered",
-        request.proof,
-        request.notes,
-    )
-    write_ledger(platform, contents, operation)
-    return record
-
-
-def _close_proposals(platform: Platform, entry: OrderEntry) -> None:
-    """Close what proposes an order that was withdrawn. Idempotent."""
-    branch = re.compile(rf"orderkit/{entry.order}-[0-9a-f]{{10}}")
-    for pull in tuple(platform.forge.pulls(platform.ledger)):
-        if branch.fullmatch(pull.head):
-            platform.forge.close_pull(platform.ledger, pull.number)
-            with suppress(RefusedError):  # protected: whoever did that may remove it
-                platform.forge.delete_branch(platform.ledger, pull.head)
 
 
 def _check_taken(platform: Platform, record: EndRecord, request: EndRequest) -> None:
@@ -442,7 +406,7 @@ class _End:
         self._on_step("removing", "the Application is gone")
 
     def _unregister(self) -> None:
-        _close_proposals(self._platform, self._entry)
+        close_proposals(self._platform, self._entry)
         was_registered = False
         for location in self._platform.catalog.locations():
             prefix = f"{self._platform.forge.base_url}/{self._entry.repository}/"

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Literal
 
 from orderkit.core.errors import (
@@ -122,11 +123,17 @@ def propose(
     return waiting
 
 
-def proposal_of(platform: Platform, entry: OrderEntry) -> Proposal | None:
+def proposal_of(
+    platform: Platform, entry: OrderEntry, *, patience_s: float = 0.0
+) -> Proposal | None:
     """
     Return what proposes an order that waits for approval; None if it does not wait.
 
     What is missing of it is made, after a crash for example.
+
+    Args:
+        patience_s: None also if it is younger than this and has no pull request yet: whoever
+            ordered it is about to open one.
 
     Raises:
         OrderkitError: The forge.
@@ -136,6 +143,9 @@ def proposal_of(platform: Platform, entry: OrderEntry) -> Proposal | None:
         return None
     waiting = waiting_order(platform, entry, snapshot.commit)
     if waiting is None:
+        return None
+    age = platform.clock.now() - datetime.fromisoformat(waiting.since)
+    if age < timedelta(seconds=patience_s) and open_proposal(platform, waiting) is None:
         return None
     live = new_live_order(platform, entry, snapshot, waiting.kit)
     xr = read_xr(platform, live, waiting.commit).xr

@@ -143,15 +143,9 @@ def register(platform: Platform, registration: Registration) -> Registered:
         bypassed=bypassed,
     )
     if is_raced and (no_place := _no_place(platform, live, commit.commit)):
-        reason, refusal = no_place
-        _take_back(platform, registration, entry, reason)
-        if team.limits.over == "ask":
-            return register(platform, registration)
-        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
-        raise refusal
-    if _came_second(platform, entry, snapshot, commit):
-        _take_back(platform, registration, entry, "taken by another team")
-        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
+        _refuse_last(platform, registration, no_place)
+        return register(platform, registration)
+    _refuse_second(platform, registration, entry, snapshot, commit)
     if is_raced:
         commit = _enter(
             platform, registration, entry, kit, ledger_snapshot(platform), stage="living"
@@ -173,6 +167,28 @@ def register(platform: Platform, registration: Registration) -> Registered:
         commit.commit,
         commit.changed,
     )
+
+
+def _refuse_last(platform: Platform, registration: Registration, why: _NoPlace) -> None:
+    """Take back an order above its team's limit; refuse it unless the team may ask for it."""
+    entry = OrderEntry(registration.team, registration.order)
+    _take_back(platform, registration, entry, why.reason)
+    if not why.may_ask:
+        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
+        raise why.refusal
+
+
+def _refuse_second(
+    platform: Platform,
+    registration: Registration,
+    entry: OrderEntry,
+    snapshot: RepositorySnapshot,
+    written: Written,
+) -> None:
+    """Take back and refuse an order whose id another team got at the same moment."""
+    if _came_second(platform, entry, snapshot, written):
+        _take_back(platform, registration, entry, "taken by another team")
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
 
 
 def _propose(
@@ -309,19 +325,31 @@ def _take_back(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _NoPlace:
+    """Why an order that was entered is above a limit of its team."""
+
+    reason: str
+    refusal: RefusedError
+    may_ask: bool
+
+
 def _no_place(
     platform: Platform, live: live_order.LiveOrder, registered_at: CommitSha
-) -> tuple[str, RefusedError] | None:
+) -> _NoPlace | None:
     """Return why an order, with those registered before it, is above a limit of its team."""
     entry, team = live.entry, live.team
     if limit_check.overfull(platform, entry, live.kit.name, team, registered_at):
         text = f"team {team.team} got its last order at the same moment"
-        return "one too many", RefusedError(text, hint="repeat the command")
+        refusal = RefusedError(text, hint="repeat the command")
+        return _NoPlace("one too many", refusal, team.limits.over == "ask")
     head = platform.forge.head(live.repository)
     if head is None:
         return None  # gone since its record was read: there is nothing to deliver
     excess = cost_limit.excess_at(platform, live, registered_at, head)
-    return ("above the team's cost limit", excess) if excess else None
+    if excess is None:
+        return None
+    return _NoPlace("above the team's cost limit", excess, team.limits.over == "ask")
 
 
 def _check_new(

@@ -30,6 +30,7 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.platform.settings import PlatformSettings
 
 _UP_S = 120.0
+_PORT = 7107
 PLATFORM_GROUP = "group:default/platform"
 """The guest's group (``realbackstage``), whose members order for every team."""
 _PROVE = "to prove them: orderkit up --signed-by {0} --catalog {0}"
@@ -48,7 +49,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="portal", description=__doc__)
     parser.add_argument("--front-end", action="store_true", help="serve the forms too")
     parser.add_argument("--state", metavar="DIR", help="the platform's state folder")
-    parser.add_argument("--port", type=int, default=7107, help="0: any free one")
+    parser.add_argument(
+        "--port", type=int, default=_PORT, help="0: any free one; the platform's are free ones too"
+    )
     parser.add_argument("--agents", action="store_true", help="serve the agents' pack")
     wanted = parser.parse_args()
     serves, stop = threading.Event(), threading.Event()
@@ -145,6 +148,8 @@ def _platform(
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = state / ".up.log"
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *more]
+    if port != _PORT:
+        command += [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
     if port:
         backstage = f"http://{HOST}:{port}"
         command += ["--signed-by", backstage, "--catalog", backstage]

@@ -46,6 +46,14 @@ PACKAGES = (
 )
 _CATALOG_CLIENT = "backstage-catalog"
 _CONFIG = Path(__file__).with_name("backstage") / "app-config.yaml"
+_CARDS = {
+    "packageName": "app-with-orderkit",
+    "extensions": [
+        f"entity-card:{card}"
+        for card in ("orderkit/order", "orderkit/team", "catalog/about", "catalog/links")
+    ],
+}
+"""The front end with Orderkit's plugin, whose cards come first on a page."""
 _START_S = 240.0
 _ATTEMPTS = 3
 _RECOVERY = {"enabled": True, "staleTimeout": {"seconds": 5}}
@@ -181,7 +189,7 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
     return {
         "app": {
             "baseUrl": url,
-            **({"packageName": "app-with-orderkit"} if wanted.cards else {}),
+            **(_CARDS if wanted.cards else {}),
         },
         "backend": {
             "baseUrl": url,
@@ -209,7 +217,12 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
                     "target": settings.service.url,
                     "credentials": "require",
                     "headers": {SECRET_HEADER: _file(settings.service.token_file)},
-                    "allowedHeaders": ["Authorization", "Content-Type", "Idempotency-Key"],
+                    "allowedHeaders": [
+                        "Authorization",
+                        "Content-Type",
+                        "Idempotency-Key",
+                        "Last-Event-ID",
+                    ],
                 }
             }
         },

@@ -1,5 +1,5 @@
 // A Backstage backend of release line 1.55 with what Orderkit's templates need of it:
-// catalog, scaffolder, Gitea, proxy, HTTP requests, guests. Started by lab/realbackstage.py.
+// catalog, scaffolder, Gitea, proxy, notifications, HTTP requests, guests. Started by lab/realbackstage.py.
 'use strict';
 
 const { createBackend } = require('@backstage/backend-defaults');
@@ -9,6 +9,7 @@ const plugins = [
   '@backstage/plugin-auth-backend-module-guest-provider',
   '@backstage/plugin-catalog-backend',
   '@backstage/plugin-catalog-backend-module-scaffolder-entity-model',
+  '@backstage/plugin-notifications-backend',
   '@backstage/plugin-proxy-backend',
   '@backstage/plugin-scaffolder-backend',
   '@backstage/plugin-scaffolder-backend-module-gitea',

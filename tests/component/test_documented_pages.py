@@ -17,6 +17,7 @@ from documentedpages import ROOT, Page, Reader, running_platform
 
 ORDERED = "orderkit order garage team_name=ae86 stage=stage2"
 PAGES = (
+    Page("docs/approvals.md"),
     Page("docs/kits.md"),
     Page("docs/changes.md", before=ORDERED),
     Page("docs/plans.md", before=ORDERED, in_pack=True),
@@ -28,6 +29,7 @@ PAGES = (
     Page("docs/ending.md", before=ORDERED),
     Page("docs/notifications.md"),
     Page("docs/repairing.md", before=ORDERED),
+    Page("docs/cost.md", in_pack=True),
 )
 ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""
@@ -45,7 +47,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 def shown_file(page: Path, comment: str) -> str:
     """Return the ``yaml`` block of a page that begins with a comment."""
-    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    blocks: list[str] = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
     (text,) = [block for block in blocks if block.startswith(comment)]
     return text
 

@@ -145,7 +145,7 @@ class Person {
 
   // Review a filled form, press its last button, and wait for words of the task; give what both pages showed.
   async create(words) {
-    const last = `::-p-xpath(//button[contains('|Order|Change|End|Create|', concat('|', normalize-space(.), '|'))])`;
+    const last = `::-p-xpath(//button[contains('|Order|Change|Extend|End|Create|', concat('|', normalize-space(.), '|'))])`;
     let button;
     for (let attempt = 0; !button && attempt < 6; attempt += 1) {
       // Where a message above it disappears, the button moves away from under the pointer.

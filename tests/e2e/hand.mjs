@@ -78,6 +78,11 @@ const steps = {
     await button.click();
     await page.locator(`::-p-xpath(//*[@role='option'][normalize-space(.)=${quoted(option)}])`).setTimeout(30_000).click();
   },
+  // How long after the page was asked for something stands there, in milliseconds.
+  paintedAfter: async ({ selector }) => {
+    await page.waitForSelector(selector, { timeout: 120_000 });
+    return page.evaluate(() => Math.round(performance.now()));
+  },
   escape: () => page.keyboard.press('Escape'),
   attribute: ({ selector, name }) => page.$eval(selector, (node, of) => node.getAttribute(of), name),
   async fill({ label, value }) {

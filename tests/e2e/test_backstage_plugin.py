@@ -96,7 +96,7 @@ def test_the_catalog_shows_it_ready_without_a_location(
     assert entity["metadata"]["annotations"]["orderkit.dev/order"] == ordered.name
     titles = [link["title"] for link in entity["metadata"]["links"]]
     assert titles[:2] == ["Repository", "Console"]
-    assert {"Change the stage", "End the Stage Kit"} <= set(titles)
+    assert {"Change stage", "Change paint", "End the Stage Kit"} <= set(titles)
     relations = {(relation["type"], relation["targetRef"]) for relation in entity["relations"]}
     assert ("dependsOn", "resource:default/kit-garage") in relations
     assert ("partOf", "system:default/orderkit") in relations
@@ -188,7 +188,7 @@ def test_dry_runs_plan_and_write_nothing(
 ) -> None:
     team = new_team()
     before = up.platform.forge.head(up.platform.ledger)
-    steps = {
+    steps: dict[str, tuple[str, dict[str, Any]]] = {
         "order": (
             "orderkit:order",
             {"kit": "garage", "values": {"team_name": team, "stage": "stage1"}},
@@ -229,41 +229,49 @@ def _template(steps: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, Any]:
 
 def test_the_published_forms_use_the_actions(up: Up) -> None:
     forge, pack = up.platform.forge, up.platform.pack_repo
-    used = {}
-    for path in (
-        "templates/garage/template.yaml",
-        "day2/garage/stage.yaml",
-        "day2/garage/end.yaml",
-    ):
+    paths = {
+        "templates/garage/template.yaml": "orderkit:order",
+        "day2/garage/stage.yaml": "orderkit:change",
+        "day2/garage/end.yaml": "orderkit:end",
+    }
+    for path, action in paths.items():
         file = forge.read(pack, PurePosixPath(path), "main")
         assert file is not None
-        used[path] = [step["action"] for step in yaml.safe_load(file.data)["spec"]["steps"]]
-    assert list(used.values()) == [["orderkit:order"], ["orderkit:change"], ["orderkit:end"]]
+        steps = yaml.safe_load(file.data)["spec"]["steps"]
+        writing = [step for step in steps if step["input"].get("method") != "GET"]
+        assert [step["action"] for step in writing] == [action]
 
 
-def test_a_cancelled_task_leaves_an_order_that_goes_on(
-    up: Up, scaffolder: Scaffolder, new_team: Callable[[], str], orderkit: Command
+def test_a_failing_order_fails_its_task_with_the_reason_and_a_cancelled_one_says_what_is_written(
+    up: Up, scaffolder: Scaffolder, new_team: Callable[[], str]
 ) -> None:
+    """The station refuses 99 bays without a lift, which no form can know."""
     team = new_team()
-    kit = read_kit(up, "garage", {"team_name": team, "stage": "stage2"})
+    values = {"team_name": team, "stage": "stage2", "pit": {"bays": 99}}
+    kit = read_kit(up, "garage", values)
     task = scaffolder.start(TEMPLATE, kit.values).body["id"]
-    _until(lambda: f"garage-{team} is ordered." in scaffolder.log(task))
-
+    _until(lambda: "99 bays need a lift" in scaffolder.log(task))
     scaffolder.cancel(task)
-
     assert scaffolder.wait(task).status in {"cancelled", "failed"}
+    _until(lambda: f"Cancelled while waiting: garage-{team} is written" in scaffolder.log(task))
+
     again = scaffolder.run(TEMPLATE, kit.values, timeout_s=FOLLOWED_S)
-    assert again.status == "completed", again.log
+
+    assert again.status == "failed"
     assert f"garage-{team} was ordered already." in again.log
-    assert orderkit("status", f"garage-{team}", "--json").json["ready"]
+    assert again.error.startswith(f"garage-{team} is written, but fails: ")
+    assert "99 bays need a lift" in again.error
+    ref = f"component/default/garage-{team}"
+    _entity_when(scaffolder, ref, lambda entity: _phase(entity) == "Failing")
 
 
 def test_an_ended_order_leaves_the_catalog(ordered: Ordered, scaffolder: Scaffolder) -> None:
-    wrong = scaffolder.run("garage.end", {"order_id": ordered.name, "confirm": "garage-other"})
+    order = {"order_ref": f"component:default/{ordered.name}"}
+    wrong = scaffolder.run("garage.end", {**order, "confirm": "garage-other"})
     assert wrong.status == "failed"
-    assert wrong.error.startswith("confirm 'garage-other' is not the order's id")
+    assert wrong.error.startswith("confirm: 'garage-other' is not the order's id")
 
-    values = {"order_id": ordered.name, "confirm": ordered.name, "change_reason": "race is over"}
+    values = {**order, "confirm": ordered.name, "change_reason": "the race is over"}
     done = scaffolder.run("garage.end", values, timeout_s=FOLLOWED_S)
 
     assert done.status == "completed", done.log

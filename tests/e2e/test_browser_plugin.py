@@ -32,8 +32,6 @@ PROFILE = "cards"
 TEAM, OTHER = "ae86", "rx7"
 ORDER = f"garage-{TEAM}"
 PAGE = f"/catalog/default/component/{ORDER}"
-CREATE = "Order"
-"""What the button of an order's form says."""
 CARD = "[data-testid=orderkit-card]"
 LEAD = Requester("user:default/guest", groups=frozenset({f"group:default/{TEAM}"}))
 
@@ -56,7 +54,7 @@ def signed_in(backstage: Backstage, profile: Path) -> Iterator[RealBrowser]:
         found.goto("/catalog")
         found.shows("Guest", timeout_s=120)
         found.tap("Enter")
-        found.shows("Components", timeout_s=120)
+        found.shows("Starred", timeout_s=120)
         yield found
 
 
@@ -104,10 +102,9 @@ def test_an_order_becomes_ready_on_its_card_without_a_reload(
 ) -> None:
     entered = {"team_name": TEAM, "stage": "stage2", "budget": 5, "level": "low"}
     browser.goto(f"/create/templates/default/garage?formData={quote(json.dumps(entered))}")
-    browser.shows("Review", timeout_s=120)
-    browser.tap("Review")
-    browser.shows("Back", timeout_s=60)
-    browser.tap(CREATE)
+    browser.shows("Next", timeout_s=120)
+    for button in ("Next", "Review", "Order"):
+        browser.tap(button)
     browser.shows("What happens now", timeout_s=180)
     opened(browser, PAGE, "Parts")
     browser.step("mark")
@@ -135,17 +132,17 @@ def test_a_change_shows_its_plan_and_is_committed(browser: RealBrowser, orderkit
     browser.goto(f"{PAGE}/order")
     begin_change(browser, "Change details")
     browser.fill("Note", "mine")
-    browser.shows("What that does", timeout_s=60)
+    browser.shows("not set → mine", timeout_s=60)
     shoot(browser, "change")
     orderkit("change", ORDER, "note=theirs")
 
-    browser.tap("Change details")
+    browser.tap("Change it")
 
     browser.shows("Somebody changed the same meanwhile", timeout_s=60)
     shoot(browser, "conflict")
     browser.tap("Keep mine")
     browser.shows("theirs → mine", timeout_s=60)
-    browser.tap("Change details")
+    browser.tap("Change it")
     browser.shows("Committed as", timeout_s=60)
 
 
@@ -245,7 +242,7 @@ def test_a_paused_agent_is_seen_and_its_budget_raised_from_the_card(
                 browser.fill("Budget in US dollars", "20")
                 browser.shows("5 → 20", timeout_s=60)
                 shoot(browser, "raise")
-                browser.tap("Change the budget")
+                browser.tap("Change it")
                 browser.shows("Committed as", timeout_s=60)
                 browser.step("escape")
                 browser.shows("● Ready", timeout_s=120)

@@ -136,7 +136,7 @@ def test_a_mail_has_one_subject_and_no_markup() -> None:
     parsed = message_from_bytes(mail.data, policy=policy.default)
     assert mail.recipients == ("TO:<team@example.org>",)
     assert parsed["Bcc"] is None
-    assert len(parsed.get_all("Subject")) == 1
+    assert len(parsed.get_all("Subject", [])) == 1
     assert "<" not in parsed["Subject"]
     body = parsed.get_body(preferencelist=("html", "plain"))
     assert body is not None

@@ -25,9 +25,13 @@ COMMANDS = {
     "plan": ("plan", "Say what a change will do, down to composed resources."),
     "change": ("changes", "Change fields of a living order through Git."),
     "merge": ("changes", "Merge a pull request of an order that somebody else approved."),
+    "approve": ("approvals", "Agree to an order or a change that waits for approval."),
+    "approvals": ("approvals", "List the orders that wait for approval."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
     "lease": ("lease", "Show, extend and sweep how long orders live."),
+    "cost": ("cost", "Say what orders cost in a month or another period, from Git."),
+    "prices": ("cost", "Make price tables from the price lists of clouds."),
     "repair": ("orders", "Undo what was done to an order by hand, where that is safe."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
@@ -47,7 +51,19 @@ COMMANDS = {
 """Each command's module in this package, and its line in ``--help``, which imports none."""
 READING = frozenset(
     {
-        *("doctor", "edit", "events", "history", "list", "plan", "render", "status", "trace"),
+        *(
+            "cost",
+            "approvals",
+            "doctor",
+            "edit",
+            "events",
+            "history",
+            "list",
+            "plan",
+            "render",
+            "status",
+            "trace",
+        ),
         "validate",
     }
 )

@@ -45,8 +45,12 @@ from orderkit.ports.sign_in import SignIn
 from orderkit.ports.signatures import Signatures
 
 if TYPE_CHECKING:
+    from orderkit.core.kit.model import Kit
+    from orderkit.core.names import TeamName
     from orderkit.core.objects.kube_objects import Manifest
     from orderkit.core.objects.secret_values import SecretTexts
+    from orderkit.core.order.order_cost import OrderCost
+    from orderkit.core.plan import Plan
     from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.web.auditing import AuditLog
@@ -368,6 +372,8 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         confined=_LazyRenderer(),
         pipeline_functions=LocalFunctions(),
         secrets_of=_secrets_of,
+        cost_of=_cost_of,
+        plan_between=_plan_between,
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
@@ -399,11 +405,27 @@ def _team_token(forge: Endpoint, team: str) -> str:
     return token(replace(forge, token_file=forge.team_token_folder / team))
 
 
+def _plan_between(
+    platform: Platform, kit: Kit, team: TeamName, old: Manifest | None, new: Manifest
+) -> Plan | None:
+    """Import the planner once a rule of approval reads a cost, or an order is proposed."""
+    from orderkit.flows.plan.order_plan import plan_between
+
+    return plan_between(platform, kit, team, old, new)
+
+
 def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:
     """Import the pipeline once there is a text that a station may have written."""
     from orderkit.flows.plan.order_secrets import order_secrets
 
     return order_secrets(platform, xr)
+
+
+def _cost_of(platform: Platform, xr: Manifest) -> OrderCost | None:
+    """Import the pipeline once something has a cost."""
+    from orderkit.flows.plan.order_costs import cost_of
+
+    return cost_of(platform, xr)
 
 
 class _LazyRenderer:

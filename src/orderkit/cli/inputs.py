@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,8 @@ def prices_of(file: Path | None) -> PriceTable | None:
         return None
     from orderkit.core.plan.price_table import read_prices
 
-    return read_prices(file.read_bytes(), name=str(file))
+    today = datetime.now(UTC).date()
+    return read_prices(file.read_bytes(), name=str(file), today=today)
 
 
 def schemas_of(folder: Path | None) -> Layer | None:

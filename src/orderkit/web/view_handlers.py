@@ -14,9 +14,11 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
+from orderkit.core.order.order_cost import sums_json
 from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.core.plan.cost_statement import period_of
 from orderkit.flows.order import viewing
-from orderkit.flows.plan.pricing import flat_prices
+from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
@@ -38,7 +40,6 @@ def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
         service.platform,
         entry.order,
         viewer,
-        prices=flat_prices(service.platform),
         ledger_files=ledger_files,
     )
     return ServiceResponse(200, shown.to_json())
@@ -97,6 +98,18 @@ def _kit(kit: Kit, portal_url: str) -> dict[str, Any]:
     }
 
 
+def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Compute what a team's orders cost in a period, from Git."""
+    team = TeamName(call.path["team"])
+    call.who.check("read", team)
+    call.audit_fields["team"] = team
+    since, until = period_of(
+        call.query.get("since", ""), call.query.get("until", ""), service.platform.clock.now()
+    )
+    request = StatementRequest(since, until, team, call.query.get("kit", ""))
+    return ServiceResponse(200, make_statement(service.platform, request).to_json())
+
+
 def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show a team: its people, its limits, and how its orders are."""
     team, teams = TeamName(call.path["team"]), call.who.teams("read")
@@ -117,6 +130,7 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
         "kits": list(file.kits) or None,
         "namespaces": [ledger.team_namespace(team), *file.namespaces],
         "limits": file.limits.to_json(),
+        "costs": sums_json(row.costs for row in rows),
         "total": len(rows),
         "phases": counts(rows),
         "orders": [row.to_json() for row in page],

@@ -56,6 +56,16 @@ ORDER_QUERY: dict[str, dict[str, Any]] = {
         "description": "Where the page before ended, as its answer says. Opaque.",
     },
 }
+_MOMENT = {
+    "type": "string",
+    "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$",
+    "description": "A day or a time, in UTC.",
+}
+STATEMENT_QUERY: dict[str, dict[str, Any]] = {
+    "since": {**_MOMENT, "description": "Default: the first day of this month, in UTC."},
+    "until": {**_MOMENT, "description": "Excluded. Default, and at most: now."},
+    "kit": LABEL,
+}
 OUTPUTS = closed(
     ["names"],
     names={
@@ -67,6 +77,26 @@ OUTPUTS = closed(
     },
 )
 _FAILING = closed([*OBJECT["required"], "reason"], **OBJECT["properties"], reason=TEXT)
+COSTS = every(
+    currency=nullable(TEXT),
+    monthly=nullable(TEXT),
+    upTo=TEXT,
+    notKnown=listed(TEXT),
+    stale=listed(TEXT),
+)
+"""``core.order.order_cost``: amounts are texts, for JSON's numbers are not decimals."""
+COST_SUMS = every(
+    sums=listed(
+        every(
+            currency=TEXT,
+            monthly=TEXT,
+            upTo=TEXT,
+            orders={"type": "integer"},
+            partlyKnown={"type": "integer"},
+        )
+    ),
+    notKnown={"type": "integer"},
+)
 _ROW: dict[str, dict[str, Any]] = {
     "order": TEXT,
     "team": TEXT,
@@ -81,9 +111,10 @@ _ROW: dict[str, dict[str, Any]] = {
         ready={"type": "integer"}, total={"type": "integer"}, failing=nullable(_FAILING)
     ),
     "outputs": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), link=FLAG, secret=FLAG)),
-    "facts": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT))),
+    "facts": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), spend=FLAG)),
     "attention": listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
     "cost": nullable(TEXT),
+    "costs": nullable(COSTS),
     "expires": nullable(TEXT),
     "leaseWarning": nullable(TEXT),
     "approval": nullable(TEXT),
@@ -163,12 +194,49 @@ VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
             )
         )
     ),
+    "Statement": every(
+        since=TEXT,
+        until=TEXT,
+        sums=listed(
+            every(
+                team=TEXT,
+                kit=TEXT,
+                currency=nullable(TEXT),
+                orders={"type": "integer"},
+                seconds={"type": "integer"},
+                amount=TEXT,
+                amountUpTo=TEXT,
+                notKnownSeconds={"type": "integer"},
+                partlyKnownSeconds={"type": "integer"},
+                claimedSeconds={"type": "integer"},
+                notKnown=listed(TEXT),
+                stale=listed(TEXT),
+            )
+        ),
+        intervals=listed(
+            every(
+                team=TEXT,
+                kit=TEXT,
+                order=TEXT,
+                begin=TEXT,
+                end=TEXT,
+                seconds={"type": "integer"},
+                **COSTS["properties"],
+                hoursPerMonth={"type": "integer"},
+                amount=nullable(TEXT),
+                amountUpTo=TEXT,
+                claimedTime=FLAG,
+            )
+        ),
+        measured=listed(every(team=TEXT, kit=TEXT, order=TEXT, title=TEXT, value=TEXT)),
+    ),
     "Team": every(
         team=TEXT,
         members=nullable(listed(TEXT)),
         kits=nullable(listed(TEXT)),
         namespaces=listed(TEXT),
         limits={"type": "object"},
+        costs=COST_SUMS,
         total={"type": "integer"},
         phases={"type": "object", "additionalProperties": {"type": "integer"}},
         orders=listed(named("Row")),

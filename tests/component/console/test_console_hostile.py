@@ -11,6 +11,7 @@ from commands import in_process
 from consolebrowser import Browser
 from pusher import Pusher
 from tests.component.console.conftest import Site
+from tests.component.console.test_console_pages import until
 
 from orderkit.cli.connecting import token
 from orderkit.core.errors import EXIT_DIFFERS
@@ -24,6 +25,7 @@ from orderkit.ports.forge import (
     Operation,
 )
 from orderkit.ports.pulls import PullDraft
+from orderkit.web.console.team_pages import PULLS_KEPT_S
 
 EVIL = "<script>alert(1)</script><i>&amp;\x1b[2J\x1b]0;owned\x07\u202e\u2066"
 TRAILERS = "\n".join(
@@ -68,8 +70,8 @@ def test_a_strangers_commit_and_pull_request_are_text_on_every_page(
             answer = browser.get(path)
             assert answer.status == 200, path
             assert [bad for bad in NEVER if bad in answer.text] == [], path
-    proposals = engineer.get("/platform")
-    assert f"{pushed.order} #1 Tune <script>alert(1)</script><i>&amp;" in proposals.page.text
+    proposal = f"{pushed.order} #1 Tune <script>alert(1)</script><i>&amp;"
+    proposals = until(engineer, "/platform", proposal, timeout_s=2 * PULLS_KEPT_S)
     assert [bad for bad in NEVER if bad in proposals.text] == []
     for path in (f"{order}/history", f"{order}/history/{newest}", f"{order}/pulls/1"):
         assert "Tune <script>alert(1)</script><i>&amp;" in engineer.get(path).page.text, path

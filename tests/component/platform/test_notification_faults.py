@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from orderkit.core.errors import UnreachableError
 from orderkit.core.notify.event_texts import Message
 from orderkit.core.notify.order_event import OrderEvent, due, row_events
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.platform.notification_settings import NotificationSettings
+from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
 from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelWorker
-from orderkit.flows.notify.told_events import ToldEvents
+from orderkit.flows.notify.told_events import ToldEvents, given_up
+from orderkit.ports.clock import Clock
 from orderkit.ports.notifier import Notifier
 
 DEADLINE_S = 60.0
@@ -218,3 +220,53 @@ class _Noting:
 
     def send(self, message: Message) -> None:
         self.messages.append(message)
+
+
+def test_quiet_hours_hold_back_what_is_not_urgent(platform: Running, namespace: str) -> None:
+    notifier, always = _Noting(), (QuietTime(0, 24 * 60),)
+    row = OrderRow("garage-b", "ae86", "garage", "Failing", "no quota", revision="a" * 40)
+    (failing,) = row_events(row, platform.platform.clock.now())
+    with working(
+        platform, namespace, notifier, quiet=always, urgent=frozenset({"failing"})
+    ) as worker:
+        offer(worker, ready("garage-a"), failing)
+        until(lambda: worker.state().queued == 1)
+
+    assert [message.title for message in notifier.messages] == ["garage-b is failing"]
+
+
+def test_after_a_day_an_event_is_given_up_and_reported(
+    platform: Running, namespace: str, receiver: Receiver
+) -> None:
+    receiver.fault = "500"
+    clock = _Later(platform.platform.clock)
+    later = replace(platform, platform=replace(platform.platform, clock=clock))
+    with working(later, namespace, to(receiver)) as worker:
+        offer(worker, ready("garage-a"))
+        until(lambda: worker.state().failed >= 1)
+        assert worker.state().given_up == 0
+        clock.ahead_s = 86_400.0
+        until(lambda: worker.state().given_up == 1)
+        offer(worker, ready("garage-a"))
+        assert worker.state().queued == 0
+
+    (report,) = given_up(platform.platform, namespace)["hook"]
+    assert (report.order, report.kind) == ("garage-a", "ready")
+    assert "answered 500" in report.reason
+
+
+class _Later:
+    """The real clock, moved ahead."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.ahead_s = 0.0
+
+    def now(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self.ahead_s)
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s() + self.ahead_s
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)

@@ -5,23 +5,39 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+import requests
+from commands import in_process
 from receivers import Receiver, receiving
 
-from orderkit.cli.connecting import notify_options, webhook_key
+from orderkit.cli.connecting import notify_options, token, webhook_key
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import RepoId
+from orderkit.core.notify.event_texts import message_of
+from orderkit.core.notify.order_event import row_events
+from orderkit.core.objects.kube_objects import ObjectKey
+from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.platform.settings import PlatformSettings
+from orderkit.core.platform.webhook_key import stamped_signature
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.leader_election import LEASE
 from orderkit.flows.live.order_model import OrderModel
-from orderkit.flows.notify.notifying import Notifications
+from orderkit.flows.notify.notifying import LEASE_NAME, Notifications
+from orderkit.flows.notify.pull_comments import PullComments
+from orderkit.flows.notify.told_events import GivenUp, ToldEvents
 from orderkit.flows.order.placing import TaskRequest, run_task
+from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.pulls import PullDraft
 from orderkit.ports.requesters import Requester
 
 DEADLINE_S = 120.0
@@ -141,3 +157,137 @@ def test_a_channel_that_is_new_hears_nothing_of_what_was_well_before(
         receiver.wait_for((former, "ended"))
 
     assert [delivery.label for delivery in receiver.requests()] == [(former, "ended")]
+
+
+def test_an_open_pull_request_has_one_comment_with_the_newest_state(
+    platform: Running, team: str
+) -> None:
+    name, forge = order(platform, team), platform.platform.forge
+    repo = RepoId(team, name)
+    head = forge.head(repo)
+    assert head is not None
+    operation = Operation(f"topic-{name}", "user:default/eve", "A topic")
+    forge.ensure_branch(repo, "topic", head)
+    change = FileChange(PurePosixPath("NOTES.md"), b"notes", None)
+    forge.write(repo, [change], operation, branch="topic")
+    pull = forge.open_pull(repo, PullDraft("A topic", "", "topic"), operation)
+    proposals = {
+        order_id: ledger_pull(platform, f"orderkit/{order_id}-0123456789")
+        for order_id in (name, f"{name}-two")
+    }
+
+    comments = PullComments(platform.platform)
+    for phase, text in (("Failing", "is failing"), ("Ready", "is Ready")):
+        row = OrderRow(name, team, "garage", phase, "no quota @admin")  # type: ignore[arg-type]
+        (event,) = row_events(row, platform.platform.clock.now())
+        for _ in range(2):
+            comments.send(message_of(event, address="https://orders.example.org"))
+        (comment,) = comments_of(platform, repo, pull.number)
+        assert text in comment
+        assert f"https://orders.example.org/orders/{name}" in comment
+        assert comments_of(platform, platform.platform.ledger, proposals[name]) == [comment]
+    assert comments_of(platform, platform.platform.ledger, proposals[f"{name}-two"]) == []
+
+
+def ledger_pull(running: Running, branch: str) -> int:
+    """Propose something to the ledger as an order is that waits for approval."""
+    forge, ledger = running.platform.forge, running.platform.ledger
+    head = forge.head(ledger)
+    assert head is not None
+    operation = Operation(f"propose-{branch}", "user:default/eve", "An order")
+    forge.ensure_branch(ledger, branch, head)
+    path = PurePosixPath("data", "notes", branch.replace("/", "-"))
+    forge.write(ledger, [FileChange(path, b"x", None)], operation, branch=branch)
+    return forge.open_pull(ledger, PullDraft("An order", "", branch), operation).number
+
+
+def comments_of(running: Running, repo: RepoId, number: int) -> list[str]:
+    """Return our comments; the service comments plans, too."""
+    answer = requests.get(
+        f"{running.settings.forge.url}/api/v1/repos/{repo}/issues/{number}/comments",
+        headers={"Authorization": f"token {token(running.settings.forge)}"},
+        timeout=30,
+    )
+    bodies: list[str] = [comment["body"] for comment in answer.json()]
+    return [body for body in bodies if "orderkit/notify/" in body]
+
+
+def test_commands_show_and_try_channels(
+    platform: Running, receiver: Receiver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = tmp_path / "platform.yaml"
+    described.write_text(settings_for(platform, to_hook(receiver)).to_yaml())
+    orderkit = in_process(described, capsys)
+
+    tried = orderkit("notify", "test", "hook")
+    key = orderkit("notify", "key", "hook").out.strip()
+    shown = orderkit("notify", "show", "--json")
+    unknown = orderkit("notify", "test", "nobody")
+
+    (delivery,) = receiver.requests()
+    stamp = delivery.headers["X-Orderkit-Timestamp"]
+    assert tried.out == "hook (webhook) took the message\n"
+    assert delivery.headers["X-Orderkit-Signature"] == stamped_signature(key, stamp, delivery.body)
+    assert shown.json["channels"] == ["hook"]
+    assert (unknown.code, "there are: hook" in unknown.err) == (1, True)
+    receiver.fault = "500"
+    refused = orderkit("notify", "test", "hook")
+    assert (refused.code, "answered 500" in refused.err) == (1, True)
+
+
+def test_doctor_names_what_was_given_up(
+    platform: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str], receiver: Receiver
+) -> None:
+    settings = settings_for(platform, to_hook(receiver))
+    told = ToldEvents(platform.platform, settings.notifications.namespace, "hook")
+    told.load()
+    told.report(GivenUp("garage-a", "failing", "2026-11-23T06:00:00Z", "hook answered 500"))
+    described = tmp_path / "platform.yaml"
+    described.write_text(settings.to_yaml())
+
+    done = in_process(described, capsys)("doctor", "--json")
+
+    (finding,) = [f for f in done.json["findings"] if f["what"] == "notifications"]
+    assert finding["verdict"] == "warn"
+    assert "hook: 1, last 'failing' of garage-a" in finding["detail"]
+    assert "orderkit notify test" in finding["advice"]
+
+
+def test_a_process_killed_while_it_sends_is_followed_by_one_that_sends_the_same_id(
+    platform: Running, team: str, receiver: Receiver, tmp_path: Path
+) -> None:
+    settings = settings_for(platform, to_hook(receiver, teams=[team]))
+    described = tmp_path / "platform.yaml"
+    described.write_text(settings.to_yaml())
+    lease = ObjectKey(LEASE, LEASE_NAME, settings.notifications.namespace)
+    receiver.fault = "drip"
+    with serving_process(described) as first:
+        until(lambda: platform.platform.cluster.get(lease) is not None)
+        name = order(platform, team)
+        receiver.wait(lambda requests: len(requests) >= 1)
+        first.kill()
+        first.wait()
+    receiver.fault = ""
+    platform.platform.cluster.delete(lease)  # a test does not wait until it has expired
+    with serving_process(described):
+        receiver.wait_for((name, "ready"))
+
+    sent, *again = [delivery.event["id"] for delivery in receiver.requests()]
+    assert set(again) == {sent}
+
+
+@contextmanager
+def serving_process(platform_file: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "orderkit", "serve", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--platform", str(platform_file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "runs" in process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.terminate()

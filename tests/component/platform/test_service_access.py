@@ -240,6 +240,7 @@ def calls(team: str) -> list[tuple[str, str, object]]:
         ("GET", f"/v1/orders/{order(team)}/history", None),
         ("GET", f"/v1/orders/{order(team)}/view", None),
         ("GET", f"/v1/teams/{team}", None),
+        ("GET", f"/v1/teams/{team}/statement", None),
         ("POST", f"/v1/orders/{order(team)}/changes", {"values": {"stage": "stage1"}}),
         ("GET", "/metrics", None),
         ("POST", f"/v1/orders/{order(team)}/end", {"confirm": order(team)}),
@@ -280,14 +281,14 @@ GOOD = {
 @pytest.mark.parametrize("headers", GOOD.values(), ids=GOOD)
 def test_a_team_sees_and_orders_its_own_and_nothing_else(headers: Headers, site: Site) -> None:
     found = headers(site)
-    own = [site.ask(*call[:2], found, call[2]) for call in calls(OURS)[:9]]
+    own = [site.ask(*call[:2], found, call[2]) for call in calls(OURS)[:10]]
     foreign = [site.ask(*call[:2], found, call[2]) for call in calls(THEIRS)]
 
-    assert [status for status, _ in own] == [200] * 9, own
+    assert [status for status, _ in own] == [200] * 10, own
     assert [entry["order"] for entry in own[2][1]["orders"]] == [order(OURS)]
     listed = foreign.pop(2)
     assert [entry["order"] for entry in listed[1]["orders"]] == [order(OURS)]
-    assert [status for status, _ in foreign] == [403] * 14, foreign
+    assert [status for status, _ in foreign] == [403] * 15, foreign
 
 
 @pytest.mark.parametrize("headers", GOOD.values(), ids=GOOD)

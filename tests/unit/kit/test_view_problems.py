@@ -97,6 +97,12 @@ CHANGES = [{"name": "grow", "fields": ["size"]}]
             "leave it out",
         ),
         (
+            {"facts": [{"name": "x", "path": "url", "spend": True}]},
+            ("facts", 0, "spend"),
+            "is money, and 'unit' does not say in which currency",
+            "unit: USD",
+        ),
+        (
             {"attention": [{"when": "status.pausd", "sentence": "x"}]},
             ("attention", 0, "when"),
             "is refused: undefined field 'pausd' not found",

@@ -69,6 +69,18 @@ def event(row: OrderRow) -> OrderEvent:
         ),
         (
             event(
+                replace(
+                    ROW,
+                    phase="Written",
+                    approval="ae86-leads, because of its cost",
+                    reason="waits for approval by ae86-leads, because of its cost",
+                )
+            ),
+            "garage-ae86 waits for approval",
+            "It waits for approval by ae86-leads, because of its cost.",
+        ),
+        (
+            event(
                 replace(ROW, phase="Written", expires="2026-11-24T06:00:00Z", lease_warning="24h")
             ),
             "garage-ae86 expires in less than 24h",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import (
     PHASES_BY_URGENCY,
     SORTS,
@@ -79,6 +81,25 @@ def test_rows_after_the_first_page_by_team_are_not_looked_at() -> None:
     assert [row.order for row in page] == ["agent-bot"]
     assert cursor
     assert next(rows).order == "garage-a"
+
+
+def test_costs_are_sorted_by_their_amount_and_unknown_ones_are_the_smallest() -> None:
+    amounts = {"a": "9.5", "b": "110", "c": None, "d": "0.000000001", "e": "12345678901.25"}
+    rows = [
+        OrderRow(
+            name,
+            "red",
+            "garage",
+            "Ready",
+            costs=OrderCost("EUR", Decimal(amount) if amount else None),
+        )
+        for name, amount in amounts.items()
+    ]
+
+    def order(sort: str) -> str:
+        return "".join(row.order for row in select(rows, OrderQuery(sort=sort))[0])
+
+    assert (order("cost"), order("-cost")) == ("cdabe", "ebadc")
 
 
 def test_every_phase_has_an_urgency_and_is_counted_by_it() -> None:

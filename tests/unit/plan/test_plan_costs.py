@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -14,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order.order_cost import OrderCost, sums_json
 from orderkit.core.plan import Assembly, compare
-from orderkit.core.plan.cost import Bill, costs_json, costs_of, flat_cost
+from orderkit.core.plan.cost import Bill, costs_json, costs_of, order_cost
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.plan.price_table import PRICES_SCHEMA, PriceTable, read_prices, steps_of
 
@@ -228,16 +230,58 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(PRICES_SCHEMA)
 
 
-def test_kinds_alone_tell_the_cost_only_if_no_price_looks_at_fields() -> None:
-    prices = table(
-        {"kind": "Disk", "price": "2.50"}, MEMORY, {"kind": "Hour", "price": 1, "every": "hour"}
-    )
+def test_what_an_order_costs_names_what_is_not_known() -> None:
+    disk = {"kind": "Disk", "price": "2.50"}
 
-    def cost(*kinds: str) -> str:
-        keys = [ObjectKey(Kind("a.example", "v1", kind), "x") for kind in kinds]
-        return flat_cost(keys, prices)
+    def cost(*parts: Manifest, **more: Any) -> OrderCost:
+        resources = {part["metadata"]["name"]: part for part in parts}
+        return order_cost(Assembly(thing("XShop"), resources, {}), table(disk, MEMORY, **more))
 
-    assert cost("Disk", "Disk", "Free") == "5.00 EUR"
-    assert cost("Hour") == "730.00 EUR"
-    assert cost("Disk", "Deployment") == ""
-    assert cost("Free") == cost() == ""
+    known = cost(thing("Disk", "a"), thing("Disk", "b"))
+    assert (str(known), known.unknown) == ("5.00 EUR", ())
+    partly = cost(thing("Disk", "a"), thing("Cat"))
+    assert (str(partly), partly.unknown) == ("at least 2.50 EUR", ("no price: Cat",))
+    nothing = cost(thing("Cat"))
+    assert (str(nothing), nothing.monthly) == ("not known", None)
+    unread = cost(pods(1, None))
+    assert unread.monthly is None
+    assert "memory is not set" in unread.unknown[0]
+    assert cost().monthly == 0
+
+
+def test_old_prices_are_named_from_the_first_day_after_the_bound() -> None:
+    old = {"kind": "Cat", "title": "fur", "price": 1, "date": "2026-01-01"}
+    prices = table({"kind": "Disk", "price": 2}, old, staleAfterDays=30)
+
+    def stale(today: dt.date | None) -> tuple[str, ...]:
+        return replace(prices, today=today).stale
+
+    assert stale(None) == ()
+    assert stale(dt.date(2026, 1, 31)) == ()
+    fur = "prices of 2026-01-01 are older than 30 days: fur"
+    assert stale(dt.date(2026, 2, 1)) == stale(dt.date(2026, 8, 31)) == (fur,)
+    both = stale(dt.date(2026, 9, 1))
+    assert both == (fur, "prices of 2026-08-01 are older than 30 days: Disk")
+    late = replace(prices, today=dt.date(2026, 9, 1))
+    cost = order_cost(Assembly(thing("Disk"), {}, {}), late)
+    assert str(cost) == "2.00 EUR (old prices)"
+    assert cost.to_json()["stale"] == list(both)
+    assert late.origin.startswith("test: a test, 2026-08-01; prices of 2026-01-01 are older")
+
+
+def test_sums_count_what_is_not_known_apart() -> None:
+    costs = [
+        OrderCost("EUR", Decimal("0.10"), Decimal(5)),
+        OrderCost("EUR", Decimal("0.20"), unknown=("no price: Cat",)),
+        OrderCost("USD", Decimal(1)),
+        OrderCost("EUR", None, unknown=("it would be refused",)),
+        None,
+    ]
+
+    assert sums_json(costs) == {
+        "sums": [
+            {"currency": "EUR", "monthly": "0.3", "upTo": "5", "orders": 2, "partlyKnown": 1},
+            {"currency": "USD", "monthly": "1", "upTo": "0", "orders": 1, "partlyKnown": 0},
+        ],
+        "notKnown": 2,
+    }

@@ -98,7 +98,7 @@ export function orderEntity(
         ...link('Repository', repository),
         ...link('Console', `${options.publicUrl}/orders/${order}`),
         ...outputLinks(row),
-        ...formLinks(kit, page, title),
+        ...formLinks(kit, row, page, title),
       ].slice(0, LINKS_MAX),
     },
     spec: {
@@ -190,7 +190,12 @@ function outputLinks(row: JsonObject): EntityLink[] {
 }
 
 /** Lead to the forms of changes and of the end, filled in by the service. */
-function formLinks(kit: JsonObject | undefined, page: string, title: string): EntityLink[] {
+function formLinks(
+  kit: JsonObject | undefined,
+  row: JsonObject,
+  page: string,
+  title: string,
+): EntityLink[] {
   const changes = Array.isArray(kit?.changes) ? kit.changes : [];
   return [
     ...changes.flatMap(entry => {
@@ -199,6 +204,7 @@ function formLinks(kit: JsonObject | undefined, page: string, title: string): En
       const shown = line(object(entry)?.title, 100) || name;
       return isName ? link(shown, `${page}/changes/${name}/form`) : [];
     }),
+    ...(kit && row.expires ? link(`Extend the ${title}`, `${page}/changes/lease/form`) : []),
     ...(kit ? link(`End the ${title}`, `${page}/end/form`) : []),
   ];
 }

@@ -39,7 +39,7 @@ export class OrderkitService {
     private readonly auth: AuthService,
     private readonly discovery: DiscoveryService,
     /** The endpoint in `proxy.endpoints`, such as `/orderkit`. */
-    private readonly proxyPath: string,
+    private readonly proxyEndpoint: string,
   ) {}
 
   /**
@@ -79,11 +79,8 @@ export class OrderkitService {
     path: string,
     { write, signal }: { write?: Write; signal?: AbortSignal },
   ): Promise<JsonObject> {
-    const { token } = await this.auth.getPluginRequestToken({
-      onBehalfOf: await caller.getInitiatorCredentials(),
-      targetPluginId: 'proxy',
-    });
-    const base = `${await this.discovery.getBaseUrl('proxy')}${this.proxyPath}`;
+    const token = await this.tokenFor(caller);
+    const base = `${await this.discovery.getBaseUrl('proxy')}${this.proxyEndpoint}`;
     const limit = AbortSignal.timeout(REQUEST_MS);
     let response: Response;
     let text: string;
@@ -108,7 +105,7 @@ export class OrderkitService {
         0,
         sentences(
           `Orderkit's service cannot be reached through the portal's proxy: ${why}`,
-          `check that it runs, and proxy.endpoints.${this.proxyPath} in app-config`,
+          `check that it runs, and proxy.endpoints.${this.proxyEndpoint} in app-config`,
         ),
       );
     }
@@ -117,6 +114,22 @@ export class OrderkitService {
       return answer;
     }
     throw this.refusal(response, answer, text);
+  }
+
+  private async tokenFor(caller: Caller): Promise<string> {
+    try {
+      const onBehalfOf = await caller.getInitiatorCredentials();
+      const request = { onBehalfOf, targetPluginId: 'proxy' };
+      return (await this.auth.getPluginRequestToken(request)).token;
+    } catch (error) {
+      throw new ServiceError(
+        401,
+        sentences(
+          `the portal cannot prove to Orderkit's service who runs this task: ${causeOf(error)}`,
+          'start the task again, signed in',
+        ),
+      );
+    }
   }
 
   private refusal(response: Response, answer: JsonObject | undefined, text: string): ServiceError {
@@ -130,8 +143,8 @@ export class OrderkitService {
     }
     const wayOut =
       status === 404
-        ? `is proxy.endpoints.${this.proxyPath} in app-config, and does it lead to the service?`
-        : `check proxy.endpoints.${this.proxyPath} in app-config, and that the service runs`;
+        ? `is proxy.endpoints.${this.proxyEndpoint} in app-config, and does it lead to the service?`
+        : `check proxy.endpoints.${this.proxyEndpoint} in app-config, and that the service runs`;
     const said = message || oneLine(text, 200) || 'nothing readable';
     return new ServiceError(
       response.ok ? 502 : status,

@@ -16,7 +16,7 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
-from orderkit.core.errors import EXIT_DIFFERS
+from orderkit.core.errors import EXIT_DIFFERS, RefusedError
 
 if TYPE_CHECKING:
     from orderkit.core.order.end_record import Survivor
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 )
 @requester_option
 @click.option(
+    "--plan",
+    "is_planned",
+    is_flag=True,
+    help="Show what would be composed and what it would cost. Nothing is written.",
+)
+@click.option(
     "--no-wait",
     is_flag=True,
     help="Return when the order is registered; do not wait until it is Ready.",
@@ -43,11 +49,12 @@ def order_command(
     kit: str,
     assignments: tuple[str, ...],
     requester: str,
+    is_planned: bool,
     no_wait: bool,
     timeout_s: float,
     platform_file: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """
     Order KIT with the values of its form, as the portal would.
 
@@ -59,9 +66,18 @@ def order_command(
     from orderkit.cli.views import order_views
     from orderkit.flows.order import placing
 
+    values = order_views.assignments(assignments)
+    if is_planned:
+        from orderkit.cli.views import plan_views
+        from orderkit.flows.plan.new_order import plan_assignments
+
+        platform = connect_to(platform_file)
+        draft, plan = plan_assignments(platform, kit, values, requester)
+        plan_views.show(draft.entry.order, plan, "json" if as_json else None)
+        return RefusedError.exit_code if plan.faults else 0
     order_request = placing.OrderRequest(
         kit,
-        order_views.assignments(assignments),
+        values,
         requester,
         wait=not no_wait,
         timeout_s=timeout_s,
@@ -74,6 +90,7 @@ def order_command(
         on_wait=progress.on_wait,
     )
     order_views.show_ordered(ordered, as_json)
+    return 0
 
 
 @click.command("register")
@@ -185,8 +202,9 @@ def adopt_command(
     default="team",
     show_default=True,
     metavar="KEY",
-    help="team, order, kit, owner, phase, since, created or expires; -expires: the other way.",
+    help="team, order, kit, owner, phase, since, created, expires or cost; -cost: the other way.",
 )
+@click.option("--cost", "with_costs", is_flag=True, help="What each order costs a month, too.")
 @click.option("--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C.")
 @no_color_option
 @platform_option
@@ -198,6 +216,7 @@ def list_command(
     phases: tuple[str, ...],
     text: str,
     sort: str,
+    with_costs: bool,
     watch: bool,
     platform_file: str | None,
     as_json: bool,
@@ -216,11 +235,13 @@ def list_command(
 
     chosen = list_views.phases_of(phases, failing=failing)
     query = OrderQuery(team=team, kit=kit, phase=chosen, text=text, sort=sort)
+    with_costs = with_costs or sort.endswith("cost")
     platform = connect_to(platform_file)
     if watch:
         list_views.watch(platform, query, as_json=as_json)
         return
-    list_views.show_list(order_watch.selected_orders(platform, query), as_json)
+    listed = order_watch.selected_orders(platform, query, with_costs=with_costs)
+    list_views.show_list(listed, as_json, with_costs=with_costs)
 
 
 @click.command("status")
@@ -242,14 +263,12 @@ def status_command(
     """
     from orderkit.cli.views import status_views
     from orderkit.flows.order import order_damage, viewing
-    from orderkit.flows.plan.pricing import flat_prices
     from orderkit.ports.requesters import Requester
 
     platform = connect_to(platform_file)
     report = order_damage.status(platform, order)
     viewer = viewing.Viewer(Requester(default_requester()))
-    prices = flat_prices(platform)
-    shown = viewing.view(platform, order, viewer, report=report, prices=prices)
+    shown = viewing.view(platform, order, viewer, report=report)
     status_views.show_status(report, shown, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.folders.plan_files import load_snapshot, manifest_files, save_snapshot
@@ -97,4 +98,5 @@ def _fleet_request(
         orders,
         prices,
         called,
+        datetime.now(UTC).date(),
     )

@@ -83,7 +83,7 @@ def _costs(costs: FleetCosts, screen: Screen) -> Iterator[Line]:
         count_hidden = len(costs.unread) - len(unread_shown)
         yield f"  not known   costs: {count_hidden:,} more amounts (--full names them)", "yellow"
     table = costs.sums.table
-    yield f"  prices      {table.name}: {table.source}, {table.date}", ""
+    yield f"  prices      {table.origin}", "yellow" if table.stale else ""
 
 
 def _orders(fold: Fold) -> str:

@@ -26,6 +26,7 @@ from orderkit.cli.output import (
     table_lines,
 )
 from orderkit.core.errors import InvalidInputError, RemoteError
+from orderkit.core.order.order_cost import OrderCost, cost_sums, sums_json
 from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
 from orderkit.core.suggestions import did_you_mean
@@ -60,10 +61,17 @@ def phases_of(texts: Iterable[str], *, failing: bool) -> tuple[Phase, ...]:
     return (*chosen, *(("Failing",) if failing and "Failing" not in chosen else ()))
 
 
-def show_list(listed: Listed, as_json: bool) -> None:
-    """Show orders once."""
+def show_list(listed: Listed, as_json: bool, *, with_costs: bool = False) -> None:
+    """Show orders once, with what they cost and the sums, or without."""
     if as_json:
-        emit_json("orderkit.orders/v1", {"orders": list(listed)})
+        costs = {"costs": sums_json(map(_cost_in, listed))} if with_costs else {}
+        emit_json("orderkit.orders/v1", {"orders": list(listed), **costs})
+    elif listed and with_costs:
+        rows = [(*_cells(row)[:-2], row["cost"] or "-", row["reason"]) for row in listed]
+        emit_table((*_HEAD[:-2], "COST A MONTH", _HEAD[-1]), rows, _COLORS)
+        sums, not_known = cost_sums(map(_cost_in, listed))
+        of = f", {not_known} not known" if not_known else ""
+        say(f"together: {'; '.join(map(str, sums)) or 'not known'} a month{of}")
     elif listed:
         emit_table(_HEAD, [_cells(row) for row in listed], _COLORS)
     else:
@@ -93,6 +101,10 @@ def watch(platform: Platform, query: OrderQuery, *, as_json: bool) -> None:
                 break
             clock.sleep(max(_SHORTEST_S, _SHARE * (clock.monotonic_s() - begin_s)))
             changes.wait(_LONGEST_S)
+
+
+def _cost_in(row: Mapping[str, Any]) -> OrderCost | None:
+    return OrderCost.from_json(row["costs"]) if row["costs"] else None
 
 
 def _drawn(listed: Listed) -> None:

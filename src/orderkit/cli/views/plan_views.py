@@ -201,8 +201,7 @@ def _costs(costs: Costs, screen: Screen) -> Iterator[Line]:
     if costs.after.unpriced:
         yield f"  not priced  {', '.join(costs.after.unpriced)}", "yellow"
     yield from ((f"  not known   costs: {text}", "yellow") for text in costs.after.unread)
-    table = costs.table
-    yield f"  prices      {table.name}: {table.source}, {table.date}", ""
+    yield f"  prices      {costs.table.origin}", "yellow" if costs.table.stale else ""
 
 
 def _folded(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[list[ResourceChange]]:

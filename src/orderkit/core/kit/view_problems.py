@@ -25,7 +25,7 @@ def view_problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     """
     outputs = list(spec.get("outputs") or ())
     facts = list(spec.get("facts") or ())
-    subject = Subject(kit.spec_schema, kit.status_schema)
+    subject = Subject.of_object(kit.spec_schema, kit.status_schema)
     for at, entry in enumerate(outputs):
         yield from _output(kit, subject, entry, ("spec", "outputs", at))
     for at, entry in enumerate(facts):
@@ -72,6 +72,9 @@ def _fact(kit: Kit, entry: Mapping[str, Any], steps: Steps) -> Iterator[KitProbl
     if "format" in entry and type_ not in _NUMBERS:
         rule = f"is for numbers: '{entry['path']}' is a {type_} in the XRD's status"
         yield KitProblem("kit", (*steps, "format"), entry["format"], rule, "leave it out")
+    if entry.get("spend") and not entry.get("unit"):
+        rule = "is money, and 'unit' does not say in which currency"
+        yield KitProblem("kit", (*steps, "spend"), True, rule, "add for example 'unit: USD'")  # noqa: FBT003 - the value
 
 
 def _at_least(kit: Kit, entry: Mapping[str, Any], steps: Steps) -> Iterator[KitProblem]:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Literal
 
+from orderkit.core.durations import parse_duration
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.platform.notification_settings import EventKind, seconds
+from orderkit.core.platform.notification_settings import EventKind
 
 Topic = Literal["health", "approval", "lease"]
 _DIGEST_CHARACTERS = 12
@@ -106,7 +108,9 @@ def row_events(row: OrderRow, failing_since: datetime | None) -> Iterator[OrderE
     if health is not None:
         yield health
     if row.approval:
-        yield _event(row, "approval-wanted", "approval", row.approval, detail=row.approval)
+        is_reason = row.reason.endswith(row.approval)
+        detail = f"It {row.reason}" if is_reason else row.approval
+        yield _event(row, "approval-wanted", "approval", row.approval, detail=detail)
     if row.expires and row.lease_warning:
         yield _event(
             row,
@@ -201,8 +205,8 @@ def _warned(row: OrderRow) -> str:
     """Return when the warning fell due."""
     try:
         end = datetime.fromisoformat(row.expires)
-        moment = end - timedelta(seconds=seconds(row.lease_warning))
-    except (ValueError, OverflowError):
+        moment = end - parse_duration(row.lease_warning, field="lease")
+    except (InvalidInputError, ValueError, OverflowError):
         return ""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import fold_reference
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
 
@@ -27,7 +28,8 @@ LIMIT_MAX = 1_000
 """Rows of one page."""
 CURSOR_MAX = 2_000
 PHASES_BY_URGENCY: tuple[Phase, ...] = (
-    "Failing", "Attention", "Delivering", "Assembling", "Written", "Ending", "Ready", "Ended",
+    "Failing", "Attention", "Waiting", "Delivering", "Assembling", "Written", "Ending", "Ready",
+    "Ended",
 )  # fmt: skip
 _URGENCY: Mapping[str, str] = {phase: str(n) for n, phase in enumerate(PHASES_BY_URGENCY)}
 SORTS: Mapping[str, Callable[[OrderRow], str]] = {
@@ -39,10 +41,18 @@ SORTS: Mapping[str, Callable[[OrderRow], str]] = {
     "since": lambda row: row.since,
     "created": lambda row: row.created,
     "expires": lambda row: row.expires or "~",
+    "cost": lambda row: _amount_key(row.costs),
 }
 """What rows can be sorted by; ``-since`` sorts the other way. Equal ones are sorted by id."""
 _PLACE = itemgetter(0, 1)
+_AMOUNT_DIGITS = 60
 _Entry = TypeVar("_Entry")
+
+
+def _amount_key(cost: OrderCost | None) -> str:
+    """Return a text that sorts as the amount does; what is not known comes first."""
+    amount = cost.most if cost else None
+    return "" if amount is None else f"{amount:0{_AMOUNT_DIGITS}.18f}"
 
 
 @dataclass(frozen=True, slots=True)

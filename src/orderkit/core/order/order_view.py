@@ -14,6 +14,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import Phase
 
 
@@ -41,6 +42,8 @@ class OrderSources:
     """What its XR, and XRs below it, compose."""
     owner: str = ""
     """Who ordered it by the ledger's history, which counts only if its Application is silent."""
+    approval: str = ""
+    """Who has to agree before it is delivered, and why; empty: nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class Fact:
     name: str
     title: str
     value: str | None
+    is_spend: bool = False
+    """It is money that was really spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +109,8 @@ class OrderRow:
     outputs: tuple[Output, ...] = ()
     facts: tuple[Fact, ...] = ()
     attention: tuple[Attention, ...] = ()
-    cost: str = ""
-    """An amount for a month with its currency; empty if the platform has no prices."""
+    costs: OrderCost | None = None
+    """What it costs a month; None: the platform has no prices, or it is not computed yet."""
     expires: str = ""
     """RFC 3339 in UTC; empty: it lives until somebody ends it."""
     lease_warning: str = ""
@@ -118,6 +123,11 @@ class OrderRow:
     """The newest commit whose objects Argo CD applied."""
     repository: str = ""
     """Its address for a browser."""
+
+    @property
+    def cost(self) -> str:
+        """An amount for a month with its currency; empty without one."""
+        return str(self.costs) if self.costs else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of a row of ``GET /v1/orders``."""
@@ -148,7 +158,13 @@ class OrderRow:
                 for output in self.outputs
             ],
             "facts": [
-                {"name": fact.name, "title": fact.title, "value": fact.value} for fact in self.facts
+                {
+                    "name": fact.name,
+                    "title": fact.title,
+                    "value": fact.value,
+                    "spend": fact.is_spend,
+                }
+                for fact in self.facts
             ],
             "attention": [
                 {
@@ -159,6 +175,7 @@ class OrderRow:
                 for attention in self.attention
             ],
             "cost": self.cost or None,
+            "costs": self.costs.to_json() if self.costs else None,
             "expires": self.expires or None,
             "leaseWarning": self.lease_warning or None,
             "approval": self.approval or None,

@@ -11,21 +11,25 @@
         ordersOf: {garage: 5}      # of one kit
         fields:                    # the maximum of a field
           garage: {stage: stage2}
+        cost: {amount: '500', currency: EUR}   # of all its live orders together, a month
+        over: ask                  # more needs approval by the platform team; absent: refused
 
 Never delivered to the cluster. Without the file there are no limits. On the command line a limit is
-``orders=20``, ``orders.garage=5`` or ``garage.stage=stage2``. Pure; ``core.order.team_limits``
-enforces it, ``flows.team.teams`` writes it.
+``orders=20``, ``orders.garage=5``, ``garage.stage=stage2`` or ``cost=500EUR``. Pure;
+``core.order.team_limits`` enforces it, ``flows.team.teams`` writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import TeamName
+from orderkit.core.order.order_cost import exact
 from orderkit.core.platform.notification_settings import (
     TEAM_SCHEMA,
     TeamNotifications,
@@ -36,7 +40,7 @@ from orderkit.core.yaml.documents import API_VERSION
 
 FieldBounds = Mapping[str, Mapping[str, Any]]
 """Kit -> dotted field below spec -> its maximum."""
-ORDERS = "orders"
+ORDERS, COST = "orders", "cost"
 
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -66,7 +70,21 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "additionalProperties": False,
                     "properties": {
+                        "over": {"enum": ["refuse", "ask"]},
                         "orders": _COUNT,
+                        "cost": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["amount", "currency"],
+                            "properties": {
+                                "amount": {
+                                    "type": "string",
+                                    "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,9})?$",
+                                    "description": "a text: '500' or '499.50'",
+                                },
+                                "currency": {"type": "string", "pattern": "^[A-Z]{3}$"},
+                            },
+                        },
                         "ordersOf": {"type": "object", "additionalProperties": _COUNT},
                         "fields": {
                             "type": "object",
@@ -85,12 +103,26 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
+class CostLimit:
+    """The most that all live orders of a team may cost a month, with what is paid up to a limit."""
+
+    amount: Decimal
+    currency: str
+
+    def __str__(self) -> str:
+        return f"{exact(self.amount)}{self.currency}"
+
+
+@dataclass(frozen=True, slots=True)
 class TeamLimits:
     """How much a team may order."""
 
     orders: int | None = None
     orders_of: Mapping[str, int] = field(default_factory=dict)
     fields: FieldBounds = field(default_factory=dict)
+    cost: CostLimit | None = None
+    over: Literal["refuse", "ask"] = "refuse"
+    """What happens to more: it is refused, or the platform team has to agree."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as in the file; empty without limits."""
@@ -103,6 +135,10 @@ class TeamLimits:
             entries["fields"] = {
                 kit: dict(sorted(b.items())) for kit, b in sorted(self.fields.items())
             }
+        if self.cost is not None:
+            entries["cost"] = {"amount": exact(self.cost.amount), "currency": self.cost.currency}
+        if self.over != "refuse":
+            entries["over"] = self.over
         return entries
 
     def texts(self) -> tuple[str, ...]:
@@ -114,7 +150,9 @@ class TeamLimits:
             for kit, bounds in sorted(self.fields.items())
             for path, bound in sorted(bounds.items())
         ]
-        return (*orders, *of, *fields)
+        cost = [] if self.cost is None else [f"{COST}={self.cost}"]
+        over = ["over=ask"] if self.over == "ask" else []
+        return (*orders, *of, *fields, *cost, *over)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +200,10 @@ class TeamFile:
         return yaml11.dump({**head, "spec": spec})
 
 
+def _cost_limit(entry: Mapping[str, str] | None) -> CostLimit | None:
+    return CostLimit(Decimal(entry["amount"]), entry["currency"]) if entry else None
+
+
 def path_of(team: TeamName) -> PurePosixPath:
     """Return the path of a team's file in the ledger."""
     return PurePosixPath("data", team, "team.yaml")
@@ -189,7 +231,11 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
         kits=tuple(spec.get("kits", ())),
         namespaces=tuple(spec.get("namespaces", ())),
         limits=TeamLimits(
-            limits.get("orders"), limits.get("ordersOf", {}), limits.get("fields", {})
+            limits.get("orders"),
+            limits.get("ordersOf", {}),
+            limits.get("fields", {}),
+            _cost_limit(limits.get("cost")),
+            limits.get("over", "refuse"),
         ),
         notifications=read_team_notifications(
             spec.get("notifications", {}), field_name=f"{name}: spec.notifications"

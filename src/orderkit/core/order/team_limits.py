@@ -11,6 +11,7 @@ order, register and change, and by ``flows.team.teams``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -22,11 +23,13 @@ from orderkit.core.names import OrderId
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.order import ledger
-from orderkit.core.order.team_file import ORDERS, TeamFile, TeamLimits
+from orderkit.core.order.order_cost import OrderCost, add_up, money
+from orderkit.core.order.team_file import COST, ORDERS, CostLimit, TeamFile, TeamLimits
 from orderkit.core.schema.validate.hints import schema_at, shown, value_at
 from orderkit.core.suggestions import did_you_mean
 
 _NUMBERS = ("integer", "number")
+_COST_TEXT = re.compile(r"((?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,9})?) ?([A-Z]{3}|)", re.ASCII)
 
 
 def check_kit(team: TeamFile, kit: str) -> None:
@@ -53,17 +56,26 @@ def check_count(team: TeamFile, kit: str, living: Iterable[OrderId], kits: Itera
         kits: Names of all kits, to recognise the kit of an order by its id.
 
     Raises:
-        RefusedError: The limit is reached.
+        RefusedError: The limit is reached, and the team may not ask for more.
     """
+    excess = count_excess(team, kit, living, kits)
+    if excess and team.limits.over == "refuse":
+        raise excess
+
+
+def count_excess(
+    team: TeamFile, kit: str, living: Iterable[OrderId], kits: Iterable[str]
+) -> RefusedError | None:
+    """Return why a team has as many orders as it may; None if it has not. As `check_count`."""
     limits, orders = team.limits, list(living)
     if limits.orders is not None and len(orders) >= limits.orders:
-        raise _limit_reached(team, f"{limits.orders} orders", f"{ORDERS}=…")
-    maximum = limits.orders_of.get(kit)
+        return _limit_reached(team, f"{limits.orders} orders", f"{ORDERS}=…")
+    maximum, names = limits.orders_of.get(kit), {*kits, kit}
     if maximum is None:
-        return
-    names = {*kits, kit}
-    if sum(ledger.named_kit(order, names) == kit for order in orders) >= maximum:
-        raise _limit_reached(team, f"{maximum} orders of kit '{kit}'", f"{ORDERS}.{kit}=…")
+        return None
+    if sum(ledger.named_kit(order, names) == kit for order in orders) < maximum:
+        return None
+    return _limit_reached(team, f"{maximum} orders of kit '{kit}'", f"{ORDERS}.{kit}=…")
 
 
 def is_counted(team: TeamFile, kit: str) -> bool:
@@ -87,8 +99,17 @@ def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> 
         before: The spec before the change; None for a new order.
 
     Raises:
-        RefusedError: A field is above its bound, and above its value before.
+        RefusedError: A field is above its bound, and above its value before, and the team may not
+            ask for more.
     """
+    if team.limits.over == "refuse":
+        raise_problems(value_excesses(team, kit, spec, before=before))
+
+
+def value_excesses(
+    team: TeamFile, kit: Kit, spec: Any, *, before: Any = None
+) -> list[RefusedError]:
+    """Return why fields are above the bounds of their team. As `check_values`."""
     refusals = []
     for path, bound in team.limits.fields.get(kit.name, {}).items():
         schema = schema_at(kit.spec_schema, path)
@@ -106,7 +127,72 @@ def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> 
                 hint=f"use a smaller value, or ask the platform team: {way_out}",
             )
         )
-    raise_problems(refusals)
+    return refusals
+
+
+def check_cost(
+    team: TeamFile,
+    order: str,
+    cost: OrderCost | None,
+    others: Mapping[str, OrderCost | None],
+    *,
+    before: OrderCost | None = None,
+) -> None:
+    """
+    Check that an order, with all others of its team, costs no more than the team may spend.
+
+    What is paid up to a limit counts in full. An order that gets no dearer may stay.
+
+    Args:
+        order: Its id.
+        cost: What it costs; None: the platform has no prices.
+        others: What the team's other live orders cost.
+        before: What it cost before a change; None for a new order.
+
+    Raises:
+        RefusedError: The sum is above the limit; or a cost is not known, so that it cannot be
+            compared.
+    """
+    limit = team.limits.cost
+    if limit is None or (before is not None and not _is_dearer(cost, before)):
+        return
+    known = {other: _known_cost(team, other, of) for other, of in {**others, order: cost}.items()}
+    adds, now = known.pop(order), add_up(known.values())
+    if add_up((now, adds)) <= limit.amount:
+        return
+    raise RefusedError(
+        f"{order} costs {money(adds)} {limit.currency} a month, and the other orders of team "
+        f"{team.team} {money(now)}: together {money(add_up((now, adds)))}, above the team's cost "
+        f"limit of {money(limit.amount)}",
+        hint=f"end an order that is not needed (orderkit list --team {team.team} --sort=-cost), "
+        f"ask for less, or ask the platform team: orderkit team change {team.team} "
+        f"--limit {COST}=…",
+    )
+
+
+def _is_dearer(cost: OrderCost | None, before: OrderCost) -> bool:
+    most, most_before = cost.most if cost else None, before.most
+    if cost is None or most is None or most_before is None:
+        return cost != before
+    return most > most_before or not set(cost.unknown) <= set(before.unknown)
+
+
+def _known_cost(team: TeamFile, order: str, cost: OrderCost | None) -> Decimal:
+    """Return an amount that can be compared with the limit of the team."""
+    limit = team.limits.cost
+    unknown = ("the platform has no price table",) if cost is None else cost.unknown
+    hint = "give every kind a price in gitops/prices.yaml of the pack, '0' for what is free"
+    if cost is not None and limit is not None and cost.currency not in ("", limit.currency):
+        unknown = (f"prices are in {cost.currency}, the limit is in {limit.currency}",)
+        hint = f"orderkit team change {team.team} --limit {COST}=…{cost.currency}"
+    if cost is None or cost.most is None or unknown:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        raise RefusedError(
+            f"what {order} costs is not known ({''.join(unknown[:1])}{more}), so team "
+            f"{team.team} cannot be held to its cost limit",
+            hint=hint,
+        )
+    return cost.most
 
 
 def _value(spec: Any, path: str, schema: Mapping[str, Any]) -> Any:
@@ -138,13 +224,20 @@ def _size(value: Any) -> Decimal | None:
 
 
 def with_limits(
-    limits: TeamLimits, added: Mapping[str, str], dropped: Iterable[str], kits: Mapping[str, Kit]
+    limits: TeamLimits,
+    added: Mapping[str, str],
+    dropped: Iterable[str],
+    kits: Mapping[str, Kit],
+    currency: str = "",
 ) -> TeamLimits:
     """
     Return the limits with some added and some dropped.
 
     Args:
-        added: ``orders``, ``orders.<kit>`` or ``<kit>.<field>``, and the text of its value.
+        added: ``orders``, ``orders.<kit>``, ``cost`` or ``<kit>.<field>``, and its value's text.
+        dropped: Names of limits.
+        kits: Those of the pack.
+        currency: The price table's; empty: there is none.
 
     Raises:
         InvalidInputError: The kit or field does not exist, or the value is not a valid bound.
@@ -153,20 +246,27 @@ def with_limits(
     for name in dropped:
         limits = _without(limits, name)
     for name, text in added.items():
-        limits = _with(limits, name, text, kits)
+        limits = _with(limits, name, text, kits, currency)
     return limits
 
 
-def _with(limits: TeamLimits, name: str, text: str, kits: Mapping[str, Kit]) -> TeamLimits:
+def _with(
+    limits: TeamLimits, name: str, text: str, kits: Mapping[str, Kit], currency: str
+) -> TeamLimits:
     head, dot, subname = name.partition(".")
     if name == ORDERS:
         return replace(limits, orders=_count(name, text))
+    if name == COST:
+        return replace(limits, cost=_cost(text, currency))
     if head == ORDERS:
         _kit_called(f"limit {name}", subname, kits)
         return replace(limits, orders_of={**limits.orders_of, subname: _count(name, text)})
     if not dot:
         raise InvalidInputError(
-            "limit", name, "is not a limit", hint="orders=20, orders.KIT=5 or KIT.FIELD=MOST"
+            "limit",
+            name,
+            "is not a limit",
+            hint="orders=20, orders.KIT=5, cost=500EUR or KIT.FIELD=MOST",
         )
     kit = _kit_called(f"limit {name}", head, kits)
     bounds = {**limits.fields.get(head, {}), subname: _bound(kit, subname, text)}
@@ -177,6 +277,8 @@ def _without(limits: TeamLimits, name: str) -> TeamLimits:
     head, _, subname = name.partition(".")
     if name == ORDERS and limits.orders is not None:
         return replace(limits, orders=None)
+    if name == COST and limits.cost is not None:
+        return replace(limits, cost=None)
     if head == ORDERS and subname in limits.orders_of:
         remaining = {kit: count for kit, count in limits.orders_of.items() if kit != subname}
         return replace(limits, orders_of=remaining)
@@ -199,6 +301,26 @@ def _count(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise InvalidInputError(f"limit {name}", text, "is not a number of orders")
     return int(text)
+
+
+def _cost(text: str, currency: str) -> CostLimit:
+    match = _COST_TEXT.fullmatch(text)
+    if match is None:
+        raise InvalidInputError(
+            f"limit {COST}", text, "is not an amount", hint="for example cost=500 or cost=499.50EUR"
+        )
+    if not currency:
+        raise InvalidInputError(
+            f"limit {COST}",
+            text,
+            "needs prices, and the platform's pack has none",
+            hint="put a price table into gitops/prices.yaml of the pack (docs/cost.md)",
+        )
+    if match[2] not in ("", currency):
+        raise InvalidInputError(
+            f"limit {COST}", text, f"is not in the currency of the prices, {currency}"
+        )
+    return CostLimit(Decimal(match[1]), currency)
 
 
 def _bound(kit: Kit, path: str, text: str) -> Any:

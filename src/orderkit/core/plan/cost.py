@@ -11,22 +11,24 @@ Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import Decimal, localcontext
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from orderkit.core.errors import shorten
+from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import same
+from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, exact, money
 from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
 from orderkit.core.plan.composed_tree import Assembly
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable
+from orderkit.core.visible_text import visible
 
-_DIGITS = 200
-"""Enough digits for every product here to be exact."""
-_CENT = Decimal("0.01")
+_SENTENCE_MAX = 500
+"""Characters: a value of whoever pushed may stand in it."""
 _TIMES = " × "  # noqa: RUF001 - as people write it
 
 
@@ -63,12 +65,12 @@ class Bill:
     @property
     def total(self) -> Decimal:
         """What is certainly paid."""
-        return _sum(line.monthly for line in self.lines if not line.up_to)
+        return add_up(line.monthly for line in self.lines if not line.up_to)
 
     @property
     def limit(self) -> Decimal:
         """The maximum that may be paid in addition."""
-        return _sum(line.monthly for line in self.lines if line.up_to)
+        return add_up(line.monthly for line in self.lines if line.up_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Sums:
     @property
     def difference(self) -> Decimal:
         """The increase of what is certainly paid; negative if less."""
-        with localcontext(prec=_DIGITS):
+        with localcontext(prec=DIGITS):
             return self.totals[1] - self.totals[0]
 
     def __str__(self) -> str:
@@ -128,54 +130,42 @@ def summed(bills: Sequence[Costs]) -> Sums | None:
         return None
     return Sums(
         bills[0].table,
-        (_sum(bill.before.total for bill in bills), _sum(bill.after.total for bill in bills)),
-        (_sum(bill.before.limit for bill in bills), _sum(bill.after.limit for bill in bills)),
+        (add_up(bill.before.total for bill in bills), add_up(bill.after.total for bill in bills)),
+        (add_up(bill.before.limit for bill in bills), add_up(bill.after.limit for bill in bills)),
     )
 
 
-def flat_cost(parts: Iterable[ObjectKey], table: PriceTable) -> str:
-    """
-    Return what parts cost a month, from their kinds alone.
+def order_cost(assembly: Assembly, table: PriceTable) -> OrderCost:
+    """Return what an order costs; an outcome that would be refused has no cost."""
+    if assembly.faults:
+        fault = assembly.faults[0]
+        text = f"it would be refused: {fault.where}{': ' * bool(fault.where)}{fault.message}"
+        return OrderCost(table.currency, None, unknown=(_sentence(text),))
+    bill = _bill(assembly, table)
+    unknown = [f"no price: {kind}" for kind in bill.unpriced] + list(bill.unread)
+    if assembly.is_opaque or assembly.missing:
+        unknown += assembly.unknowns
+    is_known = bool(bill.lines) or not unknown
+    return OrderCost(
+        table.currency,
+        bill.total if is_known else None,
+        bill.limit,
+        tuple(map(_sentence, unknown)),
+        table.stale,
+    )
 
-    Empty if that is not enough: a price of one of these kinds looks at fields, or is a limit; or
-    none of them has a price.
-    """
-    monthly: list[Decimal] = []
-    for key in parts:
-        identity = {"apiVersion": key.kind.api_version, "kind": key.kind.kind}
-        for price in table.prices:
-            if not _applies(identity, price):
-                continue
-            if price.when or price.count or price.per or price.up_to:
-                return ""
-            monthly.append(_line("", identity, price, table).monthly)
-    return f"{money(_sum(iter(monthly)))} {table.currency}" if monthly else ""
+
+def _sentence(text: str) -> str:
+    return shorten(visible(" ".join(text[: 2 * _SENTENCE_MAX].split())), limit=_SENTENCE_MAX)
 
 
 def _steps(amounts: tuple[Decimal, Decimal]) -> str:
     return " → ".join(dict.fromkeys(map(money, amounts)))
 
 
-def money(amount: Decimal) -> str:
-    """Write an amount with two decimals."""
-    with localcontext(prec=_DIGITS):
-        return f"{amount.quantize(_CENT, ROUND_HALF_EVEN):,f}"
-
-
 def signed(amount: Decimal) -> str:
     """Write a difference with its sign."""
     return f"+{money(amount)}" if amount > 0 else money(amount)
-
-
-def plain(number: Decimal) -> str:
-    """Write a number exactly, without trailing zeros."""
-    text = f"{number:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _sum(amounts: Iterator[Decimal]) -> Decimal:
-    with localcontext(prec=_DIGITS):
-        return sum(amounts, Decimal(0))
 
 
 def _bill(assembly: Assembly, table: PriceTable) -> Bill:
@@ -223,13 +213,13 @@ def _matching_prices(manifest: Manifest, table: PriceTable) -> Iterator[Price]:
 
 
 def _line(path: str, manifest: Manifest, price: Price, table: PriceTable) -> CostLine:
-    with localcontext(prec=_DIGITS):
+    with localcontext(prec=DIGITS):
         factors: list[tuple[Decimal, str]] = []
         if price.count:
             factors.append(_factor(manifest, price.count, "one", Decimal(1)))
         if price.per:
             factors.append(_factor(manifest, price.per, price.unit, price.absent))
-        factors.append((price.price, f"{plain(price.price)} {table.currency}"))
+        factors.append((price.price, f"{exact(price.price)} {table.currency}"))
         if price.hourly:
             hours = Decimal(table.hours_per_month)
             factors.append((hours, f"{hours} h"))
@@ -262,7 +252,7 @@ def _factor(
 
 def _amount_text(amount: Decimal, unit: str, of: str) -> str:
     rounded = amount.quantize(Decimal("0.000001")).normalize() if unit != "one" else amount
-    number = plain(rounded)
+    number = exact(rounded)
     number = f"{'' if rounded == amount else 'about '}{number}"
     return f"{number} {unit} {of}" if unit != "one" else f"{number} {of}"
 
@@ -281,14 +271,15 @@ def costs_json(costs: Costs) -> dict[str, Any]:
 def sums_json(sums: Sums) -> dict[str, Any]:
     """Return sums and the price table used as data, with amounts as strings."""
     table = sums.table
-    before, after = map(plain, sums.totals)
+    before, after = map(exact, sums.totals)
     return {
         "currency": table.currency,
         "table": table.name,
         "source": table.source,
         "date": table.date,
-        "monthly": {"before": before, "after": after, "difference": plain(sums.difference)},
-        "upTo": dict(zip(("before", "after"), map(plain, sums.limits), strict=True)),
+        "stale": list(table.stale),
+        "monthly": {"before": before, "after": after, "difference": exact(sums.difference)},
+        "upTo": dict(zip(("before", "after"), map(exact, sums.limits), strict=True)),
     }
 
 
@@ -298,7 +289,7 @@ def _line_json(line: CostLine) -> dict[str, Any]:
         "resource": line.resource,
         "title": line.title,
         "reckoned": line.reckoned,
-        "monthly": plain(line.monthly),
+        "monthly": exact(line.monthly),
         "upTo": line.up_to,
         "assumes": line.assumes,
     }

@@ -45,7 +45,7 @@ def _costs(costs: FleetCosts) -> list[str]:
     rows += [f"Not reckoned: {plain_line(text)}." for text in costs.unread[:MAX_FOLDS]]
     hidden_count = len(costs.unread) - MAX_FOLDS
     rows += [f"And {hidden_count:,} more amounts are not reckoned."] if hidden_count > 0 else []
-    rows.append(plain_line(f"Prices: {table.name}, {table.source}, {table.date}."))
+    rows.append(plain_line(f"Prices: {table.origin}."))
     body = "\n".join(f"- {row}" for row in rows)
     return [f"<details><summary>Costs: {in_html(costs.summary)}</summary>\n\n{body}\n\n</details>"]
 

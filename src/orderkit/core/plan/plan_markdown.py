@@ -60,7 +60,7 @@ def _costs(costs: Costs) -> list[str]:
         else []
     )
     remarks += _list("Not reckoned:", costs.after.unread)
-    source = plain_line(f"Prices: {table.name}, {table.source}, {table.date}.")
+    source = plain_line(f"Prices: {table.origin}.")
     body = "\n\n".join([*rows, *remarks, source])
     summary = f"<summary>Costs: {costs.sums}</summary>"
     return [f"<details>{summary}\n\n{body}\n\n</details>"]

@@ -16,6 +16,8 @@ Read and check a price table: what resources cost a month.
           unit: GiB
           price: '3.20'
 
+`date` and `source` stand at the table, and at a price that has others. A price is stale once its
+date is more than `staleAfterDays` (90) days ago: plans, lists and statements say so.
 Amounts are exact decimals. A price is a string or an integer, because a YAML number with a decimal
 point is a binary fraction. One table has one currency; there is no conversion between currencies.
 Pure; called by ``cost``, and by the flow that plans.
@@ -23,17 +25,21 @@ Pure; called by ``cost``, and by the flow that plans.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import document
 
-_DECIMAL = r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,9})?$"
+PRICES = PurePosixPath("gitops", "prices.yaml")
+"""Where a pack keeps what things cost."""
+_DECIMAL = r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,18})?$"
 _PRICE_HINT = "a number that is not negative, as a text: '3.20'"
 _AMOUNT: dict[str, Any] = {
     "type": ["string", "integer"],
@@ -65,6 +71,11 @@ _PATH = {
     "description": 'a field, as spec.replicas, spec.list[*].size, metadata.labels["a.b/c"]',
 }
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 300}
+_DATE = {
+    "type": "string",
+    "pattern": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+    "description": "when they held, as 2026-08-01",
+}
 PRICE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -90,6 +101,8 @@ PRICE_SCHEMA: dict[str, Any] = {
         "upTo": {"type": "boolean", "description": "at most this: a limit, no sure expense"},
         "assumes": {**_TEXT, "description": "what has to hold for this price, told with it"},
         "currency": {"type": "string", "description": "the table's; another one is refused"},
+        "source": {**_TEXT, "description": "where this price comes from; absent: the table's"},
+        "date": {**_DATE, "description": "when this price held; absent: the table's"},
     },
 }
 PRICES_SCHEMA = document(
@@ -97,10 +110,12 @@ PRICES_SCHEMA = document(
     {
         "currency": {"enum": sorted(CURRENCIES), "description": "a code such as EUR or USD"},
         "source": {**_TEXT, "description": "where the prices come from: an address, a contract"},
-        "date": {
-            "type": "string",
-            "pattern": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
-            "description": "when they held, as 2026-08-01",
+        "date": _DATE,
+        "staleAfterDays": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 3660,
+            "description": "from when on a price is reported as old; absent: 90",
         },
         "hoursPerMonth": {
             "type": "integer",
@@ -118,9 +133,11 @@ PRICES_SCHEMA = document(
     },
     required=["currency", "source", "date", "prices"],
 )
-_HOURS = 730
+_HOURS, _STALE_DAYS = 730, 90
 Path = tuple[str | int | None, ...]
 """Keys, list indices, and None for all items of a list."""
+_TITLES = 3
+"""Prices that a sentence names."""
 _STEP = re.compile(r"\[\*\]|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\]|\.?(?P<key>[^.\[\]]+)")
 
 
@@ -142,6 +159,8 @@ class Price:
     hourly: bool = False
     up_to: bool = False
     assumes: str = ""
+    date: str = ""
+    """Of this price, if it is not the table's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +173,40 @@ class PriceTable:
     date: str
     prices: tuple[Price, ...]
     hours_per_month: int = _HOURS
+    stale_after_days: int = _STALE_DAYS
+    today: dt.date | None = None
+    """The day on which the prices are used; None: their age is not judged."""
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """Return which prices are too old, as sentences."""
+        titles: dict[str, list[str]] = {}
+        for price in self.prices:
+            titles.setdefault(price.date or self.date, []).append(price.title or price.kind)
+        days = self.stale_after_days
+        return tuple(
+            f"prices of {day} are older than {days} days: {_few(names)}"
+            for day, names in sorted(titles.items())
+            if self.today is not None and (self.today - _day(day)).days > days
+        )
+
+    @property
+    def origin(self) -> str:
+        """Return where the prices come from, and whether they are old."""
+        return "; ".join((f"{self.name}: {self.source}, {self.date}", *self.stale))
 
 
-def read_prices(data: str | bytes, *, name: str) -> PriceTable:
+def _few(names: list[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - _TITLES} more" if len(distinct) > _TITLES else ""
+    return f"{', '.join(distinct[:_TITLES])}{more}"
+
+
+def _day(text: str) -> dt.date:
+    return dt.date.fromisoformat(text)
+
+
+def read_prices(data: str | bytes, *, name: str, today: dt.date | None = None) -> PriceTable:
     """
     Read a price table. `name` is the file's name in messages.
 
@@ -169,10 +219,22 @@ def read_prices(data: str | bytes, *, name: str) -> PriceTable:
     for number, entry in enumerate(spec["prices"]):
         location = yaml11.field_location(name, data, ("spec", "prices", number))
         _check(entry, location, spec["currency"])
+        _check_day(entry.get("date", spec["date"]), location)
         prices.append(_price(entry))
     hours = spec.get("hoursPerMonth", _HOURS)
     title = table["metadata"]["name"]
-    return PriceTable(title, spec["currency"], spec["source"], spec["date"], tuple(prices), hours)
+    stale_after_days = spec.get("staleAfterDays", _STALE_DAYS)
+    return PriceTable(
+        title, spec["currency"], spec["source"], spec["date"], tuple(prices), hours,
+        stale_after_days, today,
+    )  # fmt: skip
+
+
+def _check_day(text: str, location: str) -> None:
+    try:
+        _day(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{location}.date", text, "is not a day of the calendar") from error
 
 
 def _check(entry: Mapping[str, Any], location: str, currency: str) -> None:
@@ -204,6 +266,7 @@ def _price(entry: Mapping[str, Any]) -> Price:
         hourly=entry.get("every") == "hour",
         up_to=entry.get("upTo", False),
         assumes=entry.get("assumes", ""),
+        date=entry.get("date", ""),
     )
 
 

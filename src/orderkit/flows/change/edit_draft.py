@@ -25,6 +25,7 @@ from orderkit.core.errors import (
     every,
     raise_problems,
 )
+from orderkit.core.kit.approval_rules import Need
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest
@@ -51,11 +52,12 @@ from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.flows.change.least_values import check_least_values
 from orderkit.flows.change.request import Changed, ChangeRequest, State
+from orderkit.flows.order import cost_limit
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
 from orderkit.flows.order.order_history import last_change_of
 from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registering import registered_by
+from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     CHANGE_TRAILER,
@@ -81,6 +83,8 @@ class EditDraft:
     edits: tuple[FieldDifference, ...]
     verdict: ChangeVerdict
     change_plan: ChangePlan | None = None
+    needs: tuple[Need, ...] = ()
+    """Who has to agree before it is delivered."""
     """What the edit will do; None before it is planned."""
 
     @property
@@ -290,6 +294,10 @@ class ChangeEditor:
         def check_limits() -> None:
             team_limits.check_values(live.team, live.kit, spec, before=current.xr.get("spec") or {})
 
+        def check_cost() -> None:
+            if not problems:  # what the XRD refuses has no cost
+                cost_limit.check_change(self.platform, live, current.xr, new)
+
         def check_objects() -> None:
             check_references(self.platform, live.kit, spec, changed=sound_paths)
 
@@ -298,7 +306,13 @@ class ChangeEditor:
 
         verdict: list[ChangeVerdict] = []
         rules = partial(judge_rules, live.kit, sound, change=self.request.change)
-        checks = (lambda: verdict.append(rules()), check_limits, check_objects, check_least)
+        checks = (
+            lambda: verdict.append(rules()),
+            check_limits,
+            check_cost,
+            check_objects,
+            check_least,
+        )
         every(checks, [*self._unresolved, *problems])
         return verdict[0]
 

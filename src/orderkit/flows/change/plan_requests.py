@@ -54,7 +54,7 @@ def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USU
         raise RefusedError(f"{live.repository} has no commit: nothing to compare with")
     old = read_xr(platform, live, head).xr
     check_same(live, old, new)
-    return within_limits(live, old, plan_order(platform, live, old, new, basis=basis))
+    return within_limits(platform, live, old, plan_order(platform, live, old, new, basis=basis))
 
 
 def plan_between(
@@ -80,7 +80,7 @@ def plan_between(
     new = read_xr(platform, live, _commit(platform, live, head, "head")).xr
     check_same(live, old, new)
     basis = replace(basis, historical=base is not None)
-    return within_limits(live, old, plan_order(platform, live, old, new, basis=basis))
+    return within_limits(platform, live, old, plan_order(platform, live, old, new, basis=basis))
 
 
 def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:

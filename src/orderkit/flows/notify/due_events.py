@@ -24,6 +24,8 @@ class PastStates:
     failing: dict[str, datetime] = field(default_factory=dict)
     waiting: dict[str, tuple[OrderRow, OrderEvent]] = field(default_factory=dict)
     absent: dict[str, datetime] = field(default_factory=dict)
+    events: dict[str, tuple[OrderRow, tuple[OrderEvent, ...]]] = field(default_factory=dict)
+    """Of rows that do not fail: they depend on the row alone."""
 
     def failing_since(self, row: OrderRow, now: datetime, after_s: float) -> datetime | None:
         """Return since when an order fails, if that is long enough; it was not Ready meanwhile."""
@@ -47,10 +49,17 @@ def present_events(
     """Yield what is so now, whoever was told of it."""
     for row in rows.values():
         since = past.failing_since(row, now, settings.failing_after_s)
-        for event in row_events(row, since):
+        former, events = past.events.get(row.order, (None, ()))
+        if former is not row or row.phase == "Failing":
+            events = tuple(row_events(row, since))
+            past.events[row.order] = (row, events)
+        for event in events:
             if event.kind == "approval-wanted":
                 past.waiting[row.order] = (row, event)
             yield event
+    for order in past.events.keys() - rows.keys():
+        del past.events[order]
+        past.failing.pop(order, None)
     for event in notes.ends:
         if event.order not in rows:
             yield event

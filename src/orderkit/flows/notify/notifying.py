@@ -41,6 +41,8 @@ from orderkit.ports.notifier import Notifier
 LEASE_NAME = "orderkit-notifications"
 _TICK_S, _GATHER_S = 2.0, 0.2
 _JOIN_S = 15.0
+_REST = 5.0
+"""How much longer than a look the pause after it is: thousands of orders must not keep a core."""
 _FORGOTTEN_AFTER = timedelta(hours=1)
 """For how long an order is absent before what was told of it is forgotten."""
 
@@ -122,15 +124,17 @@ class Notifications:
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            began_s = self._platform.clock.monotonic_s()
             try:
                 self._turn()
             except OrderkitError as error:
                 logger.warning("notifications wait: %s", error)
             except Exception:
                 logger.exception("a bug while looking for what to notify about")
+            took_s = self._platform.clock.monotonic_s() - began_s
             self._news.wait(self._options.tick_s)
             self._news.clear()
-            self._stop.wait(_GATHER_S)
+            self._stop.wait(max(_GATHER_S, _REST * took_s))
 
     def _turn(self) -> None:
         """Look once. Raises OrderkitError if cluster or forge do not answer."""

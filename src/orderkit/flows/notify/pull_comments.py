@@ -1,9 +1,9 @@
 """
 Notify by a comment on each open pull request about an order.
 
-These are the pull requests of the order's repository, and those of the ledger that are about the
-order. There is one comment for each topic, found by its marker and updated in place; without an
-open pull request there is nothing to say, and the event counts as told.
+These are the pull requests of the order's repository, and the one of the ledger that proposes the
+order if it waits for approval. There is one comment for each topic, found by its marker and updated
+in place; without an open pull request there is nothing to say, and the event counts as told.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class PullComments:
 
 def _pulls(platform: Platform, event: OrderEvent) -> Iterator[tuple[RepoId, int]]:
     entry = OrderEntry(TeamName(event.team), OrderId(event.order))
-    whole_word = re.compile(rf"(?<![A-Za-z0-9-]){re.escape(event.order)}(?![A-Za-z0-9-])")
+    proposal = re.compile(rf"orderkit/{re.escape(event.order)}-[0-9a-f]{{10}}")
     for repo in (entry.repository, platform.ledger):
         count = 0
         try:
             for pull in platform.forge.pulls(repo, state="open"):
-                if repo == platform.ledger and not whole_word.search(pull.head):
+                if repo == platform.ledger and not proposal.fullmatch(pull.head):
                     continue
                 yield repo, pull.number
                 count += 1

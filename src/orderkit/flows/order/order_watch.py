@@ -17,8 +17,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind
-from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, select
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
+from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
 from orderkit.flows.platform import Platform, published_pack
 
 _WATCH_S = 60.0
@@ -31,17 +32,24 @@ _OK = 200
 _AT_ONCE = 8
 
 
-def selected_orders(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]]:
+def selected_orders(
+    platform: Platform, query: OrderQuery, *, with_costs: bool = False
+) -> list[Mapping[str, Any]]:
     """
     Return the orders that a query selects, sorted, as ``GET /v1/orders`` shows them.
 
     The service answers, unless its live model is behind the ledger: then see `read_orders`.
 
+    Args:
+        platform: Whose orders.
+        query: Which, and in which order.
+        with_costs: Compute what each costs, which runs its pipeline.
+
     Raises:
         RemoteError: The platform does not answer, or not to us.
     """
-    rows = _of_service(platform, query)
-    return read_orders(platform, query, {}) if rows is None else rows
+    rows = None if with_costs else _of_service(platform, query)
+    return read_orders(platform, query, {}, with_costs=with_costs) if rows is None else rows
 
 
 def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]] | None:
@@ -67,25 +75,31 @@ def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]
 
 
 def read_orders(
-    platform: Platform, query: OrderQuery, owners: dict[str, str]
+    platform: Platform, query: OrderQuery, owners: dict[str, str], *, with_costs: bool = False
 ) -> list[Mapping[str, Any]]:
     """
     Return the same from ledger and cluster, with who ordered as far as it is known.
 
     Args:
         owners: Who ordered what, as read before; new ones are added.
+        with_costs: Compute what each order costs, which runs its pipeline.
 
     Raises:
         RemoteError: The platform does not answer, or not to us.
     """
     from orderkit.flows.order import order_report  # lazy: what the service answers needs neither
-    from orderkit.flows.order.registering import registered_by, registered_owners
+    from orderkit.flows.order.registrations import registered_by, registered_owners
 
     reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
     rows = [report.row() for report in reports.values()]
     if not owners and not all(row.owner for row in rows):
         owners.update(registered_owners(platform))
     rows = [row if row.owner else replace(row, owner=owners.get(row.order, "")) for row in rows]
+    if with_costs:
+        shown = [row for row in rows if matches(row, query)]
+        rows = [
+            replace(row, costs=_costs(platform, reports[row.order].sources.xr)) for row in shown
+        ]
     chosen, _ = select(rows, query)
     unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -100,6 +114,10 @@ def read_orders(
         )
         for row in chosen
     ]
+
+
+def _costs(platform: Platform, xr: Manifest | None) -> OrderCost | None:
+    return platform.cost_of(platform, xr) if xr else None
 
 
 class OrderChanges:

@@ -40,14 +40,15 @@ from orderkit.core.names import (
     TeamName,
     blob_sha,
     check_requester,
-)
+)  # fmt: skip
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.portal.template import Template, check_fixed, read_assignments
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
-from orderkit.flows.order import order_report
+from orderkit.flows.order import cost_limit, order_report
+from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.provided_entity import ProvidedEntity
 from orderkit.flows.order.publishing import operation, publish
@@ -55,10 +56,7 @@ from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering import archived, check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
 from orderkit.flows.order.tracing import WaitReport
-from orderkit.flows.platform import (
-    Platform,
-    ledger_snapshot,
-)
+from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.published_templates import (
@@ -319,6 +317,7 @@ def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
     files = {path: file.data for path, file in workspace.items()}
     xr = check_order_files(kit, entry.order, files)
     check_values(team, kit, xr)
+    cost_limit.check_new(platform, team, entry, placed_xr(kit, entry.team, xr), snapshot.blobs)
     check_references(platform, kit, xr["spec"])
     return OrderDraft(entry, kit, xr)
 
@@ -351,12 +350,13 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placem
         """Check what was rendered against the XRD; if it is new, against limits and the cluster."""
         xr = check_order_files(kit, entry.order, request.files)
         if platform.forge.head(request.repo) is None:
-            every(
-                [
-                    lambda: check_values(team, kit, xr),
-                    lambda: check_references(platform, kit, xr["spec"]),
-                ]
+            placed, paths = placed_xr(kit, entry.team, xr), before_ledger.blobs
+            checks = (
+                lambda: check_values(team, kit, xr),
+                lambda: cost_limit.check_new(platform, team, entry, placed, paths),
+                lambda: check_references(platform, kit, xr["spec"]),
             )
+            every(checks)
 
     try:
         result = _run(platform, task, check, entry)
@@ -471,10 +471,11 @@ def _wait(
         platform.clock,
         look,
         lambda report: report.state.ready,
+        is_hopeless=lambda report: report.state.phase == "Waiting" or report.state.is_held,
         timeout_s=request.timeout_s,
         goal=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
-        advice=lambda report: report.state.advice,
+        advice=lambda report: report.row().remedy,
         on_look=ask,
     )
 

@@ -26,7 +26,8 @@ from orderkit.core.objects.kube_objects import Manifest, ObjectKey, controller, 
 from orderkit.core.objects.secret_values import SECRET
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_summary import Prices, filled, plain
+from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.order.order_summary import filled, plain
 from orderkit.core.order.order_view import OfferedChange, OpenPull, OrderView, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.flows.order import order_damage, order_report
@@ -34,7 +35,7 @@ from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.order.order_history import history_of
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.registering import registered_by
+from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.order.tracing import Trace, trace_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
@@ -64,7 +65,6 @@ def view(
     order: str,
     viewer: Viewer,
     *,
-    prices: Prices | None = None,
     ledger_files: RepositorySnapshot | None = None,
     report: OrderReport | None = None,
 ) -> OrderView:
@@ -82,6 +82,7 @@ def view(
     entry = report.entry
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         tree = threads.submit(trace_of, platform, report)
+        costs = threads.submit(_tried, lambda: _costs(platform, report))
         live = _tried(lambda: find_living(platform, order, ledger_files))
         pulls = threads.submit(_tried, lambda: _pulls(platform, entry))
         owner = threads.submit(_tried, lambda: registered_by(platform, entry))
@@ -92,7 +93,7 @@ def view(
     ordered_by = owner.result() or ""
     newest = (entries.result() or [])[:1]
     head, values = at_head or (None, {})
-    row = report.row(tuple(_parts(tree.result())), prices)
+    row = report.row(tuple(_parts(tree.result())), costs.result())
     return OrderView(
         replace(row, owner=plain(ordered_by) or row.owner),
         report.state.head or head or "",
@@ -110,6 +111,11 @@ def _tried(read: Callable[[], _Read]) -> _Read | None:
         return read()
     except OrderkitError:
         return None
+
+
+def _costs(platform: Platform, report: OrderReport) -> OrderCost | None:
+    xr = report.sources.xr
+    return platform.cost_of(platform, xr) if xr else None
 
 
 def _parts(tree: Trace) -> list[PartState]:

@@ -9,7 +9,9 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order import team_limits
 from orderkit.core.plan import Fault, Plan
 from orderkit.core.plan.judging import OutcomeRule
+from orderkit.flows.order import cost_limit
 from orderkit.flows.order.live_order import ANOTHER_XR, LiveOrder, delivered_xr
+from orderkit.flows.platform import Platform
 
 
 def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
@@ -34,12 +36,14 @@ def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
         )
 
 
-def within_limits(live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
+def within_limits(platform: Platform, live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
     """Return the plan with what the team may not have, as a change would be refused for it."""
     try:
         team_limits.check_kit(live.team, live.kit.name)
         spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
         team_limits.check_values(live.team, live.kit, spec, before=before)
+        if not plan.faults:
+            cost_limit.check_change(platform, live, old, plan.after.input_xr or plan.after.xr)
     except (RefusedError, SeveralProblemsError) as error:
         faults = [
             Fault("", str(problem), "spec", problem.hint, code=OutcomeRule.LIMIT)

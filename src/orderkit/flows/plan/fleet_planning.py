@@ -8,6 +8,7 @@ nothing. Called by ``orderkit plan --kit``.
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.fleet_name_clashes import with_collisions
 from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side
-from orderkit.core.plan.price_table import PriceTable, read_prices
+from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
 from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
 from orderkit.core.yaml.documents import Files
@@ -42,7 +43,6 @@ from orderkit.flows.plan.fleet_orders import (
 )
 from orderkit.flows.plan.parallel_planning import FleetLimits, OrderToPlan, plan_all
 from orderkit.flows.plan.planning_process import AssemblerSetup
-from orderkit.flows.plan.pricing import PRICES
 from orderkit.flows.plan.published_pack import called_functions, needed_files, refuse_uncalled
 from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
@@ -73,6 +73,8 @@ class FleetRequest:
     """What things cost; None: as the other pack says, if it does."""
     called: tuple[FunctionProcess, ...] = ()
     """Functions that both packs call as processes."""
+    today: dt.date | None = None
+    """By which the age of the other pack's prices is judged; None: not judged."""
 
 
 def published(platform: Platform, ref: str = "") -> FleetPack:
@@ -317,7 +319,7 @@ def _prices(request: FleetRequest) -> tuple[PriceTable | None, tuple[str, ...]]:
     if request.prices is not None or data is None:
         return request.prices, ()
     try:
-        return read_prices(data, name=str(PRICES)), ()
+        return read_prices(data, name=str(PRICES), today=request.today), ()
     except InvalidInputError as error:
         return None, (f"costs are not known: {error}",)
 

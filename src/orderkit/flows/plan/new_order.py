@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from orderkit.core.errors import NotFoundError
+from orderkit.core.names import check_requester
 from orderkit.core.plan import Plan
+from orderkit.core.portal.template import read_assignments
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.placing import OrderDraft, TaskRequest, draft
 from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
 from orderkit.flows.platform import Platform
+from orderkit.flows.template.published_templates import kit_template
+from orderkit.ports.requesters import Requester
+
+
+def plan_assignments(
+    platform: Platform, kit: str, assignments: Mapping[str, str], requester: str
+) -> tuple[OrderDraft, Plan]:
+    """Return the same for ``field=value`` texts; raises like `plan_new_order`, and for them."""
+    template = kit_template(platform, kit).template
+    values = read_assignments(template, assignments, {})
+    request = TaskRequest(kit, values, Requester(check_requester(requester)))
+    return plan_new_order(platform, request)
 
 
 def plan_new_order(platform: Platform, request: TaskRequest) -> tuple[OrderDraft, Plan]:

@@ -56,9 +56,13 @@ _published: OrderedDict[
 ] = OrderedDict()
 
 
-def published_workshop(platform: Platform) -> AssemblyContext:
+def published_workshop(platform: Platform, commit: CommitSha | None = None) -> AssemblyContext:
     """
     Return what assembles the orders of this platform; it knows nothing of the cluster.
+
+    Args:
+        platform: Whose pack.
+        commit: One of the pack's; None: the head.
 
     Raises:
         NotFoundError: No pack is published.
@@ -66,7 +70,7 @@ def published_workshop(platform: Platform) -> AssemblyContext:
         UsageError: A function is a process, and nothing here speaks gRPC.
         RemoteError: The forge.
     """
-    workshop, developed = _read_published(platform)
+    workshop, developed = _read_published(platform, commit)
     processes = (*developed, *platform.functions)
     return _calling(workshop, processes, platform.pipeline_functions)
 
@@ -153,24 +157,27 @@ def loaded_workshop(
 
 def needed_files(files: Files) -> Files:
     """Return those files of a pack that assembling its orders needs."""
-    return {path: data for path, data in files.items() if _is_needed(path)}
+    return {path: data for path, data in files.items() if is_needed(path)}
 
 
-def _read_published(platform: Platform) -> tuple[AssemblyContext, Sequence[FunctionProcess]]:
-    from orderkit.flows.platform import pack_files, snapshot  # lazy: as in ``pricing``
+def _read_published(
+    platform: Platform, commit: CommitSha | None
+) -> tuple[AssemblyContext, Sequence[FunctionProcess]]:
+    from orderkit.flows.platform import pack_files  # lazy: as in ``pricing``
 
-    pack_snapshot = snapshot(platform, platform.pack_repo)
-    if pack_snapshot is None:
+    commit = commit or platform.forge.head(platform.pack_repo)
+    if commit is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="the platform is not bootstrapped",
         )
-    key = (platform.forge.base_url, platform.pack_repo, pack_snapshot.commit)
+    key = (platform.forge.base_url, platform.pack_repo, commit)
     with _lock:
         published = _published.get(key)
     if published is None:
-        paths = [path for path in pack_snapshot.blobs if _is_needed(path)]
-        pack = read_pack(pack_files(platform, pack_snapshot.commit, paths))
+        blobs = platform.forge.tree(platform.pack_repo, commit)
+        paths = [path for path in blobs if is_needed(path)]
+        pack = read_pack(pack_files(platform, commit, paths))
         developed = development_processes(function_manifests(pack.files))
         published = loaded_workshop(pack, platform.pipeline_functions), tuple(developed)
         with _lock:
@@ -180,7 +187,8 @@ def _read_published(platform: Platform) -> tuple[AssemblyContext, Sequence[Funct
     return published
 
 
-def _is_needed(path: PurePosixPath) -> bool:
+def is_needed(path: PurePosixPath) -> bool:
+    """Say whether assembling the orders of a pack needs a file of it."""
     if path.parts[0] == "gitops":
         return len(path.parts) > _GITOPS_DEPTH and path.parts[1] not in _UNREAD
     return (

@@ -190,7 +190,7 @@ class _Pull:
             raise
         except OrderkitError as error:
             return self._result(JudgedPlan(None, refused, "" if refused else str(error)), notes)
-        plan = within_limits(live, old.xr, plan)
+        plan = within_limits(self.platform, live, old.xr, plan)
         return self._result(JudgedPlan(plan, (*refused, *self._losses(plan))), notes)
 
     def _read(self, live: LiveOrder, commit: CommitSha) -> XrFile:

@@ -16,6 +16,7 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects.values import shown
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_cost import cost_sums, money
 from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow
@@ -29,9 +30,9 @@ from orderkit.web.console.api_calls import page
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 
-_URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
+_URGENT = ("Failing", "Attention", "Waiting", "Written", "Delivering", "Assembling")
 _REASON_MAX = 160
-_PULLS_OF, _PULLS_KEPT_S = 30, 30.0
+_PULLS_OF, PULLS_KEPT_S = 30, 30.0
 """Orders whose pull requests are read, one request each, and for how long that is shown."""
 _REASONS = 12
 
@@ -84,8 +85,9 @@ class TeamPages:
                 (row for row in rows if row["expires"]), key=lambda row: str(row["expires"])
             )[:10],
             costs=[row for row in rows if row["cost"]],
+            together=_together(chosen),
             total=len(rows),
-            limits=_limits(team.limits, rows),
+            limits=_limits(team.limits, rows, chosen),
         )
 
     def platform(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -119,7 +121,7 @@ class TeamPages:
     def _open_pulls(self, service: Service, rows: Sequence[OrderRow]) -> list[dict[str, Any]]:
         """Return what is proposed to the orders that changed last, as read moments ago."""
         now_s = time.monotonic()
-        if now_s - self._pulls_read_s > _PULLS_KEPT_S:
+        if now_s - self._pulls_read_s > PULLS_KEPT_S:
             newest = sorted(rows, key=lambda row: row.since, reverse=True)[:_PULLS_OF]
             entries = [OrderEntry(TeamName(row.team), OrderId(row.order)) for row in newest]
             self._pulls = [
@@ -173,13 +175,27 @@ def _first_reason(row: OrderRow) -> str:
     return next(filter(None, (row.reason, *sentences)), "no reason is known")
 
 
-def _limits(limits: TeamLimits, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _together(rows: Iterable[OrderRow]) -> str:
+    """Return what orders cost together, and of how many that is not known."""
+    sums, not_known = cost_sums(row.costs for row in rows)
+    partly = sum(cost_sum.partly for cost_sum in sums)
+    notes = [f"{not_known} not known"] if not_known else []
+    notes += [f"{partly} known in part"] if partly else []
+    return ", ".join(("; ".join(map(str, sums)) or "not known", *notes))
+
+
+def _limits(
+    limits: TeamLimits, rows: Iterable[Mapping[str, Any]], orders: Iterable[OrderRow]
+) -> list[dict[str, Any]]:
     """Return the team's bounds, with how much of them is used."""
     living = [row for row in rows if row["phase"] != "Ended"]
     used_by = {kit: sum(row["kit"] == kit for row in living) for kit in limits.orders_of}
     counted = [] if limits.orders is None else [("orders", len(living), limits.orders)]
     counted += [(f"orders of {kit}", used_by[kit], most) for kit, most in limits.orders_of.items()]
     bounds = [{"what": what, "used": used, "most": most} for what, used, most in counted]
+    if limits.cost is not None:
+        most = f"{money(limits.cost.amount)} {limits.cost.currency} a month"
+        bounds.append({"what": "cost", "used": None, "most": f"{most}; now {_together(orders)}"})
     return bounds + [
         {"what": f"{kit}: {path}", "used": None, "most": shown(most)}
         for kit, fields in limits.fields.items()

@@ -1,0 +1,317 @@
+"""
+Who had what for how long, and what that cost: exact to the second.
+
+A price of a month is paid for a month's hours (``hoursPerMonth``, 730), so an interval costs
+price * seconds / (hours * 3600). Amounts are kept as exact fractions of decimals and rounded once,
+where they are written: the parts of a period cost what the whole costs. What is not known has
+seconds and a reason, and no amount.
+
+Pure; ``flows.plan.statements`` reads Git.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.order.order_cost import DIGITS, OrderCost, exact
+
+HOURS = 730
+_PLACES = Decimal("0.000001")
+_HOUR_S = 3_600
+_SENTENCES_MAX = 5
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class Span(Generic[State]):
+    """Something that was so from one moment up to another."""
+
+    begin: datetime
+    end: datetime
+    state: State
+
+
+def spans(
+    changes: Iterable[tuple[datetime, State]], begin: datetime, end: datetime
+) -> Iterator[Span[State]]:
+    """
+    Yield what was when within a period, without gaps from the first change on.
+
+    Args:
+        changes: Since when each state holds, oldest first. One that claims an earlier time than
+            the one before it holds from that one's time on.
+        begin: In UTC.
+        end: In UTC; excluded.
+    """
+    current: tuple[datetime, State] | None = None
+    for since, state in changes:
+        if current is not None:
+            since = max(since, current[0])  # noqa: PLW2901 - a clock that went back
+            yield from _within(Span(current[0], since, current[1]), begin, end)
+        current = (since, state)
+    if current is not None:
+        yield from _within(Span(current[0], max(end, current[0]), current[1]), begin, end)
+
+
+def _within(span: Span[State], begin: datetime, end: datetime) -> Iterator[Span[State]]:
+    cut = replace(span, begin=max(span.begin, begin), end=min(span.end, end))
+    if cut.begin < cut.end:
+        yield cut
+
+
+@dataclass(frozen=True, slots=True)
+class CostInterval:
+    """One order at one price."""
+
+    team: str
+    kit: str
+    order: str
+    begin: datetime
+    end: datetime
+    cost: OrderCost
+    hours_per_month: int = HOURS
+    claimed: bool = False
+    """Nothing proves when it began: somebody pushed past Orderkit."""
+
+    @property
+    def seconds(self) -> int:
+        return round((self.end - self.begin).total_seconds())
+
+    @property
+    def amount(self) -> Fraction | None:
+        """What was paid; None: it is not known."""
+        monthly = self.cost.monthly
+        return None if monthly is None else self._part(monthly)
+
+    @property
+    def up_to(self) -> Fraction:
+        """What may have been paid in addition."""
+        return self._part(self.cost.up_to)
+
+    def _part(self, monthly: Decimal) -> Fraction:
+        return Fraction(monthly) * self.seconds / (self.hours_per_month * _HOUR_S)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape; amounts are texts."""
+        amount = self.amount
+        return {
+            "team": self.team,
+            "kit": self.kit,
+            "order": self.order,
+            "begin": moment(self.begin),
+            "end": moment(self.end),
+            "seconds": self.seconds,
+            **self.cost.to_json(),
+            "hoursPerMonth": self.hours_per_month,
+            "amount": None if amount is None else rounded(amount),
+            "amountUpTo": rounded(self.up_to),
+            "claimedTime": self.claimed,
+        }
+
+
+@dataclass(slots=True)
+class StatementSum:
+    """What a team paid for one kit, in one currency."""
+
+    team: str
+    kit: str
+    currency: str
+    amount: Fraction = Fraction(0)
+    up_to: Fraction = Fraction(0)
+    seconds: int = 0
+    unknown_s: int = 0
+    """Seconds of which nothing is known."""
+    partly_s: int = 0
+    """Seconds of which a part is not known."""
+    claimed_s: int = 0
+    orders: set[str] = field(default_factory=set)
+    reasons: dict[str, None] = field(default_factory=dict)
+    stale: dict[str, None] = field(default_factory=dict)
+
+    def add(self, interval: CostInterval) -> None:
+        """Count an interval."""
+        seconds, amount = interval.seconds, interval.amount
+        self.orders.add(interval.order)
+        self.seconds += seconds
+        self.claimed_s += seconds * interval.claimed
+        if amount is None:
+            self.unknown_s += seconds
+        else:
+            self.amount += amount
+            self.up_to += interval.up_to
+            self.partly_s += seconds * bool(interval.cost.unknown)
+        self.reasons.update(dict.fromkeys(interval.cost.unknown))
+        self.stale.update(dict.fromkeys(interval.cost.stale))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape; amounts are texts."""
+        return {
+            "team": self.team,
+            "kit": self.kit,
+            "currency": self.currency or None,
+            "orders": len(self.orders),
+            "seconds": self.seconds,
+            "amount": rounded(self.amount),
+            "amountUpTo": rounded(self.up_to),
+            "notKnownSeconds": self.unknown_s,
+            "partlyKnownSeconds": self.partly_s,
+            "claimedSeconds": self.claimed_s,
+            "notKnown": list(self.reasons)[:_SENTENCES_MAX],
+            "stale": list(self.stale)[:_SENTENCES_MAX],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What an order has really spent, as its kit measures it now: not of the period alone."""
+
+    team: str
+    kit: str
+    order: str
+    title: str
+    value: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the stable shape."""
+        return {
+            "team": self.team,
+            "kit": self.kit,
+            "order": self.order,
+            "title": self.title,
+            "value": self.value,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What orders cost in a period."""
+
+    begin: datetime
+    end: datetime
+    """Excluded; not after now."""
+    intervals: tuple[CostInterval, ...]
+    """By team, kit, order and time; neighbours of equal cost are one."""
+    measured: tuple[Measured, ...] = ()
+
+    @property
+    def sums(self) -> Sequence[StatementSum]:
+        """The sums by team, kit and currency."""
+        return sums_of(self.intervals)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape of command and service."""
+        return {
+            "since": moment(self.begin),
+            "until": moment(self.end),
+            "sums": [line.to_json() for line in self.sums],
+            "intervals": [interval.to_json() for interval in self.intervals],
+            "measured": [line.to_json() for line in self.measured],
+        }
+
+
+def sums_of(intervals: Iterable[CostInterval]) -> Sequence[StatementSum]:
+    """Return sums by team, kit and currency; what is not known is with the only currency."""
+    listed = list(intervals)
+    currencies: dict[tuple[str, str], set[str]] = {}
+    for interval in listed:
+        currencies.setdefault((interval.team, interval.kit), set()).add(interval.cost.currency)
+    sums: dict[tuple[str, str, str], StatementSum] = {}
+    for interval in listed:
+        known = currencies[interval.team, interval.kit] - {""}
+        currency = interval.cost.currency or ("".join(known) if len(known) == 1 else "")
+        key = (interval.team, interval.kit, currency)
+        sums.setdefault(key, StatementSum(*key)).add(interval)
+    return [sums[key] for key in sorted(sums)]
+
+
+def joined(intervals: Iterable[CostInterval]) -> tuple[CostInterval, ...]:
+    """Sort intervals, and make one of neighbours of equal cost."""
+    result: list[CostInterval] = []
+    for interval in sorted(intervals, key=lambda i: (i.team, i.kit, i.order, i.begin)):
+        last = result[-1] if result else None
+        if (
+            last
+            and last.end == interval.begin
+            and last == replace(interval, begin=last.begin, end=last.end)
+        ):
+            result[-1] = replace(last, end=interval.end)
+        else:
+            result.append(interval)
+    return tuple(result)
+
+
+def rounded(amount: Fraction) -> str:
+    """Write an amount with six decimals, trailing zeros left out."""
+    with localcontext(prec=DIGITS):
+        number = Decimal(amount.numerator) / Decimal(amount.denominator)
+        return exact(number.quantize(_PLACES, ROUND_HALF_EVEN))
+
+
+def cents(amount: Fraction) -> str:
+    """Write an amount with two decimals."""
+    with localcontext(prec=DIGITS):
+        number = Decimal(amount.numerator) / Decimal(amount.denominator)
+        return f"{number.quantize(Decimal('0.01'), ROUND_HALF_EVEN):,f}"
+
+
+def moment(time: datetime) -> str:
+    """Write a time in UTC."""
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def period_of(since: str, until: str, now: datetime) -> tuple[datetime, datetime]:
+    """
+    Read a period: days or times in UTC. Default: from the first of the month up to now.
+
+    Raises:
+        InvalidInputError: One is not a time.
+    """
+    first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (
+        _read_time("since", since) if since else first,
+        _read_time("until", until) if until else now.astimezone(UTC),
+    )
+
+
+def month_of(text: str) -> tuple[datetime, datetime]:
+    """
+    Read a month such as ``2026-10``.
+
+    Raises:
+        InvalidInputError: It is not one.
+    """
+    begin = _read_time("month", f"{text}-01", text)
+    return begin, (begin + timedelta(days=31)).replace(day=1)
+
+
+def _read_time(field_name: str, text: str, shown: str = "") -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        hint = "for example 2026-10-01, or 2026-10-01T12:00:00Z"
+        raise InvalidInputError(field_name, shown or text, "is not a time", hint=hint) from error
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return time.astimezone(UTC).replace(microsecond=0)
+
+
+CSV_HEAD = (
+    "team", "kit", "order", "begin", "end", "seconds", "monthly", "upTo", "currency",
+    "hoursPerMonth", "amount", "amountUpTo", "claimedTime", "notKnown", "stale",
+)  # fmt: skip
+
+
+def csv_row(interval: CostInterval) -> list[str]:
+    """Return an interval as cells. No cell begins as a formula of a spreadsheet does."""
+    content: Mapping[str, Any] = interval.to_json()
+    cells = []
+    for name in CSV_HEAD:
+        value = content[name]
+        text = "; ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+        cells.append(f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text)
+    return cells

@@ -1,0 +1,179 @@
+"""
+Hold orders and changes to what their team may spend.
+
+Costs are those of the XRs in Git, composed by the published pack: what would be delivered counts,
+whether it is already or not. Orders whose end has begun do not count. Called before an order or a
+change is written, and again with the ledger at the commit that registered an order: if orders race,
+that commit decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order import ledger, team_limits
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.order.order_file import OrderFile
+from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr, read_xr
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+
+_AT_ONCE = 8
+
+
+def check_new(
+    platform: Platform,
+    team: TeamFile,
+    entry: OrderEntry,
+    xr: Manifest,
+    paths: Collection[PurePosixPath],
+) -> None:
+    """
+    Check that a team may spend what a new order costs.
+
+    Args:
+        xr: As Argo CD will apply it.
+        paths: The ledger's, at the commit that decides.
+
+    Raises:
+        RefusedError: With it, the team's orders cost more than the limit, or the cost of one is
+            not known.
+        RemoteError: The forge or the cluster.
+    """
+    if team.limits.over == "refuse":
+        _check_new(platform, team, entry, xr, paths)
+
+
+def _check_new(
+    platform: Platform,
+    team: TeamFile,
+    entry: OrderEntry,
+    xr: Manifest,
+    paths: Collection[PurePosixPath],
+) -> None:
+    if team.limits.cost is None:
+        return
+    cost = platform.cost_of(platform, xr)
+    team_limits.check_cost(team, entry.order, cost, _others(platform, entry, paths))
+
+
+def check_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> None:
+    """Check that a team may spend what a change adds; raises like `check_new`."""
+    if live.team.limits.over == "refuse":
+        _check_change(platform, live, old, new)
+
+
+def _check_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> None:
+    if live.team.limits.cost is None:
+        return
+    before, cost = (platform.cost_of(platform, delivered_xr(live, xr)) for xr in (old, new))
+    others = _others(platform, live.entry, ledger_snapshot(platform).blobs)
+    team_limits.check_cost(live.team, live.entry.order, cost, others, before=before)
+
+
+def excess(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> str:
+    """
+    Say by how much a committed change brought its team above its limit; empty if it did not.
+
+    Changes of two orders that are made at the same moment do not see each other before.
+    """
+    try:
+        check_change(platform, live, old, new)
+    except RefusedError as error:
+        return f"committed, but {error}"
+    return ""
+
+
+def asked_for(
+    platform: Platform,
+    live: LiveOrder,
+    old: Manifest | None,
+    new: Manifest,
+    paths: Collection[PurePosixPath] = (),
+) -> RefusedError | None:
+    """
+    Return what the platform team has to agree to, where `over: ask` lets teams exceed the limit.
+
+    Args:
+        old: None: `new` is a new order's.
+        new: As it is in Git.
+        paths: The ledger's; of a change, they are read.
+
+    Raises:
+        RemoteError: The forge or the cluster.
+    """
+    try:
+        if old is None:
+            _check_new(platform, live.team, live.entry, delivered_xr(live, new), paths)
+        else:
+            _check_change(platform, live, old, new)
+    except RefusedError as error:
+        return error
+    return None
+
+
+def excess_at(
+    platform: Platform, live: LiveOrder, registered_at: CommitSha, head: CommitSha
+) -> RefusedError | None:
+    """
+    Return why an order is above the limit by the ledger at the commit that registered it.
+
+    Args:
+        head: The commit of the order's repository.
+
+    Raises:
+        RemoteError: The forge or the cluster.
+    """
+    if live.team.limits.cost is None:
+        return None
+    paths = platform.forge.tree(platform.ledger, registered_at)
+    return asked_for(platform, live, None, read_xr(platform, live, head).xr, paths)
+
+
+def _others(
+    platform: Platform, entry: OrderEntry, paths: Collection[PurePosixPath]
+) -> dict[str, OrderCost | None]:
+    """Return what the team's other live orders cost, as Git has them."""
+    entries = [OrderEntry(entry.team, order) for order in ledger.living_orders(paths, entry.team)]
+    entries = [e for e in entries if e.order != entry.order and e.end_path not in paths]
+    kits = {kit.name: kit for kit in published_pack(platform).kits()}
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="costs") as threads:
+        costs = threads.map(lambda other: _cost(platform, other, kits), entries)
+        return {other.order: cost for other, cost in zip(entries, costs, strict=True)}
+
+
+def _cost(platform: Platform, entry: OrderEntry, kits: dict[str, Kit]) -> OrderCost | None:
+    try:
+        xr = git_xr(platform, entry, kits)
+        return platform.cost_of(platform, xr)
+    except OrderkitError as error:
+        if error.retryable:
+            raise
+        return OrderCost("", None, unknown=(str(error),))
+
+
+def git_xr(
+    platform: Platform, entry: OrderEntry, kits: dict[str, Kit], commit: CommitSha | None = None
+) -> Manifest:
+    """
+    Return the XR of an order as Argo CD applies it from a commit; None: from the head.
+
+    Raises:
+        OrderkitError: The pack has no such kit, or there is no one readable XR.
+    """
+    kit = kits.get(ledger.named_kit(entry.order, kits))
+    if kit is None:
+        raise RefusedError(f"the pack has no kit for {entry.order}")
+    commit = commit or platform.forge.head(entry.repository)
+    if commit is None:
+        raise RefusedError(f"{entry.repository} has no commit on main, or does not exist")
+    record = OrderFile(entry.order, kit.name, entry.team, "", "", {})
+    live = LiveOrder(entry, kit, record, TeamFile(entry.team))
+    return delivered_xr(live, read_xr(platform, live, commit).xr)

@@ -1,0 +1,259 @@
+"""What orders cost: before they are placed, in lists and views, and held to a team's limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import requests
+from commands import Command
+
+from orderkit.cli.connecting import SECRET_HEADER, token
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.order import ledger
+from orderkit.core.plan.price_table import PRICES
+from orderkit.flows.order import cost_limit
+from orderkit.flows.order.live_order import find_living, read_xr
+from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
+from orderkit.ports.forge import FileChange, Operation
+
+TABLE = """\
+apiVersion: orderkit.dev/v1alpha1
+kind: PriceTable
+metadata: {name: ours}
+spec:
+  currency: EUR
+  source: a test
+  date: 2099-01-01
+  prices:
+    - {kind: XGarage, title: bay, when: {spec.stage: stage1}, price: '40.00'}
+    - {kind: XGarage, title: bay, when: {spec.stage: stage2}, price: '65.00'}
+    - {kind: XGarage, title: bay, when: {spec.stage: stage3}, price: '110.00'}
+    - {kind: Namespace, title: room, price: 0}
+    - {kind: ConfigMap, title: sheet, price: '0.10'}
+"""
+
+
+def publish(platform: Running, text: str | None) -> None:
+    forge, pack = platform.platform.forge, platform.platform.pack_repo
+    before = forge.read(pack, PRICES, "main")
+    change = FileChange(PRICES, text.encode() if text else None, before.sha if before else None)
+    operation = Operation(f"prices-{hash((text, before and before.sha))}", "user:default/t", "p")
+    if text or before:
+        forge.write(pack, [change], operation)
+
+
+@pytest.fixture(autouse=True)
+def prices(platform: Running) -> Iterator[None]:
+    publish(platform, TABLE)
+    yield
+    publish(platform, None)
+
+
+def ask(platform: Running, method: str, path: str, body: object = None) -> Any:
+    settings = platform.settings.service
+    headers = {SECRET_HEADER: token(settings)}
+    answer = requests.request(
+        method, f"{settings.url}{path}", headers=headers, json=body, timeout=60
+    )
+    return answer.json()
+
+
+def test_the_plan_of_an_order_says_what_it_would_cost_and_writes_nothing(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    head = platform.platform.forge.head(platform.platform.ledger)
+
+    planned = orderkit("order", "garage", f"team_name={team}", "stage=stage3", "--plan")
+
+    assert planned.code == 0, planned.err
+    assert "0.00 → 110.10 EUR a month (+110.10)" in planned.out
+    assert "prices      ours: a test, 2099-01-01\n" in planned.out
+    as_json = orderkit("order", "garage", f"team_name={team}", "stage=stage3", "--plan", "--json")
+    assert as_json.json["plan"]["costs"]["monthly"]["after"] == "110.1"
+    assert platform.platform.forge.repo(RepoId(team, f"garage-{team}")) is None
+    assert platform.platform.forge.head(platform.platform.ledger) == head
+
+
+def test_lists_and_views_show_a_cost_that_depends_on_fields(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage3", "--no-wait")
+    assert done.code == 0, done.err
+    order = f"garage-{team}"
+
+    def rows() -> list[dict[str, Any]]:
+        orders: list[dict[str, Any]]
+        orders = ask(platform, "GET", f"/v1/orders?team={team}&sort=-cost")["orders"]
+        return orders
+
+    (row,) = until(
+        SystemClock(), rows, lambda r: bool(r and r[0]["cost"]), timeout_s=60, goal="a cost"
+    )
+
+    assert row["cost"] == "110.10 EUR"
+    assert row["costs"] == {
+        "currency": "EUR",
+        "monthly": "110.1",
+        "upTo": "0",
+        "notKnown": [],
+        "stale": [],
+    }
+    assert ask(platform, "GET", f"/v1/orders/{order}/view")["cost"] == "110.10 EUR"
+    assert "110.10 EUR a month" in orderkit("status", order).out
+    listed = orderkit("list", "--team", team, "--sort=-cost")
+    assert "110.10 EUR" in listed.out
+    assert "together: 110.10 EUR a month" in listed.out
+    sums = ask(platform, "GET", f"/v1/teams/{team}")["costs"]
+    assert (sums["sums"][0]["monthly"], sums["notKnown"]) == ("110.1", 0)
+    publish(platform, TABLE.replace("'110.00'", "'111.00'").replace("2099", "2020"))
+    until(
+        SystemClock(),
+        rows,
+        lambda r: r[0]["cost"] == "111.10 EUR (old prices)",
+        timeout_s=90,
+        goal="the new price",
+    )
+    publish(platform, TABLE.replace("ConfigMap", "Cat"))
+    assert "at least 110.00 EUR a month" in orderkit("status", order).out
+
+
+def test_a_team_may_not_order_more_than_it_may_spend(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    assert orderkit("team", "change", team, "--limit", "cost=100").code == 0
+    assert "cost=100EUR" in orderkit("team", "show", team).out
+
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage3")
+
+    assert done.code == 4
+    assert (
+        f"garage-{team} costs 110.10 EUR a month, and the other orders of team {team} 0.00: "
+        "together 110.10, above the team's cost limit of 100.00"
+    ) in done.err
+    assert f"orderkit team change {team} --limit cost=" in done.err
+    assert platform.platform.forge.repo(RepoId(team, f"garage-{team}")) is None
+    planned = orderkit("order", "garage", f"team_name={team}", "stage=stage3", "--plan")
+    assert planned.code == 4
+
+
+def test_a_change_is_held_to_what_the_team_may_spend(orderkit: Command, team: str) -> None:
+    order = f"garage-{team}"
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+    assert orderkit("team", "change", team, "--limit", "cost=100 EUR").code == 0
+
+    dearer = orderkit("change", order, "stage=stage3", "--dry-run")
+
+    assert dearer.code == 4, dearer.out
+    assert "above the team's cost limit of 100.00" in dearer.err
+    assert orderkit("change", order, "stage=stage1", "--dry-run").code == 0
+    orderkit("team", "change", team, "--limit", "cost=1")
+    assert orderkit("change", order, "stage=stage1", "--dry-run").code == 0
+    assert orderkit("team", "change", team, "--no-limit", "cost").code == 0
+    assert orderkit("change", order, "stage=stage3", "--dry-run").code == 0
+
+
+def test_what_is_not_known_is_not_below_a_limit(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    orderkit("team", "change", team, "--limit", "cost=1000")
+    publish(platform, TABLE.replace("ConfigMap", "Cat"))
+
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
+
+    assert done.code == 4
+    assert "is not known (no price: ConfigMap)" in done.err
+    assert "'0' for what is free" in done.err
+    publish(platform, TABLE.replace("EUR", "USD"))
+    foreign = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
+    assert "prices are in USD, the limit is in EUR" in foreign.err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("cost=many", "is not an amount"), ("cost=5USD", "currency of the prices")]
+)
+def test_a_limit_that_is_not_an_amount_is_refused(
+    orderkit: Command, team: str, text: str, words: str
+) -> None:
+    done = orderkit("team", "change", team, "--limit", text)
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_of_orders_that_race_for_the_last_money_one_is_registered(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    orders = [OrderId(f"garage-{team}-{n}") for n in range(4)]
+    for order in orders:
+        publish_order(platform, team, order)
+    assert orderkit("team", "change", team, "--limit", "cost=100").code == 0
+    errors: list[OrderkitError] = []
+
+    def attempt(order: OrderId) -> bool:
+        request = Registration(order, "garage", TeamName(team), "user:default/x")
+        try:
+            register(platform.platform, request)
+        except OrderkitError as error:
+            errors.append(error)
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(orders)) as threads:
+        done = list(threads.map(attempt, orders))
+
+    paths = ledger_snapshot(platform.platform).blobs
+    assert len(ledger.living_orders(paths, TeamName(team))) == sum(done) == 1
+    assert all(isinstance(error, RefusedError) for error in errors)
+
+
+def test_changes_that_raced_are_noticed_after_the_commit(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    orders = [OrderId(f"garage-{team}-{n}") for n in range(2)]
+    for order in orders:
+        publish_order(platform, team, order)
+        register(platform.platform, Registration(order, "garage", TeamName(team), "user:default/x"))
+    assert orderkit("team", "change", team, "--limit", "cost=200").code == 0
+    live = find_living(platform.platform, orders[0])
+    head = platform.platform.forge.head(live.repository)
+    assert head is not None
+    old = read_xr(platform.platform, live, head).xr
+    new = {**old, "spec": {**old["spec"], "stage": "stage3"}}
+    assert cost_limit.excess(platform.platform, live, old, new) == ""
+    publish_order(platform, team, orders[1], "stage3")
+
+    warning = cost_limit.excess(platform.platform, live, old, new)
+
+    assert f"committed, but {orders[0]} costs 110.10 EUR a month" in warning
+    assert "together 220.20, above the team's cost limit of 200.00" in warning
+
+
+def publish_order(platform: Running, team: str, order: str, stage: str = "stage2") -> None:
+    """Write a repository as a portal's steps would."""
+    repo = RepoId(team, order)
+    platform.platform.forge.ensure_repo(repo, description="by hand")
+    record = (
+        "apiVersion: orderkit.dev/v1alpha1\nkind: Order\n"
+        f"metadata: {{name: {order}}}\n"
+        f"spec: {{kit: garage, team: {team}, requester: 'user:default/x', ordered: {{}}}}\n"
+    )
+    xr = (
+        "apiVersion: blog.opsbogus.dev/v1alpha1\nkind: XGarage\n"
+        f"metadata: {{name: {order}}}\nspec: {{teamName: {team}, stage: {stage}}}\n"
+    )
+    files = {".orderkit/order.yaml": record, "manifests/xgarage.yaml": xr}
+    changes = []
+    for path, text in files.items():
+        before = platform.platform.forge.read(repo, PurePosixPath(path), "main")
+        sha = before.sha if before else None
+        changes.append(FileChange(PurePosixPath(path), text.encode(), sha))
+    operation = Operation(f"to-{stage}", "user:default/x", "made")
+    platform.platform.forge.write(repo, changes, operation)

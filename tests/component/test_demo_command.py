@@ -16,7 +16,16 @@ def test_the_demo_prints_one_object_with_its_stages() -> None:
     assert report["schema"] == "orderkit.demo/v1"
     names = [stage["name"] for stage in report["stages"]]
     assert names[-1] == "end"
-    assert {"order", "change", "conflict", "refused", "planned", "merged", "repair"} <= set(names)
+    assert {
+        "order",
+        "change",
+        "conflict",
+        "refused",
+        "planned",
+        "merged",
+        "repair",
+        "approval",
+    } <= set(names)
     assert all(stage["proved"] and stage["seconds"] >= 0 for stage in report["stages"])
     assert sum(stage["seconds"] for stage in report["stages"]) <= report["seconds"]
     assert report["state"] is None, "nothing is kept without --keep"

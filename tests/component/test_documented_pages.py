@@ -17,6 +17,7 @@ from documentedpages import ROOT, Page, Reader, running_platform
 
 ORDERED = "orderkit order garage team_name=ae86 stage=stage2"
 PAGES = (
+    Page("docs/approvals.md"),
     Page("docs/kits.md"),
     Page("docs/changes.md", before=ORDERED),
     Page("docs/plans.md", before=ORDERED, in_pack=True),

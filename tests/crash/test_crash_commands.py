@@ -78,6 +78,18 @@ UPDATE = [
     f"forge POST {ORDER_REPO}/statuses/COMMIT",
 ]
 
+LEDGER_REPO = "/api/v1/repos/platform/ledger"
+WAIT = [
+    *ORDER[:3],
+    f"forge POST {ORDER_REPO}/branch_protections",
+    LEDGER,  # it waits
+    f"forge POST {LEDGER_REPO}/branches",
+    LEDGER,  # what is proposed
+    f"forge POST {LEDGER_REPO}/pulls",
+    f"forge POST {LEDGER_REPO}/statuses/COMMIT",  # who has to agree
+    *ORDER[-2:],
+]
+
 SHORT, FULL = 1, 100
 """How often each command is killed at a random moment."""
 BUSY_S = {"team": 0.15, "order": 0.5, "destroy": 0.5}
@@ -273,6 +285,38 @@ def test_a_killed_order_is_finished_by_repeating_it(
 
     with judging.looking_at(served) as platform:
         judging.order_is_whole(platform, served, team, "stage2", edits=0)
+
+
+@pytest.fixture
+def asking_team(lab: Lab, served: Path, fresh: str) -> str:
+    """A team whose orders need approval; the ledger had such an order before."""
+    for name in (f"{fresh}-before", fresh):
+        lab.must_do(served, "team", "add", name, "--limit", "orders=0", "--over", "ask")
+    lab.must_do(served, *order(f"{fresh}-before"), "--no-wait")
+    return fresh
+
+
+def test_the_writes_of_an_order_that_waits_are_known(
+    lab: Lab, served: Path, asking_team: str
+) -> None:
+    assert writes_of(lab, served, *order(asking_team), "--no-wait") == WAIT
+
+
+@pytest.mark.parametrize("kill", kills(WAIT), ids=str)
+def test_a_killed_order_that_waits_is_proposed_once_by_repeating_it(
+    lab: Lab, served: Path, asking_team: str, kill: Kill
+) -> None:
+    kill_and_repeat(lab, served, kill, *order(asking_team), "--no-wait")
+
+    with judging.looking_at(served) as platform:
+        pulls = list(platform.forge.pulls(platform.ledger, state="all"))
+        titles = [pull.title for pull in pulls]
+        (pull,) = [p for p in pulls if p.title.startswith(f"{order_of(asking_team)}:")]
+        (status,) = platform.forge.statuses(platform.ledger, pull.head_commit)
+        applications = judging.ledger_files(platform, f"apps/{asking_team}/")
+    assert (pull.state, status.context, status.state) == ("open", "orderkit/approval", "pending")
+    assert len(titles) == len(set(titles))
+    assert [name for name in applications if name.endswith(".yaml")] == []
 
 
 @pytest.mark.parametrize("kill", kills(END), ids=str)

@@ -136,13 +136,13 @@ def test_a_change_shows_its_plan_and_is_committed(browser: RealBrowser, orderkit
     shoot(browser, "change")
     orderkit("change", ORDER, "note=theirs")
 
-    browser.tap("Change details")
+    browser.tap("Change it")
 
     browser.shows("Somebody changed the same meanwhile", timeout_s=60)
     shoot(browser, "conflict")
     browser.tap("Keep mine")
     browser.shows("theirs → mine", timeout_s=60)
-    browser.tap("Change details")
+    browser.tap("Change it")
     browser.shows("Committed as", timeout_s=60)
 
 
@@ -242,7 +242,7 @@ def test_a_paused_agent_is_seen_and_its_budget_raised_from_the_card(
                 browser.fill("Budget in US dollars", "20")
                 browser.shows("5 → 20", timeout_s=60)
                 shoot(browser, "raise")
-                browser.tap("Change the budget")
+                browser.tap("Change it")
                 browser.shows("Committed as", timeout_s=60)
                 browser.step("escape")
                 browser.shows("● Ready", timeout_s=120)

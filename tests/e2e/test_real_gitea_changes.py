@@ -36,7 +36,8 @@ from orderkit.core.names import CommitSha
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.change.reverting import RevertRequest, revert
-from orderkit.flows.change.reviewing import ReviewVerdict, merge_unreviewed, set_review_status
+from orderkit.flows.change.review_judging import ReviewVerdict
+from orderkit.flows.change.reviewing import merge_unreviewed, set_review_status
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.delivering import await_commit

@@ -220,6 +220,8 @@ COMMANDS: Mapping[str, list[str] | str] = {
         "change ORDER note=refuse --direct --timeout 2",
     ],
     "merge": ["merge ORDER 1", "merge ORDER 999 --json"],
+    "approve": ["approve ORDER", "approve ORDER --pull 1", "approve ORDER --pull 999 --json"],
+    "approvals": ["approvals", "approvals --json"],
     "lease": [
         "lease ORDER",
         "lease ORDER --json",
@@ -276,6 +278,8 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "revertCommit": ("POST", "/v1/orders/ORDER/reverts", {"commit": "HEAD", "dryRun": True}),
     "changeForm": ("GET", "/v1/orders/ORDER/changes/stage/form", None),
     "mergePull": ("POST", "/v1/orders/ORDER/pulls/999/merge", {}),
+    "decideApproval": ("POST", "/v1/orders/ORDER/approval", {"decision": "approve"}),
+    "listApprovals": ("GET", "/v1/approvals", None),
     "orderLease": ("GET", "/v1/orders/ORDER/lease", None),
     "extendLease": ("POST", "/v1/orders/ORDER/lease", {"by": "9w", "reason": "a race"}),
     "endForm": ("GET", "/v1/orders/ORDER/end/form", None),

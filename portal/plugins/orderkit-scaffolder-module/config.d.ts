@@ -3,6 +3,6 @@ export interface Config {
     /**
      * The endpoint below `proxy.endpoints` that leads to Orderkit's service; default: /orderkit.
      */
-    proxyPath?: string;
+    proxyEndpoint?: string;
   };
 }

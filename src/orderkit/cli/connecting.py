@@ -45,9 +45,12 @@ from orderkit.ports.sign_in import SignIn
 from orderkit.ports.signatures import Signatures
 
 if TYPE_CHECKING:
+    from orderkit.core.kit.model import Kit
+    from orderkit.core.names import TeamName
     from orderkit.core.objects.kube_objects import Manifest
     from orderkit.core.objects.secret_values import SecretTexts
     from orderkit.core.order.order_cost import OrderCost
+    from orderkit.core.plan import Plan
     from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.web.auditing import AuditLog
@@ -370,6 +373,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         pipeline_functions=LocalFunctions(),
         secrets_of=_secrets_of,
         cost_of=_cost_of,
+        plan_between=_plan_between,
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
@@ -399,6 +403,15 @@ def _team_token(forge: Endpoint, team: str) -> str:
     if forge.team_token_folder is None:
         return ""
     return token(replace(forge, token_file=forge.team_token_folder / team))
+
+
+def _plan_between(
+    platform: Platform, kit: Kit, team: TeamName, old: Manifest | None, new: Manifest
+) -> Plan | None:
+    """Import the planner once a rule of approval reads a cost, or an order is proposed."""
+    from orderkit.flows.plan.order_plan import plan_between
+
+    return plan_between(platform, kit, team, old, new)
 
 
 def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:

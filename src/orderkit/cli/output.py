@@ -41,6 +41,7 @@ _PHASE_COLORS = {
     "Ready": "green",
     "Attention": "yellow",
     "Failing": "red",
+    "Waiting": "yellow",
     "Written": "cyan",
     "Delivering": "cyan",
     "Assembling": "cyan",

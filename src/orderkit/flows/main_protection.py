@@ -21,7 +21,7 @@ from contextlib import suppress
 from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.kit.model import How, Kit
 from orderkit.core.names import MAIN, RepoId
-from orderkit.core.order import ledger
+from orderkit.core.order import approval, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 from orderkit.ports.forge import Forge
@@ -34,7 +34,15 @@ _AT_ONCE = 8
 
 def needs_protection(kit: Kit) -> bool:
     """Say whether a push to ``main`` could bypass what the kit demands of a change."""
-    return any(change.how is How.REVIEW or TEAM not in change.who for change in kit.changes)
+    changes = kit.changes
+    return bool(kit.approval.rules) or any(
+        change.how is How.REVIEW or TEAM not in change.who for change in changes
+    )
+
+
+def checks_of(kit: Kit) -> tuple[str, ...]:
+    """Return the statuses without which the forge merges nothing into ``main``."""
+    return (CONTEXT, approval.CONTEXT) if kit.approval.rules else (CONTEXT,)
 
 
 def protect_main(forge: Forge, repo: RepoId, kit: Kit) -> bool:
@@ -45,7 +53,7 @@ def protect_main(forge: Forge, repo: RepoId, kit: Kit) -> bool:
         AccessError: Our credentials are no admin's of the repository.
         RefusedError: Another rule of the repository counts before ours.
     """
-    return needs_protection(kit) and forge.protect_branch(repo, MAIN, checks=(CONTEXT,))
+    return needs_protection(kit) and forge.protect_branch(repo, MAIN, checks=checks_of(kit))
 
 
 def forbid_squash(forge: Forge, repo: RepoId) -> bool:
@@ -76,8 +84,8 @@ def unprotected_orders(platform: Platform, ledger_files: RepositorySnapshot) -> 
     """Return the living orders whose main branch is not protected although their kit needs it."""
     return [
         entry
-        for entry, _ in orders_in_need(platform, ledger_files)
-        if not platform.forge.is_protected(entry.repository, MAIN, checks=(CONTEXT,))
+        for entry, kit in orders_in_need(platform, ledger_files)
+        if not platform.forge.is_protected(entry.repository, MAIN, checks=checks_of(kit))
     ]
 
 

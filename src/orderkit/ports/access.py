@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Literal, Protocol
 
 from orderkit.core.names import RepoId
+from orderkit.ports.pulls import ForgeUser
 
 
 class TeamRight(StrEnum):
@@ -100,6 +101,14 @@ class ForgeAccess(Protocol):
             NotFoundError: No such organisation, user or repository.
             InvalidInputError: The forge refuses the team's name.
             RefusedError: `team` is the owners team, which is never changed.
+        """
+        ...
+
+    def members(self, org: str, team: str = "") -> tuple[ForgeUser, ...]:
+        """
+        Return the members of an organisation's team, or of all its teams. Idempotent.
+
+        Empty if there is no such organisation or team.
         """
         ...
 

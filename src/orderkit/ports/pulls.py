@@ -89,6 +89,7 @@ class Review:
     official: bool
     """Whether the forge counts it: the reviewer could write then, and it was not dismissed."""
     when: str
+    dismissed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +244,16 @@ class ForgePulls(Protocol):
 
         Raises:
             NotFoundError: No such pull request.
+        """
+        ...
+
+    def approve(self, repo: RepoId, number: int, *, head: CommitSha, text: str) -> None:
+        """
+        Approve a pull request at a head, as whoever our credentials belong to. Idempotent.
+
+        Raises:
+            RefusedError: We opened it ourselves, or it is not open.
+            NotFoundError: No such pull request, or we may not see it.
         """
         ...
 

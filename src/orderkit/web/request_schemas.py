@@ -130,6 +130,22 @@ REVERT = closed(
     },
 )
 MERGE = closed([], requester=REFERENCE)
+APPROVAL = closed(
+    ["decision"],
+    decision={"enum": ["approve", "decline"]},
+    number={
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 999_999_999,
+        "description": "The pull request of a change. Absent: the order itself waits.",
+    },
+    head={
+        "type": "string",
+        "pattern": "^[0-9a-f]{7,64}$",
+        "description": "The head that was looked at; another one is a conflict.",
+    },
+    reason={"type": "string", "maxLength": 500},
+)
 EXTEND = closed(
     ["by", "reason"],
     by={"type": "string", "pattern": DURATION, "description": "For example 90m, 8h, 30d or 4w."},
@@ -232,7 +248,34 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         failing=nullable(every(object=named("Object"), reason=TEXT)),
     ),
     "Registered": every(
-        order=TEXT, team=TEXT, kit=TEXT, repository=TEXT, ledgerCommit=TEXT, changed=FLAG
+        order=TEXT,
+        team=TEXT,
+        kit=TEXT,
+        repository=TEXT,
+        ledgerCommit=TEXT,
+        changed=FLAG,
+        approval=nullable(TEXT),
+    ),
+    "Decided": every(
+        order=TEXT,
+        team=TEXT,
+        state={"enum": ["waiting", "approved", "delivered", "withdrawn"]},
+        missing=nullable(TEXT),
+        url=nullable(TEXT),
+    ),
+    "Approvals": every(
+        approvals=listed(
+            every(
+                order=TEXT,
+                team=TEXT,
+                kit=TEXT,
+                requester=TEXT,
+                since=TEXT,
+                approval=TEXT,
+                url=TEXT,
+                head=TEXT,
+            )
+        )
     ),
     "Settings": every(spec={"type": "object"}),
     "TaskDone": every(

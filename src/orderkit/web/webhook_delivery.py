@@ -15,7 +15,7 @@ from orderkit.core.errors import InvalidInputError, shorten
 from orderkit.core.names import MAIN, RepoId
 
 _EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
-_ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed"})
+_ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed", "closed"})
 _NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
 _NUMBER_MAX = 10**9
 

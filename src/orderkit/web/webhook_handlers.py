@@ -30,6 +30,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import MAIN, RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
+from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.change.reviewing import keep_judged
 from orderkit.flows.order.commit_status import keep_checked
 from orderkit.flows.plan.pull_requests import keep_planned, say_failed
@@ -139,6 +140,9 @@ class PullPlans:
 
     def _serve(self, service: Service, key: Asked) -> None:
         repo, number = key
+        if repo == service.platform.ledger:
+            _run_safely(service, f"approvals in {repo}", lambda: _settle(service))
+            return
         if number is not None:
             _plan(service, repo, number)
             return
@@ -207,6 +211,13 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
     if state in {"lost", "bug"}:
         why = "the platform failed; it is planned again with the next push"
         _say_failed(service, repo, number, why)
+
+
+def _settle(service: Service) -> str:
+    """Bring every order that waits for approval as far as it may go."""
+    settle_all(service.platform)
+    service.model.reread()
+    return _DONE
 
 
 def _run_safely(service: Service, name: str, act: Callable[[], str]) -> str:

@@ -108,6 +108,9 @@ def test_what_a_team_may_not_use_is_reported_and_left_out(
         ({"quietHours": [{"from": "20:00", "to": "07:00", "zone": "Mars"}]}, "time zone"),
         ({"channels": {"a": {"type": "webhook", "url": "https://u:p@example.org"}}}, "channels.a"),
         ({"channels": {"a": {"type": "apprise", "url": "mailto://u:p@example.org"}}}, "channels.a"),
+        ({"channels": {"a": {"type": "webhok"}}}, "channels.a.type: 'webhok'"),
+        ({"channels": {"a": {"type": "webhook"}}}, "channels.a.url is missing"),
+        ({"channels": {"a": {"type": "backstage", "url": "https://a.org"}}}, "takes no url"),
         ({"failingAfter": "soon"}, "failingAfter"),
     ],
 )
@@ -115,6 +118,7 @@ def test_what_cannot_be_meant_is_refused(spec: dict[str, Any], rule: str) -> Non
     with pytest.raises(InvalidInputError) as raised:
         platform(spec)
     assert rule in str(raised.value)
+    assert "u:p@" not in f"{raised.value} {raised.value.hint}"
 
 
 def test_platform_yaml_survives_writing() -> None:

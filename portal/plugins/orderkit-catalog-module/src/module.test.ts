@@ -35,7 +35,7 @@ const ROW = {
   outputs: [
     { name: 'url', title: 'Address', value: 'https://bay.example.org', link: true, secret: false },
     { name: 'key', title: 'Key', value: 'https://secret', link: true, secret: true },
-    { name: 'bad', title: 'Bad', value: 'javascript:alert(1)', link: true, secret: false },
+    { name: 'bad', title: 'Bad', value: 'data:text/html,<script>alert(1)</script>', link: true, secret: false },
   ],
   cost: null,
   expires: null,
@@ -46,6 +46,7 @@ let backend: TestBackend | undefined;
 let rows: JsonObject[];
 let streams: ServerResponse[];
 let asked: string[];
+const authorizations = new Set<string | undefined>();
 let status: number;
 let mutations: EntityProviderMutation[];
 let warnings: string[];
@@ -54,7 +55,7 @@ beforeEach(async () => {
   [rows, streams, asked, mutations, warnings, status] = [[ROW], [], [], [], [], 200];
   server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
-    expect(request.headers.authorization).toBe(`Bearer ${TOKEN}`);
+    authorizations.add(request.headers.authorization);
     const path = request.url!.split('?')[0];
     if (path === '/v1/stream') {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -138,6 +139,7 @@ it('begins with everything, and follows the stream from there', async () => {
     'component:default/garage-ae86',
   ]);
   expect(asked[asked.length - 1]).toBe('GET /v1/stream?after=p%3A1');
+  expect([...authorizations]).toEqual([`Bearer ${TOKEN}`]);
 });
 
 it('gives an order its owner, kit, phase and links', async () => {

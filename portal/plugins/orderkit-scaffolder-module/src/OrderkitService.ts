@@ -39,7 +39,7 @@ export class OrderkitService {
     private readonly auth: AuthService,
     private readonly discovery: DiscoveryService,
     /** The endpoint in `proxy.endpoints`, such as `/orderkit`. */
-    private readonly proxyPath: string,
+    private readonly proxyEndpoint: string,
   ) {}
 
   /**
@@ -80,7 +80,7 @@ export class OrderkitService {
     { write, signal }: { write?: Write; signal?: AbortSignal },
   ): Promise<JsonObject> {
     const token = await this.tokenFor(caller);
-    const base = `${await this.discovery.getBaseUrl('proxy')}${this.proxyPath}`;
+    const base = `${await this.discovery.getBaseUrl('proxy')}${this.proxyEndpoint}`;
     const limit = AbortSignal.timeout(REQUEST_MS);
     let response: Response;
     let text: string;
@@ -105,7 +105,7 @@ export class OrderkitService {
         0,
         sentences(
           `Orderkit's service cannot be reached through the portal's proxy: ${why}`,
-          `check that it runs, and proxy.endpoints.${this.proxyPath} in app-config`,
+          `check that it runs, and proxy.endpoints.${this.proxyEndpoint} in app-config`,
         ),
       );
     }
@@ -143,8 +143,8 @@ export class OrderkitService {
     }
     const wayOut =
       status === 404
-        ? `is proxy.endpoints.${this.proxyPath} in app-config, and does it lead to the service?`
-        : `check proxy.endpoints.${this.proxyPath} in app-config, and that the service runs`;
+        ? `is proxy.endpoints.${this.proxyEndpoint} in app-config, and does it lead to the service?`
+        : `check proxy.endpoints.${this.proxyEndpoint} in app-config, and that the service runs`;
     const said = message || oneLine(text, 200) || 'nothing readable';
     return new ServiceError(
       response.ok ? 502 : status,

@@ -18,8 +18,9 @@ export const orderkitScaffolderModule = createBackendModule({
         discovery: coreServices.discovery,
       },
       async init({ actions, auth, config, discovery }) {
-        const proxyPath = config.getOptionalString('orderkit.proxyPath') ?? '/orderkit';
-        const service = new OrderkitService(auth, discovery, proxyPath);
+        const endpoint = config.getOptionalString('orderkit.proxyEndpoint') ?? 'orderkit';
+        const proxyEndpoint = `/${endpoint.replace(/^\/+|\/+$/g, '')}`;
+        const service = new OrderkitService(auth, discovery, proxyEndpoint);
         actions.addActions(
           createOrderAction(service),
           createChangeAction(service),

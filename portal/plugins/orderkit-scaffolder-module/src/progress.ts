@@ -93,6 +93,46 @@ export async function readState(options: FollowOptions): Promise<OrderState> {
   };
 }
 
+/** The steps of an end, each of them logged once. */
+export class EndProgress {
+  private shown = new Set<string>();
+
+  constructor(private readonly options: FollowOptions) {}
+
+  /** Read how far the end is, and log what is new. */
+  async look(): Promise<JsonObject> {
+    const { service, caller, order } = this.options;
+    const now = await service.read(caller, `/v1/orders/${encodeURIComponent(order)}/end`);
+    for (const step of Array.isArray(now.steps) ? now.steps : []) {
+      const line = `${oneLine(object(step)?.step, 40)}: ${oneLine(object(step)?.done, 500)}`;
+      if (!this.shown.has(line)) {
+        this.shown.add(line);
+        this.options.logger.info(line);
+      }
+    }
+    return now;
+  }
+
+  /** Log steps until a request is answered, which may take most of a minute. */
+  async during<T>(request: Promise<T>): Promise<T> {
+    let isOver = false;
+    const over = request.then(
+      () => undefined,
+      () => undefined,
+    );
+    over.then(() => {
+      isOver = true;
+    });
+    for (;;) {
+      await Promise.race([over, setTimeout(POLL_MS)]);
+      if (isOver) {
+        return request;
+      }
+      await this.look().catch(() => undefined); // it has not begun, or the service is busy
+    }
+  }
+}
+
 /**
  * Return the service's last word on an end that was asked for by `write`.
  *
@@ -100,22 +140,19 @@ export async function readState(options: FollowOptions): Promise<OrderState> {
  *
  * @throws TaskError if it takes longer than it may. ServiceError if the service refuses it.
  */
-export async function untilEnded(options: FollowOptions, write: Write): Promise<JsonObject> {
+export async function untilEnded(
+  options: FollowOptions,
+  write: Write,
+  progress: EndProgress,
+): Promise<JsonObject> {
   const { service, caller, logger, order, timeoutMinutes } = options;
   const onRetry = (why: string) => logger.warn(why);
-  let stepsShown = 0;
   const end = await watch(options, async () => {
-    let now = await service.read(caller, `/v1/orders/${encodeURIComponent(order)}/end`);
+    let now = await progress.look();
     if (now.state === 'stopped') {
       logger.warn(`the end stopped: ${oneLine(now.reason, 500)}; it is continued`);
-      now = await service.write(caller, write, onRetry);
-      stepsShown = 0;
+      now = await progress.during(service.write(caller, write, onRetry));
     }
-    const steps = Array.isArray(now.steps) ? now.steps : [];
-    for (const step of steps.slice(stepsShown)) {
-      logger.info(`${oneLine(object(step)?.step, 40)}: ${oneLine(object(step)?.done, 500)}`);
-    }
-    stepsShown = steps.length;
     return { done: now.state === 'ended', line: '', result: now };
   });
   if (end.done) {

@@ -57,10 +57,36 @@ class GiteaReviews(Calls):
                 commit=CommitSha(str(review.get("commit_id") or "")),
                 official=bool(review.get("official")) and not review.get("dismissed"),
                 when=str(review.get("submitted_at") or ""),
+                dismissed=bool(review.get("dismissed")),
             )
             for review in reviews
             if review.get("state") in _STATES
         )
+
+    def approve(self, repo: RepoId, number: int, *, head: CommitSha, text: str) -> None:
+        """
+        Approve a pull request at a head; see the port.
+
+        Raises:
+            RefusedError: We opened it ourselves, or it is not open.
+            NotFoundError: No such pull request, or we may not see it.
+        """
+        doing, login = f"approve {repo}#{number}", self._login().lower()
+        path = self._path(repo, "pulls", str(number), "reviews")
+        body = {"event": "APPROVED", "body": text, "commit_id": head}
+
+        def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            own = [r for r in self.reviews(repo, number) if r.reviewer.login.lower() == login]
+            is_there = own and (own[-1].state, own[-1].commit) == ("approved", head)
+            return True if is_there and not own[-1].dismissed else None
+
+        def act() -> bool:
+            answer = self._http.send("POST", path, body=body)
+            if answer.status == INVALID:
+                raise RefusedError(f"{doing} is refused: {answer.text}")
+            return done(answer, doing)
+
+        settle(look, act, doing)
 
     def pull_events(self, repo: RepoId, number: int) -> tuple[PullEvent, ...]:
         """Return pushes and changes of the base since it was opened; see the port."""

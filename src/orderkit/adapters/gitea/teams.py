@@ -23,7 +23,7 @@ from orderkit.adapters.gitea.calls import (
 from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.ports.forge import TeamRight
+from orderkit.ports.forge import ForgeUser, TeamRight
 
 UNITS = (
     "repo.code", "repo.issues", "repo.pulls", "repo.releases",
@@ -100,6 +100,22 @@ class GiteaAccess(Calls):
         if target.repositories is not None:
             self._repositories(path, target, target.repositories)
         self._members(path, target, remove=False)
+
+    def members(self, org: str, team: str = "") -> tuple[ForgeUser, ...]:
+        """Return the members of an organisation's team, or of all its teams; see the port."""
+        doing = f"list the members of {org}"
+        users: dict[int, ForgeUser] = {}
+        try:
+            for entry in list(self._pages(path_of("orgs", org, "teams"), {}, doing)):
+                if team.lower() not in ("", str(entry.get("name")).lower()):
+                    continue
+                path = f"{path_of('teams', str(number_in(entry, 'id')))}/members"
+                for member in self._pages(path, {}, doing):
+                    user = ForgeUser(number_in(member, "id"), text_in(member, "login"))
+                    users[user.id] = user
+        except NotFoundError:
+            return ()
+        return tuple(users.values())
 
     def _team(self, target: _Team) -> Found | None:
         doing = f"list the teams of {target.org}"

@@ -57,6 +57,12 @@ def decision_options(function: F) -> F:
             multiple=True,
             help="orders=20, orders.KIT=5, KIT.FIELD=MOST, or cost=500 (a month, all orders).",
         ),
+        click.option(
+            "--over",
+            type=click.Choice(["refuse", "ask"]),
+            help="What happens to more: it is refused, or the platform team has to agree. "
+            "Default: no change, at first refuse.",
+        ),
         adopt_option,
     )
     return functools.reduce(lambda command, option: option(command), reversed(options), function)
@@ -192,6 +198,7 @@ def _team_change(**decisions: Any) -> TeamChange:
         ),
         limits=assignments(decisions["limits"], example="orders=20"),
         dropped=tuple(decisions.get("dropped", ())),
+        over=decisions["over"],
         adopted=tuple(decisions["adopted"]),
     )
 

@@ -30,14 +30,19 @@ from orderkit.cli.demo.narration import (
     wait,
 )
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 from orderkit.core.order import order_state
 from orderkit.core.order.lease import EXPIRES_AT, time_text
+from orderkit.flows.approval.deciding import approve_on_forge
+from orderkit.flows.approval.settling import withdraw
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end import destroying
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order import order_report, placing, tracing
+from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.requesters import Requester
 
 
@@ -63,6 +68,7 @@ def tell(story: Story) -> None:
         change_story.tell(story, platform, clone)
         _repair(story, platform)
         _repeat(story, platform)
+        _approval(story, platform)
         _lease(story, platform)
         _end(story, platform)
     story.end()
@@ -125,6 +131,26 @@ def _repeat(story: Story, running: Running) -> None:
     expect(not ordered.created, "the same order again is not a new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")
+
+
+def _approval(story: Story, running: Running) -> None:
+    """A team orders more than it may: the platform team would have to agree; nobody does."""
+    platform, team = running.platform, TeamName("rally")
+    limits = TeamChange(limits={"orders": "0"}, over="ask")
+    add_team(platform, team, requester=REQUESTER, change=limits)
+    values = {"team_name": team, "stage": "stage1"}
+    request = placing.OrderRequest("garage", values, REQUESTER, wait=False)
+    waiting = placing.order(platform, request, on_step=lambda *_: None)
+    expect(waiting.report.state.phase == "Waiting", f"{waiting.order} waits")
+    try:
+        approve_on_forge(platform, waiting.order)
+    except RefusedError:
+        story.stage("approval", f"{waiting.order} {waiting.report.state.reason}")
+    else:
+        expect(None, "the platform's own account proves nobody")
+    withdraw(platform, waiting.report.entry, REQUESTER)
+    expect(platform.cluster.get(application_key(waiting.order)) is None, "nothing was delivered")
+    story.stage("declined", f"{waiting.order} is withdrawn, nothing of it was ever delivered")
 
 
 def _lease(story: Story, running: Running) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orderkit.core.kit.approval_rules import approval_problems, window_problems
 from orderkit.core.kit.field_problems import (
     KitProblem,
     Steps,
@@ -58,6 +59,8 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
         yield from check()
     yield from lease_problems(kit, fields, spec)
     yield from view_problems(kit, spec)
+    yield from approval_problems(kit)
+    yield from window_problems(kit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
     DEFAULT_WARNINGS,
     NEVER,
+    Approval,
+    ApprovalRule,
     AtLeast,
     Direction,
     End,
@@ -35,6 +37,7 @@ from orderkit.core.kit.model import (
     KitOutput,
     Lease,
     Link,
+    MaintenanceWindow,
     Page,
     Picker,
     Refers,
@@ -161,6 +164,11 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         end=_end(spec.get("end", {})),
         lease=_lease(spec.get("lease", {})),
         gate=_gate(spec["gate"]) if "gate" in spec else None,
+        approval=_approval(spec.get("approval", {})),
+        windows=tuple(
+            MaintenanceWindow(tuple(w["days"]), w["from"], w["to"], w.get("zone", "UTC"))
+            for w in spec.get("windows", ())
+        ),
         examples=tuple(
             Example(e["name"], e.get("title") or spelt_out(e["name"]), e["values"])
             for e in spec.get("examples", ())
@@ -207,6 +215,14 @@ def _fact(entry: Mapping[str, Any]) -> KitFact:
         entry.get("format", ""),
         entry.get("spend", False),
     )
+
+
+def _approval(entry: Mapping[str, Any]) -> Approval:
+    rules = tuple(
+        ApprovalRule(rule["when"], tuple(rule["by"]), rule.get("count", 1), rule["because"])
+        for rule in entry.get("rules", ())
+    )
+    return Approval(rules, entry.get("bypass", "refuse"))
 
 
 def _attention(entry: Mapping[str, Any]) -> KitAttention:

@@ -317,6 +317,56 @@ _ATTENTION: Schema = {
     ),
     "dependentRequired": {"button": ["change"]},
 }
+APPROVER = r"^(group|user):default/[A-Za-z0-9][-A-Za-z0-9_.]*(:[A-Za-z0-9][-A-Za-z0-9_. ]*)?$"
+_APPROVAL_RULE = _closed(
+    "Somebody has to agree to an order or a change.",
+    ["when", "by", "because"],
+    {
+        "when": _doc(
+            {**_TEXT, "maxLength": 2_000},
+            "A CEL condition over old and new (the XR's spec before and after), cost (before, "
+            "after, difference, currency), requester (ref, name, proved) and order (name, team, "
+            "kit, isNew). If it cannot be evaluated, approval is needed.",
+        ),
+        "by": _list(
+            {"anyOf": [{"enum": ["team", "platform"]}, {"type": "string", "pattern": APPROVER}]},
+            "Any of these: team and platform (who may write to the order's repository, and to the "
+            "ledger), user:default/NAME, or an organisation of the forge, group:default/NAME, or "
+            "one of its teams, group:default/NAME:TEAM.",
+            minItems=1,
+            maxItems=20,
+            uniqueItems=True,
+        ),
+        "count": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 10,
+            "default": 1,
+            "description": "How many different people.",
+        },
+        "because": _doc({**_TEXT, "maxLength": 300}, "Why, as people read it."),
+    },
+)
+_CLOCK: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
+_WINDOW = _closed(
+    "Changes of orders are delivered in this time; others wait until it begins.",
+    ["days", "from", "to"],
+    {
+        "days": _list(
+            {"enum": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]},
+            "On which days it begins.",
+            minItems=1,
+            uniqueItems=True,
+        ),
+        "from": _doc(_CLOCK, "22:00"),
+        "to": _doc(_CLOCK, "04:00. Not after from: on the next day."),
+        "zone": {
+            **_TEXT,
+            "default": "UTC",
+            "description": "A time zone of the IANA database, for example Europe/Berlin.",
+        },
+    },
+)
 _FIXTURE: Schema = {
     "type": "object",
     "required": ["apiVersion", "kind", "metadata"],
@@ -429,6 +479,26 @@ _SPEC: dict[str, Schema] = {
         },
     ),
     "lease": _LEASE,
+    "windows": _list(
+        _WINDOW,
+        "Maintenance windows. Argo CD delivers nothing of the kit's orders outside of them, "
+        "neither changes nor ends nor self-heal.",
+        minItems=1,
+        maxItems=20,
+    ),
+    "approval": _closed(
+        "Which orders and changes need somebody's agreement.",
+        ["rules"],
+        {
+            "rules": _list(_APPROVAL_RULE, "All that hold count.", minItems=1, maxItems=20),
+            "bypass": {
+                "enum": ["refuse", "report"],
+                "default": "refuse",
+                "description": "What becomes of what was written or merged without it. refuse: it "
+                "is not delivered; report: it is delivered, and status and doctor say so.",
+            },
+        },
+    ),
     "gate": _closed(
         "Lets programs ask whether the XR's user may go on: GET /v1/gates/<kit>/<name>. "
         "Paths are below status, dotted.",

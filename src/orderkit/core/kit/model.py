@@ -246,6 +246,41 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalRule:
+    """Who has to agree to an order or a change for which a condition holds."""
+
+    when: str
+    """A CEL condition over ``old``, ``new``, ``cost``, ``requester`` and ``order``."""
+    by: tuple[str, ...]
+    """``team``, ``platform`` or references of people and groups; any of them."""
+    count: int = 1
+    """How many different people."""
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What needs approval, and what becomes of what bypasses it."""
+
+    rules: tuple[ApprovalRule, ...] = ()
+    bypass: Literal["refuse", "report"] = "refuse"
+    """``refuse``: it is not delivered; ``report``: it is delivered and reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceWindow:
+    """When changes of a kit's orders are delivered; others wait."""
+
+    days: tuple[str, ...]
+    """``mon`` to ``sun``."""
+    start: str
+    """``22:00``, by the clock of `zone`."""
+    end: str
+    """Before `start`: on the next day."""
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
 class KitOutput:
     """A value that people order the kit for, below the XR's status or in a Secret."""
 
@@ -342,6 +377,9 @@ class Kit:
     end: End = field(default_factory=End)
     lease: Lease = field(default_factory=Lease)
     gate: Gate | None = None
+    approval: Approval = field(default_factory=Approval)
+    windows: tuple[MaintenanceWindow, ...] = ()
+    """Empty: changes are delivered at any time."""
     examples: tuple[Example, ...] = ()
     composes: tuple[KindRef, ...] = ()
     requires: tuple[KindRef, ...] = ()

@@ -25,7 +25,7 @@ def view_problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     """
     outputs = list(spec.get("outputs") or ())
     facts = list(spec.get("facts") or ())
-    subject = Subject(kit.spec_schema, kit.status_schema)
+    subject = Subject.of_object(kit.spec_schema, kit.status_schema)
     for at, entry in enumerate(outputs):
         yield from _output(kit, subject, entry, ("spec", "outputs", at))
     for at, entry in enumerate(facts):

@@ -4,6 +4,8 @@ The ledger's files: their paths and content, and how to find them.
     teams/<team>.yaml            the team's AppProject and the Application for apps/<team>/
     apps/<team>/<order>.yaml     the order's Application
     data/<team>/team.yaml        members and limits (core.order.team_file), never delivered
+    data/<team>/<order>/waiting.yaml          an order that waits for approval, never delivered
+    data/<team>/<order>/approvals.yaml        who agreed to what (core.order.approval)
     data/<team>/<order>/end.yaml              an end under way, never delivered
     data/<team>/<order>/tombstone-<when>.yaml one per end
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -24,7 +26,7 @@ from typing import Any, Literal
 from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
 from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
-from orderkit.core.kit.model import Kit
+from orderkit.core.kit.model import Kit, MaintenanceWindow
 from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
@@ -38,6 +40,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.order.maintenance import sync_windows
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import parse_manifests
@@ -52,8 +55,11 @@ KEPT = {SYNC_OPTIONS: "Prune=false"}
 On what Argo CD keeps although its file left the ledger. Among ``spec.syncPolicy.syncOptions`` the
 option means nothing (observed on 3.2.11): it counts on the object itself.
 """
-Stage = Literal["entering", "living", "ending"]
-"""Where an order stands: its place is not confirmed yet, it is delivered, its end has begun."""
+Stage = Literal["proposed", "entering", "living", "ending"]
+"""
+Where an order stands: nobody agreed to it yet, its place is not confirmed yet, it is delivered, its
+end has begun.
+"""
 IN_CLUSTER = "https://kubernetes.default.svc"
 MANIFESTS_ONLY = {"include": "*.{yaml,yml,json}"}
 """
@@ -66,7 +72,7 @@ KEEP = ".gitkeep"
 _OURS = "orderkit.dev/"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4
-_END = "end.yaml"
+_END, _WAITING = "end.yaml", "waiting.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,14 @@ class OrderEntry:
     @property
     def end_path(self) -> PurePosixPath:
         return PurePosixPath("data", self.team, self.order, _END)
+
+    @property
+    def waiting_path(self) -> PurePosixPath:
+        return self.end_path.with_name(_WAITING)
+
+    @property
+    def approvals_path(self) -> PurePosixPath:
+        return self.end_path.with_name("approvals.yaml")
 
     def tombstone_path(self, started_at: str) -> PurePosixPath:
         """Return the path of the tombstone for the end started at `started_at` (ISO 8601)."""
@@ -167,14 +181,30 @@ def named_kit(order: str, kits: Iterable[str]) -> str:
 
 
 def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
-    """Return the live order of that id in any team, without parsing the other paths."""
-    file = f"{order}.yaml"
+    """
+    Return the live order of that id in any team, without parsing the other paths.
+
+    One that waits for approval counts too: its id is taken.
+    """
+    file, waiting = f"{order}.yaml", f"/{order}/{_WAITING}"
     for path in paths:
-        if not str(path).endswith(file):  # faster than path.name, which is computed
+        if not str(path).endswith((file, waiting)):  # faster than path.name, which is computed
             continue
-        if path.name == file and path.parts[0] == "apps" and len(path.parts) == _APP_PARTS:
+        is_application = path.name == file and path.parts[0] == "apps"
+        if (is_application and len(path.parts) == _APP_PARTS) or _is_waiting(path):
             return OrderEntry(TeamName(path.parts[1]), OrderId(order))
     return None
+
+
+def waiting_orders(paths: Iterable[PurePosixPath]) -> list[OrderEntry]:
+    """Return the orders that wait for approval, by team and id."""
+    waiting = sorted(path.parts for path in paths if _is_waiting(path))
+    return [OrderEntry(TeamName(parts[1]), OrderId(parts[2])) for parts in waiting]
+
+
+def _is_waiting(path: PurePosixPath) -> bool:
+    parts = path.parts
+    return parts[-1] == _WAITING and len(parts) == _DATA_PARTS and parts[0] == "data"
 
 
 def teams_besides(paths: Iterable[PurePosixPath], entry: OrderEntry) -> list[TeamName]:
@@ -245,7 +275,7 @@ def _application(
     project: str,
     source: dict[str, Any],
     namespace: str,
-    automated: dict[str, bool],
+    automated: dict[str, bool] | None,
     refreshes: bool = False,
     **meta: Any,
 ) -> Manifest:
@@ -261,7 +291,7 @@ def _application(
             "project": project,
             "source": source,
             "destination": {"server": IN_CLUSTER, "namespace": namespace},
-            "syncPolicy": {"automated": automated, "retry": retry},
+            "syncPolicy": {**({"automated": automated} if automated else {}), "retry": retry},
         },
     }
 
@@ -276,6 +306,8 @@ class TeamPlace:
     kinds: OrderKinds
     namespaces: tuple[str, ...] = ()
     """In addition to the team's own."""
+    windows: Mapping[str, tuple[MaintenanceWindow, ...]] = field(default_factory=dict)
+    """By kit: when its orders are delivered. Other kits' orders are not held."""
 
 
 def team_file(team_place: TeamPlace) -> str:
@@ -328,6 +360,7 @@ def permits(file: bytes, team: TeamName, kit: Kit) -> bool:
 def _project(team_place: TeamPlace) -> Manifest:
     team = team_place.team
     namespaces = [team_namespace(team), *sorted(team_place.namespaces)]
+    windows = sync_windows(team_place.windows)
     return {
         "apiVersion": APP_PROJECT.api_version,
         "kind": APP_PROJECT.kind,
@@ -340,6 +373,7 @@ def _project(team_place: TeamPlace) -> Manifest:
             ],
             "clusterResourceWhitelist": as_rules(team_place.kinds.cluster),
             "namespaceResourceWhitelist": as_rules(team_place.kinds.namespaced),
+            **({"syncWindows": windows} if windows else {}),
         },
     }
 
@@ -374,7 +408,8 @@ def order_application(
     While it lives, nothing that is pushed or lost deletes its XR: the Application does not prune,
     has no finalizer, and outlives its file in the ledger. Only an order that is ending prunes. Its
     last manifest is pruned too: otherwise Argo CD answers "auto-sync will wipe out all resources"
-    and keeps everything (observed). One whose place is not confirmed yet goes with its file.
+    and keeps everything (observed). One whose place is not confirmed yet goes with its file. One
+    to which nobody agreed yet is not synced: Argo CD delivers nothing of it.
 
     Args:
         refreshes: Argo CD knows ``retry.refresh``: a retry takes the newest commit.
@@ -382,8 +417,10 @@ def order_application(
         requester: Who orders it; of one that is recorded, who ordered it first counts.
         lease: The annotations of a new order's lease (`core.order.lease`).
     """
-    automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
-    if stage == "ending":
+    automated: dict[str, bool] | None = None
+    if stage != "proposed":
+        automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
+    if automated and stage == "ending":
         automated["allowEmpty"] = True
     meta: dict[str, Any] = {
         "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}

@@ -28,7 +28,8 @@ LIMIT_MAX = 1_000
 """Rows of one page."""
 CURSOR_MAX = 2_000
 PHASES_BY_URGENCY: tuple[Phase, ...] = (
-    "Failing", "Attention", "Delivering", "Assembling", "Written", "Ending", "Ready", "Ended",
+    "Failing", "Attention", "Waiting", "Delivering", "Assembling", "Written", "Ending", "Ready",
+    "Ended",
 )  # fmt: skip
 _URGENCY: Mapping[str, str] = {phase: str(n) for n, phase in enumerate(PHASES_BY_URGENCY)}
 SORTS: Mapping[str, Callable[[OrderRow], str]] = {

@@ -23,9 +23,18 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, condition, dig, m
 __all__ = ["OrderState", "Phase", "delivery_failure", "judge", "short", "undelivered"]
 
 Phase = Literal[
-    "Written", "Delivering", "Assembling", "Ready", "Attention", "Failing", "Ending", "Ended"
+    "Waiting",
+    "Written",
+    "Delivering",
+    "Assembling",
+    "Ready",
+    "Attention",
+    "Failing",
+    "Ending",
+    "Ended",
 ]
 SENTENCES: Mapping[Phase, str] = {
+    "Waiting": "It waits for approval; nothing of it is delivered.",
     "Written": "It is in the ledger, and Argo CD has no Application for it yet.",
     "Delivering": "Git is ahead of the cluster: Argo CD applies the newest commit.",
     "Assembling": "Crossplane composes its parts, and not all of them are ready.",
@@ -37,6 +46,7 @@ SENTENCES: Mapping[Phase, str] = {
 }
 """What each phase means. ``docs/commands.md`` has the same table."""
 REMEDIES: Mapping[Phase, str] = {
+    "Waiting": "somebody who may agree decides: orderkit approve ORDER",
     "Attention": "make the change that is offered, or do what the reason says",
     "Failing": "see which part fails and why: orderkit trace ORDER",
     "Ending": "if it does not finish: orderkit destroy ORDER",
@@ -59,6 +69,9 @@ class OrderState:
     paused: bool = False
     """Crossplane leaves the XR as it is, so nothing is known about the newest values."""
 
+    is_held: bool = False
+    """It is delivered only when a maintenance window opens."""
+
     @property
     def ready(self) -> bool:
         """Whether waiting for it is over: what people should look at may be Ready as well."""
@@ -66,7 +79,12 @@ class OrderState:
 
 
 def judge(
-    application: Manifest | None, xr: Manifest | None, *, head: CommitSha | None, ending: bool
+    application: Manifest | None,
+    xr: Manifest | None,
+    *,
+    head: CommitSha | None,
+    ending: bool,
+    approval: str = "",
 ) -> OrderState:
     """
     Return the state of one order.
@@ -76,7 +94,10 @@ def judge(
         xr: Its composite resource, None if the cluster has none.
         head: The expected commit; None to accept the one that Argo CD last compared.
         ending: The ledger records its end.
+        approval: Who has to agree before it is delivered, and why; empty: nobody.
     """
+    if approval and not ending:
+        return OrderState("Waiting", f"waits for approval by {approval}", head)
     revision = dig(application, "status", "sync", "revision")
     phase, why = _judge(application, xr, head or revision, ending=ending)
     throttled = xr is not None and is_throttled(xr)

@@ -19,9 +19,16 @@ from orderkit.core.argocd.application import applied, hindrance
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
-from orderkit.core.objects.kube_objects import Manifest, condition, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    Manifest,
+    annotations_of,
+    condition,
+    dig,
+    metadata,
+)
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger
+from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import REMEDIES, OrderState, judge
@@ -66,8 +73,14 @@ def summarize(
         secrets: The values of its Secrets: no text of the row contains them.
         forge_url: Where people reach the forge; empty: as Argo CD reaches it.
     """
-    state = judge(sources.application, sources.xr, head=None, ending=sources.ending)
+    state = state_of(sources)
     return row_of(sources, state, kit, costs, secrets=secrets, forge_url=forge_url)
+
+
+def state_of(sources: OrderSources) -> OrderState:
+    """Return the state of an order at the commit that Argo CD compared last."""
+    application, approval = sources.application, sources.approval
+    return judge(application, sources.xr, head=None, ending=sources.ending, approval=approval)
 
 
 def row_of(
@@ -82,7 +95,7 @@ def row_of(
     """Return the row of an order whose state is known; otherwise as `summarize`."""
     entry, application, xr = sources.entry, sources.application, sources.xr
     texts = _Texts(secrets)
-    attention, gaps = _attention(state, kit, xr)
+    attention, gaps = _attention(state, kit, xr, application)
     state = _with_attention(state, attention)
     expires, warning = _lease(application)
     return OrderRow(
@@ -107,15 +120,18 @@ def row_of(
         expires=expires,
         lease_warning=texts.clean(warning, _SHORT),
         costs=costs,
+        approval=texts.clean(sources.approval if state.phase == "Waiting" else "", REASON_MAX),
         revision=texts.clean(state.revision or ""),
         delivered=texts.clean(applied(application or {})),
         repository=_repository(sources, forge_url),
     )
 
 
-def attended(state: OrderState, kit: Kit | None, xr: Manifest | None) -> OrderState:
+def attended(
+    state: OrderState, kit: Kit | None, xr: Manifest | None, application: Manifest | None
+) -> OrderState:
     """Return a state with the phase Attention if it is Ready, but somebody should look at it."""
-    return _with_attention(state, _attention(state, kit, xr)[0])
+    return _with_attention(state, _attention(state, kit, xr, application)[0])
 
 
 def _with_attention(state: OrderState, attention: Sequence[Attention]) -> OrderState:
@@ -127,11 +143,14 @@ def _with_attention(state: OrderState, attention: Sequence[Attention]) -> OrderS
 
 
 def _attention(
-    state: OrderState, kit: Kit | None, xr: Manifest | None
+    state: OrderState, kit: Kit | None, xr: Manifest | None, application: Manifest | None
 ) -> tuple[tuple[Attention, ...], tuple[Fact, ...]]:
     """Return what to look at, and a fact for each condition that cannot be evaluated."""
+    bypassed = annotations_of(application or {}).get(BYPASSED, "")
     if state.paused:
         return (Attention(state.reason),), ()
+    if bypassed:
+        return (Attention(f"It is delivered without approval: {bypassed}"),), ()
     if not state.ready or kit is None or xr is None or not kit.attention:
         return (), ()
     values = _subject(_Identity(kit)).values(xr)
@@ -181,7 +200,7 @@ def _subject(identity: _Identity) -> conditions.Subject:
 
 def subject_of(kit: Kit) -> conditions.Subject:
     """Return what a kit's conditions are about."""
-    return conditions.Subject(kit.spec_schema, kit.status_schema)
+    return conditions.Subject.of_object(kit.spec_schema, kit.status_schema)
 
 
 @dataclass(frozen=True, slots=True)

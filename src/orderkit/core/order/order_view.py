@@ -42,6 +42,8 @@ class OrderSources:
     """What its XR, and XRs below it, compose."""
     owner: str = ""
     """Who ordered it by the ledger's history, which counts only if its Application is silent."""
+    approval: str = ""
+    """Who has to agree before it is delivered, and why; empty: nobody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@
         fields:                    # the maximum of a field
           garage: {stage: stage2}
         cost: {amount: '500', currency: EUR}   # of all its live orders together, a month
+        over: ask                  # more needs approval by the platform team; absent: refused
 
 Never delivered to the cluster. Without the file there are no limits. On the command line a limit is
 ``orders=20``, ``orders.garage=5``, ``garage.stage=stage2`` or ``cost=500EUR``. Pure;
@@ -24,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import TeamName
@@ -69,6 +70,7 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "additionalProperties": False,
                     "properties": {
+                        "over": {"enum": ["refuse", "ask"]},
                         "orders": _COUNT,
                         "cost": {
                             "type": "object",
@@ -119,6 +121,8 @@ class TeamLimits:
     orders_of: Mapping[str, int] = field(default_factory=dict)
     fields: FieldBounds = field(default_factory=dict)
     cost: CostLimit | None = None
+    over: Literal["refuse", "ask"] = "refuse"
+    """What happens to more: it is refused, or the platform team has to agree."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as in the file; empty without limits."""
@@ -133,6 +137,8 @@ class TeamLimits:
             }
         if self.cost is not None:
             entries["cost"] = {"amount": exact(self.cost.amount), "currency": self.cost.currency}
+        if self.over != "refuse":
+            entries["over"] = self.over
         return entries
 
     def texts(self) -> tuple[str, ...]:
@@ -145,7 +151,8 @@ class TeamLimits:
             for path, bound in sorted(bounds.items())
         ]
         cost = [] if self.cost is None else [f"{COST}={self.cost}"]
-        return (*orders, *of, *fields, *cost)
+        over = ["over=ask"] if self.over == "ask" else []
+        return (*orders, *of, *fields, *cost, *over)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +235,7 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
             limits.get("ordersOf", {}),
             limits.get("fields", {}),
             _cost_limit(limits.get("cost")),
+            limits.get("over", "refuse"),
         ),
         notifications=read_team_notifications(
             spec.get("notifications", {}), field_name=f"{name}: spec.notifications"

@@ -56,17 +56,26 @@ def check_count(team: TeamFile, kit: str, living: Iterable[OrderId], kits: Itera
         kits: Names of all kits, to recognise the kit of an order by its id.
 
     Raises:
-        RefusedError: The limit is reached.
+        RefusedError: The limit is reached, and the team may not ask for more.
     """
+    excess = count_excess(team, kit, living, kits)
+    if excess and team.limits.over == "refuse":
+        raise excess
+
+
+def count_excess(
+    team: TeamFile, kit: str, living: Iterable[OrderId], kits: Iterable[str]
+) -> RefusedError | None:
+    """Return why a team has as many orders as it may; None if it has not. As `check_count`."""
     limits, orders = team.limits, list(living)
     if limits.orders is not None and len(orders) >= limits.orders:
-        raise _limit_reached(team, f"{limits.orders} orders", f"{ORDERS}=…")
-    maximum = limits.orders_of.get(kit)
+        return _limit_reached(team, f"{limits.orders} orders", f"{ORDERS}=…")
+    maximum, names = limits.orders_of.get(kit), {*kits, kit}
     if maximum is None:
-        return
-    names = {*kits, kit}
-    if sum(ledger.named_kit(order, names) == kit for order in orders) >= maximum:
-        raise _limit_reached(team, f"{maximum} orders of kit '{kit}'", f"{ORDERS}.{kit}=…")
+        return None
+    if sum(ledger.named_kit(order, names) == kit for order in orders) < maximum:
+        return None
+    return _limit_reached(team, f"{maximum} orders of kit '{kit}'", f"{ORDERS}.{kit}=…")
 
 
 def is_counted(team: TeamFile, kit: str) -> bool:
@@ -90,8 +99,17 @@ def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> 
         before: The spec before the change; None for a new order.
 
     Raises:
-        RefusedError: A field is above its bound, and above its value before.
+        RefusedError: A field is above its bound, and above its value before, and the team may not
+            ask for more.
     """
+    if team.limits.over == "refuse":
+        raise_problems(value_excesses(team, kit, spec, before=before))
+
+
+def value_excesses(
+    team: TeamFile, kit: Kit, spec: Any, *, before: Any = None
+) -> list[RefusedError]:
+    """Return why fields are above the bounds of their team. As `check_values`."""
     refusals = []
     for path, bound in team.limits.fields.get(kit.name, {}).items():
         schema = schema_at(kit.spec_schema, path)
@@ -109,7 +127,7 @@ def check_values(team: TeamFile, kit: Kit, spec: Any, *, before: Any = None) -> 
                 hint=f"use a smaller value, or ask the platform team: {way_out}",
             )
         )
-    raise_problems(refusals)
+    return refusals
 
 
 def check_cost(

@@ -33,7 +33,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MINUTES_OF_DAY = 24 * 60
 
 _NAME = r"^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$"
-_WEBHOOK_URL = {"type": "string", "pattern": r"^https?://[^\s/@?#]+(/[^\s@?#]*)?$"}
+_WEBHOOK_URL = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _TEXTS = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
 _EVENTS = {"type": "array", "minItems": 1, "items": {"enum": list(KINDS)}}
 _DURATION = {"type": "string", "pattern": r"^[0-9]{1,6}[smhd]$"}
@@ -69,31 +69,24 @@ _QUIET = {
     ),
 }
 _FILE = {"type": "string", "minLength": 1}
+_KEYS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "backstage": ("", frozenset()),
+    "pullRequest": ("", frozenset()),
+    "webhook": ("url", frozenset({"url", "keyFile"})),
+    "apprise": ("urlFile", frozenset({"urlFile"})),
+}
+"""By type of a channel: the key that it needs, and those that it may have beside forTeams."""
 SCHEMA = _object(
     (),
     channels=_channels(
-        {
-            "oneOf": [
-                _object(
-                    ("type",),
-                    type={"enum": ["backstage", "pullRequest"]},
-                    forTeams={"type": "boolean"},
-                ),
-                _object(
-                    ("type", "url"),
-                    type={"const": "webhook"},
-                    url=_WEBHOOK_URL,
-                    keyFile=_FILE,
-                    forTeams={"type": "boolean"},
-                ),
-                _object(
-                    ("type", "urlFile"),
-                    type={"const": "apprise"},
-                    urlFile=_FILE,
-                    forTeams={"type": "boolean"},
-                ),
-            ]
-        }
+        _object(
+            ("type",),
+            type={"enum": list(get_args(ChannelType))},
+            url=_FILE,
+            keyFile=_FILE,
+            urlFile=_FILE,
+            forTeams={"type": "boolean"},
+        )
     ),
     routes={"type": "array", "maxItems": 200, "items": _object(("to",), **_ROUTE, teams=_TEXTS)},
     failingAfter=_DURATION,
@@ -106,7 +99,7 @@ SCHEMA = _object(
 )
 TEAM_SCHEMA = _object(
     (),
-    channels=_channels(_object(("url",), url=_WEBHOOK_URL)),
+    channels=_channels(_object(("url",), url=_FILE)),
     routes={"type": "array", "maxItems": 50, "items": _object(("to",), **_ROUTE)},
     quietHours=_QUIET,
 )
@@ -223,18 +216,11 @@ def read_notifications(
     Read ``notifications`` of platform.yaml, which `SCHEMA` has checked.
 
     Raises:
-        InvalidInputError: A route to no channel, an unknown zone, no network.
+        InvalidInputError: A channel without its address, a route to no channel, an unknown zone,
+            no network.
     """
     channels = {
-        name: ChannelSettings(
-            name,
-            entry["type"],
-            entry.get("url", ""),
-            path_of(entry["keyFile"]) if "keyFile" in entry else None,
-            path_of(entry["urlFile"]) if "urlFile" in entry else None,
-            entry.get("forTeams", False),
-        )
-        for name, entry in spec.get("channels", {}).items()
+        name: _channel(name, entry, path_of) for name, entry in spec.get("channels", {}).items()
     }
     routes = read_routes(spec.get("routes", ()))
     for number, route in enumerate(routes):
@@ -271,13 +257,48 @@ def read_notifications(
     )
 
 
+def _channel(
+    name: str, entry: Mapping[str, Any], path_of: Callable[[str], PurePath]
+) -> ChannelSettings:
+    """Raises InvalidInputError. No message shows an address: it may be one with a password."""
+    field_name, type_ = f"notifications.channels.{name}", entry["type"]
+    needed, allowed = _KEYS[type_]
+    for key in sorted(entry.keys() - allowed - {"type", "forTeams"}):
+        hint = f"it takes {', '.join(sorted(allowed)) or 'none but forTeams'}"
+        raise InvalidInputError(field_name, type_, f"takes no {key}", hint=hint)
+    if needed and needed not in entry:
+        raise InvalidInputError(f"{field_name}.{needed}", None, f"is missing; {type_} needs it")
+    if "url" in entry:
+        _check_webhook(f"{field_name}.url", entry["url"])
+    return ChannelSettings(
+        name,
+        type_,
+        entry.get("url", ""),
+        path_of(entry["keyFile"]) if "keyFile" in entry else None,
+        path_of(entry["urlFile"]) if "urlFile" in entry else None,
+        entry.get("forTeams", False),
+    )
+
+
+def _check_webhook(field_name: str, url: str) -> None:
+    if _WEBHOOK_URL.fullmatch(url) is None:
+        raise InvalidInputError(
+            field_name,
+            "***",
+            "is not an http(s) address without user, query and fragment",
+            hint="for example https://hooks.example.org/orders",
+        )
+
+
 def read_team_notifications(spec: Mapping[str, Any], *, field_name: str) -> TeamNotifications:
     """
     Read ``notifications`` of a team's file, which `TEAM_SCHEMA` has checked.
 
     Raises:
-        InvalidInputError: An unknown zone.
+        InvalidInputError: No address of a webhook, an unknown zone.
     """
+    for name, entry in spec.get("channels", {}).items():
+        _check_webhook(f"{field_name}.channels.{name}.url", entry["url"])
     return TeamNotifications(
         {name: entry["url"] for name, entry in spec.get("channels", {}).items()},
         read_routes(spec.get("routes", ())),

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from orderkit.core.errors import AccessError, ConflictError, RefusedError, RemoteError, UsageError
+from orderkit.core.kit.approval_rules import sentence
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, check_requester
 from orderkit.core.order.change import (
@@ -32,6 +33,8 @@ from orderkit.flows.change.proposing import Proposer
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.main_protection import needs_protection
 from orderkit.flows.order import cost_limit
+from orderkit.flows.order.approval_needs import Asking
+from orderkit.flows.order.change_approvals import needs_of_step
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit, FileChange
@@ -117,8 +120,8 @@ class _Run:
                 self._deliver(head)  # an earlier run may have ended before it
             return self._unchanged(draft.current.commit, proposer)
         how = self._how(draft.verdict)
-        draft = self._with_plan(draft, how)
-        if how is How.REVIEW:
+        draft = self._with_needs(self._with_plan(draft, how))
+        if how is How.REVIEW or draft.needs:
             return proposer.propose(draft)
         if editor.request.dry_run:
             return replace(
@@ -136,6 +139,28 @@ class _Run:
             refuse_paused(live, change_plan)
             refuse_faults(self.platform, live, change_plan, draft.current.xr)
         return replace(draft, change_plan=change_plan)
+
+    def _with_needs(self, draft: EditDraft) -> EditDraft:
+        """Add who has to agree; a part of a confirmed end needs nobody."""
+        editor, request = self.editor, self.editor.request
+        if request.ends:
+            return draft
+        needs = needs_of_step(
+            self.platform,
+            editor.live,
+            draft.xr,
+            Asking(request.requester.ref, request.requester.proof),
+            current=draft.current,
+            plan=draft.change_plan.plan if draft.change_plan else None,
+        )
+        if needs and request.how is How.DIRECT:
+            raise RefusedError(
+                f"{editor.live.entry.order}: the change needs approval by {sentence(needs)},"
+                " and cannot be committed directly",
+                hint="leave --direct out to open a pull request",
+                form_hint="leave 'how: direct' out to open a pull request",
+            )
+        return replace(draft, needs=needs)
 
     def _unchanged(self, commit: CommitSha, proposer: Proposer) -> Changed:
         return Changed(

@@ -25,6 +25,7 @@ from orderkit.core.errors import (
     every,
     raise_problems,
 )
+from orderkit.core.kit.approval_rules import Need
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest
@@ -56,7 +57,7 @@ from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
 from orderkit.flows.order.order_history import last_change_of
 from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registering import registered_by
+from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     CHANGE_TRAILER,
@@ -82,6 +83,8 @@ class EditDraft:
     edits: tuple[FieldDifference, ...]
     verdict: ChangeVerdict
     change_plan: ChangePlan | None = None
+    needs: tuple[Need, ...] = ()
+    """Who has to agree before it is delivered."""
     """What the edit will do; None before it is planned."""
 
     @property

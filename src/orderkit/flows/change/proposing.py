@@ -25,6 +25,7 @@ from orderkit.core.errors import (
     OrderkitError,
     RefusedError,
 )
+from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.kit.model import How
 from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.order.change import (
@@ -38,12 +39,12 @@ from orderkit.core.order.change import (
     same,
     value_at,
 )
-from orderkit.core.plan.plan_markdown import cell
+from orderkit.core.plan.plan_markdown import cell, plain_line
 from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
-from orderkit.flows.change.reviewing import forge_user
 from orderkit.flows.main_protection import protect_main
+from orderkit.flows.order.approval_judging import forge_user, set_approval_status
 from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
 from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
@@ -258,7 +259,7 @@ class Proposer:
         )
         if pull.state != "open":
             raise ConflictError(f"{self._repo}#{pull.number} was {pull.state} meanwhile")
-        self._say(draft.change_plan, pull, head)
+        self._say(draft.change_plan, pull, head, draft.needs)
         return self._outcome(draft, pull, state="proposed")
 
     def _open_new(self, draft: EditDraft, replaced: OpenPull | None) -> Changed:
@@ -268,7 +269,7 @@ class Proposer:
         body = self._body(draft, replaced.pull if replaced else None)
         pull_draft = PullDraft(self._title(draft), body, branch, MAIN)
         pull = self._forge.open_pull(self._repo, pull_draft, operation)
-        self._say(draft.change_plan, pull, head)
+        self._say(draft.change_plan, pull, head, draft.needs)
         if replaced is not None:
             self._replace(replaced.pull, pull)
         return self._outcome(draft, pull, state="proposed")
@@ -319,8 +320,17 @@ class Proposer:
 
     # --- reporting
 
-    def _say(self, change_plan: ChangePlan | None, pull: PullRequest, head: CommitSha) -> None:
-        """Set the status of the proposed commit; the description has the plan itself."""
+    def _say(
+        self,
+        change_plan: ChangePlan | None,
+        pull: PullRequest,
+        head: CommitSha,
+        needs: Sequence[Need] = (),
+    ) -> None:
+        """Set the statuses of the proposed commit; the description has the plan itself."""
+        if needs:
+            with suppress(OrderkitError):
+                set_approval_status(self.editor.platform, self._repo, head, pull, sentence(needs))
         if change_plan is not None:
             judged = JudgedPlan(change_plan.plan, failed=change_plan.why_not)
             with suppress(OrderkitError):  # a missing status does not undo the proposal
@@ -350,6 +360,7 @@ class Proposer:
         lines += [f"Replaces #{replaced.number}."] if replaced else []
         lines.append("\n".join(["| Field | From | To |", "|---|---|---|", *rows]))
         lines.append(f"````diff\n{draft.diff}````")
+        lines += [_agreements(draft.needs)] if draft.needs else []
         lines += [draft.change_plan.markdown] if draft.change_plan else []
         lines += [ACCEPT_LOSS] if self.editor.request.accept_loss else []
         lines.append(
@@ -390,6 +401,11 @@ class Proposer:
             return
         if old.head.startswith(PREFIX) and old.requester == pull.requester:
             self._replace(old, pull)
+
+
+def _agreements(needs: Sequence[Need]) -> str:
+    rows = "\n".join(f"- {plain_line(str(need))}" for need in needs)
+    return f"Who has to agree to its newest commit, on the forge or in the console:\n\n{rows}"
 
 
 def _overlap(steps: Steps, other_steps: Steps) -> bool:

@@ -42,6 +42,7 @@ from orderkit.flows.argocd.refreshing import (
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.remaining_objects import Absence, Remaining
+from orderkit.flows.end.withdrawing import begin_withdrawal, close_proposals
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import (
     Platform,
@@ -119,7 +120,18 @@ def destroy(
     if entry is None and tombstones and ledger.living_order(paths, request.order) is None:
         return _already_ended(platform, request, tombstones[-1])
     entry = entry or order_report.find(request.order, paths)
-    record = _record(platform, entry, request, on_step)
+    if entry.waiting_path in paths:
+        record = begin_withdrawal(
+            platform,
+            entry,
+            requester=request.requester,
+            proof=request.proof,
+            notes=request.notes,
+            repository=request.repository,
+        )
+        on_step("marked", "withdrawn before it was delivered")
+    else:
+        record = _record(platform, entry, request, on_step)
     return _End(platform, entry, request, on_step, on_wait).run(record)
 
 
@@ -394,6 +406,7 @@ class _End:
         self._on_step("removing", "the Application is gone")
 
     def _unregister(self) -> None:
+        close_proposals(self._platform, self._entry)
         was_registered = False
         for location in self._platform.catalog.locations():
             prefix = f"{self._platform.forge.base_url}/{self._entry.repository}/"

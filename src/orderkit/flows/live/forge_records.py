@@ -6,14 +6,17 @@ Both are read again only if their head moved. Called by ``order_model``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha
+from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.order import ledger
+from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.order.registering import registered_owners
+from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.order.registrations import registered_owners
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -36,6 +39,9 @@ class ForgeRecords:
     pack_commit: CommitSha | None = None
     kits: Mapping[str, Kit] | None = None
     """None: never read."""
+    waiting: Mapping[str, WaitingOrder] = field(default_factory=dict)
+    """The orders that wait for approval."""
+    waiting_blobs: Mapping[str, BlobSha] = field(default_factory=dict)
     owners: Mapping[str, str] = field(default_factory=dict)
     """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 
@@ -57,7 +63,15 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
     snapshot = ledger_snapshot(platform)
     orders = _orders(snapshot)
     owners = {order: owner for order, owner in records.owners.items() if order in orders}
-    return replace(records, ledger_commit=snapshot.commit, orders=orders, owners=owners)
+    waiting, blobs = _waiting(platform, records, snapshot)
+    return replace(
+        records,
+        ledger_commit=snapshot.commit,
+        orders=orders,
+        owners=owners,
+        waiting=waiting,
+        waiting_blobs=blobs,
+    )
 
 
 def with_owners(
@@ -98,6 +112,22 @@ def with_pack(platform: Platform, records: ForgeRecords) -> ForgeRecords:
 
 def _orders(snapshot: RepositorySnapshot) -> dict[str, tuple[OrderEntry, bool]]:
     orders: dict[str, tuple[OrderEntry, bool]] = {}
-    for entry in ledger.entries(snapshot.blobs):
+    waiting = ledger.waiting_orders(snapshot.blobs)
+    for entry in itertools.chain(ledger.entries(snapshot.blobs), waiting):
         orders.setdefault(entry.order, (entry, entry.end_path in snapshot.blobs))
     return orders
+
+
+def _waiting(
+    platform: Platform, records: ForgeRecords, snapshot: RepositorySnapshot
+) -> tuple[dict[str, WaitingOrder], dict[str, BlobSha]]:
+    """Read the records of waiting orders that changed."""
+    waiting: dict[str, WaitingOrder] = {}
+    blobs: dict[str, BlobSha] = {}
+    for entry in ledger.waiting_orders(snapshot.blobs):
+        order, blob = entry.order, snapshot.blobs[entry.waiting_path]
+        known = records.waiting.get(order) if records.waiting_blobs.get(order) == blob else None
+        record = known or waiting_order(platform, entry, snapshot.commit)
+        if record is not None:
+            waiting[order], blobs[order] = record, blob
+    return waiting, blobs

@@ -31,10 +31,10 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.core.order import ledger
-from orderkit.core.order.order_state import judge
-from orderkit.core.order.order_summary import summarize
+from orderkit.core.order.order_summary import state_of, summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
+from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
@@ -97,6 +97,7 @@ class OrderModel:
         self._costs = RowCosts(platform, self._note)
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
+        self._settle_at_s = time.monotonic() + REREAD_S
         self._rows: dict[str, LiveRow] = {}
         self._sorted: tuple[LiveRow, ...] | None = None
         self._followers: dict[Kind, KindFollower] = {}
@@ -244,6 +245,9 @@ class OrderModel:
             if not error:
                 self._forge_heard_s = time.monotonic()
             self._forge_error = error
+            if not error and self._records.waiting and time.monotonic() >= self._settle_at_s:
+                settle_all(self._platform)
+                self._settle_at_s = time.monotonic() + REREAD_S
             self._stop.wait(_RETRY_S if error else _REREAD_PAUSE_S)
             if not error:
                 self._hint.wait(REREAD_S)
@@ -266,6 +270,12 @@ class OrderModel:
                 self._kit_kinds = frozenset(kit.kind for kit in (records.kits or {}).values())
                 self._changed.update(now)
             self._changed.update(o for o in before.keys() | now if before.get(o) != now.get(o))
+            proposals = (former.waiting, records.waiting)
+            self._changed.update(
+                o
+                for o in proposals[0].keys() | proposals[1]
+                if proposals[0].get(o) != proposals[1].get(o)
+            )
             self._changed.update(records.owners.keys() - former.owners.keys())
             self._wake.notify_all()
 
@@ -358,12 +368,14 @@ class OrderModel:
         try:
             application = self._objects.application(order)
             kits: Mapping[str, Kit] = records.kits or {}
-            kit = ledger.kit_of(application or {})
+            waiting = records.waiting.get(order)
+            kit = waiting.kit if waiting else ledger.kit_of(application or {})
             kinds = {name: kit.kind for name, kit in kits.items()}
             key, xr = own_xr(entry.order, application, kinds, kit, self._objects.xr)
             parts = self._objects.parts(key, self._unknown) if key and xr else ()
-            owner = records.owners.get(order, "")
-            sources = OrderSources(entry, is_ending, application, xr, parts, owner)
+            approval = waiting.approval if waiting else ""
+            owner = waiting.requester if waiting else records.owners.get(order, "")
+            sources = OrderSources(entry, is_ending, application, xr, parts, owner, approval)
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
             costs = self._costs.of(order, xr, records.pack_commit)
@@ -372,8 +384,7 @@ class OrderModel:
                 return summarize(sources, declared, costs, secrets=secrets, forge_url=forge_url)
 
             row = self._masks.masked(sources, key, make)
-            state = judge(application, xr, head=None, ending=is_ending)
-            return LiveRow.of(row, key, is_ready=state.ready)
+            return LiveRow.of(row, key, is_ready=state_of(sources).ready)
         except Exception:  # whatever somebody pushed: one order must not hide all others
             logger.exception("a bug while making the row of %s", order)
             reason = "this is a bug in Orderkit: the service's log has more"

@@ -47,6 +47,17 @@ def check_new(
             not known.
         RemoteError: The forge or the cluster.
     """
+    if team.limits.over == "refuse":
+        _check_new(platform, team, entry, xr, paths)
+
+
+def _check_new(
+    platform: Platform,
+    team: TeamFile,
+    entry: OrderEntry,
+    xr: Manifest,
+    paths: Collection[PurePosixPath],
+) -> None:
     if team.limits.cost is None:
         return
     cost = platform.cost_of(platform, xr)
@@ -55,6 +66,11 @@ def check_new(
 
 def check_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> None:
     """Check that a team may spend what a change adds; raises like `check_new`."""
+    if live.team.limits.over == "refuse":
+        _check_change(platform, live, old, new)
+
+
+def _check_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> None:
     if live.team.limits.cost is None:
         return
     before, cost = (platform.cost_of(platform, delivered_xr(live, xr)) for xr in (old, new))
@@ -75,20 +91,50 @@ def excess(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) ->
     return ""
 
 
-def check_registered(
-    platform: Platform, live: LiveOrder, registered_at: CommitSha, head: CommitSha
-) -> None:
+def asked_for(
+    platform: Platform,
+    live: LiveOrder,
+    old: Manifest | None,
+    new: Manifest,
+    paths: Collection[PurePosixPath] = (),
+) -> RefusedError | None:
     """
-    Check an order again by the ledger at the commit that registered it; raises like `check_new`.
+    Return what the platform team has to agree to, where `over: ask` lets teams exceed the limit.
+
+    Args:
+        old: None: `new` is a new order's.
+        new: As it is in Git.
+        paths: The ledger's; of a change, they are read.
+
+    Raises:
+        RemoteError: The forge or the cluster.
+    """
+    try:
+        if old is None:
+            _check_new(platform, live.team, live.entry, delivered_xr(live, new), paths)
+        else:
+            _check_change(platform, live, old, new)
+    except RefusedError as error:
+        return error
+    return None
+
+
+def excess_at(
+    platform: Platform, live: LiveOrder, registered_at: CommitSha, head: CommitSha
+) -> RefusedError | None:
+    """
+    Return why an order is above the limit by the ledger at the commit that registered it.
 
     Args:
         head: The commit of the order's repository.
+
+    Raises:
+        RemoteError: The forge or the cluster.
     """
     if live.team.limits.cost is None:
-        return
+        return None
     paths = platform.forge.tree(platform.ledger, registered_at)
-    xr = delivered_xr(live, read_xr(platform, live, head).xr)
-    check_new(platform, live.team, live.entry, xr, paths)
+    return asked_for(platform, live, None, read_xr(platform, live, head).xr, paths)
 
 
 def _others(

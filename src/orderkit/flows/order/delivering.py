@@ -18,6 +18,7 @@ from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_ke
 from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, find_living, read_xr
 from orderkit.flows.order.tracing import WaitReport
+from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -46,6 +47,7 @@ class _Watch:
         xr = get_object(self._platform, self._xr)
         state = order_state.judge(application, xr, head=at, ending=False)
         state = without_secrets(self._platform, xr, state)
+        state = held_by_window(self._platform, self._live.kit, state)
         self._report(state, self._xr if xr else None)
         return state
 
@@ -77,7 +79,7 @@ def await_commit(
         platform.clock,
         watch.look,
         lambda state: state.ready,
-        is_hopeless=lambda state: state.paused,
+        is_hopeless=lambda state: state.paused or state.is_held,
         timeout_s=timeout_s,
         goal=f"{order}: becoming Ready at {short(commit)}",
         why_not=lambda state: f"{state.phase}: {state.reason}",

@@ -100,6 +100,12 @@ def find_living(
             f"{order} is ending and cannot be changed any more",
             hint=f"finish the end: orderkit destroy {order}",
         )
+    if entry.waiting_path in snapshot.blobs:
+        raise RefusedError(
+            f"{order} waits for approval and cannot be changed yet",
+            hint=f"'orderkit status {order}' says who has to agree; to order something else:"
+            f" orderkit destroy {order}",
+        )
     repository = platform.forge.repo(entry.repository)
     if repository is None:
         raise NotFoundError(
@@ -115,6 +121,20 @@ def find_living(
     check_kit(platform, entry, record.kit)
     team = team_of(platform, entry.team, snapshot)
     return LiveOrder(entry, published_kit(platform, record.kit), record, team)
+
+
+def new_live_order(
+    platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot, kit: str
+) -> LiveOrder:
+    """
+    Return an order that is written and not delivered yet.
+
+    Raises:
+        NotFoundError: Its record or its kit is gone.
+        InvalidInputError: Its record is broken.
+    """
+    team = team_of(platform, entry.team, snapshot)
+    return LiveOrder(entry, published_kit(platform, kit), _record(platform, entry), team)
 
 
 def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> None:

@@ -33,18 +33,21 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger, order_state
+from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
-from orderkit.core.order.order_summary import attended, row_of
+from orderkit.core.order.order_summary import attended, row_of, state_of
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
 from orderkit.flows.order.foreign_words import without_secrets
+from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -144,9 +147,18 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         kinds = {name: kit.kind for name, kit in kits.items()}
         cluster_state = _ClusterState(applications.result(), kits, kinds, xrs)
         paths = ledger_.result().blobs
+        waiting = ledger.waiting_orders(paths)
+        entries = sorted({*ledger.entries(paths), *waiting}, key=lambda e: (e.team, e.order))
+        proposals = {entry: waiting_order(platform, entry) for entry in waiting}
         return [
-            _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
-            for entry in ledger.entries(paths)
+            _listed(
+                platform,
+                entry,
+                cluster_state,
+                ending=entry.end_path in paths,
+                waiting=proposals.get(entry),
+            )
+            for entry in entries
         ]
 
 
@@ -166,14 +178,19 @@ def _applications(platform: Platform) -> dict[str, Manifest]:
 
 
 def _listed(
-    platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
+    platform: Platform,
+    entry: OrderEntry,
+    cluster_state: _ClusterState,
+    *,
+    ending: bool,
+    waiting: WaitingOrder | None,
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
-    kit = ledger.kit_of(application or {})
+    kit = waiting.kit if waiting else ledger.kit_of(application or {})
     key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, cluster_state.xrs.get)
-    state = order_state.judge(application, xr, head=None, ending=ending)
-    state = without_secrets(platform, xr, state)
-    sources = OrderSources(entry, ending, application, xr)
+    approval = waiting.approval if waiting else ""
+    sources = OrderSources(entry, ending, application, xr, approval=approval)
+    state = without_secrets(platform, xr, state_of(sources))
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
 
@@ -199,23 +216,29 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     application = platform.cluster.get(application_key(entry.order))
     pack = published_pack(platform)
     kits = {kit.name: kit for kit in pack.kits()}
-    kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
+    waiting = None if ending else waiting_order(platform, entry)
+    if waiting:
+        kit = waiting.kit
+    else:
+        kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
     kinds = {name: declared.kind for name, declared in kits.items()}
     key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
     head = None
     with suppress(MovedError):  # `flows.order.order_damage` says where to
         head = platform.forge.head(entry.repository)
-    state = order_state.judge(application, xr, head=head, ending=ending)
+    approval = waiting.approval if waiting else ""
+    state = order_state.judge(application, xr, head=head, ending=ending, approval=approval)
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
     if state.phase == "Delivering" and state.revision != head:
         why = undelivered(platform, entry, head)
         state = replace(state, reason=why.reason, advice=why.advice) if why else state
+    state = held_by_window(platform, kits.get(kit), state)
     checked = CheckedOrder.of(entry, pack, kit, xr)
     check: CommitCheck | None = None
     if checked is not None and not ending:
         state, check = explained_by_files(platform, checked, application, state)
-    sources = OrderSources(entry, ending, application, xr)
+    sources = OrderSources(entry, ending, application, xr, approval=approval)
     report = _report(platform, sources, state, (kit, key), kits.get(kit))
     secrets = functools.cache(lambda: platform.secrets_of(platform, xr) if xr else NO_SECRETS)
     return replace(report, check=check, secrets=secrets)
@@ -328,7 +351,7 @@ def _report(
 ) -> OrderReport:
     """Return a report; `of` names its kit and its XR."""
     kit, key = of
-    attended_state = attended(state, declared, sources.xr)
+    attended_state = attended(state, declared, sources.xr, sources.application)
     if attended_state is not state and sources.xr:  # a sentence with values of the status
         secrets = platform.secrets_of(platform, sources.xr)
         attended_state = replace(attended_state, reason=secrets.redact(attended_state.reason))

@@ -88,7 +88,7 @@ def read_orders(
         RemoteError: The platform does not answer, or not to us.
     """
     from orderkit.flows.order import order_report  # lazy: what the service answers needs neither
-    from orderkit.flows.order.registering import registered_by, registered_owners
+    from orderkit.flows.order.registrations import registered_by, registered_owners
 
     reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
     rows = [report.row() for report in reports.values()]

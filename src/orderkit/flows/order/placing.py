@@ -471,10 +471,11 @@ def _wait(
         platform.clock,
         look,
         lambda report: report.state.ready,
+        is_hopeless=lambda report: report.state.phase == "Waiting" or report.state.is_held,
         timeout_s=request.timeout_s,
         goal=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
-        advice=lambda report: report.state.advice,
+        advice=lambda report: report.row().remedy,
         on_look=ask,
     )
 

@@ -6,7 +6,6 @@ Called by the service (a portal's template step) and thereby by every ``orderkit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -19,20 +18,23 @@ from orderkit.core.errors import (
     RefusedError,
 )
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import dig, labels_of, metadata
+from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
+from orderkit.core.objects.kube_objects import labels_of, metadata
 from orderkit.core.order import ledger, order_file, team_limits
-from orderkit.core.order.end_record import STEPS
-from orderkit.core.order.lease import EXPIRES_AT, grant, lease_annotations, policy_of
+from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.main_protection import forbid_squash, protect_main
-from orderkit.flows.order import cost_limit, live_order
-from orderkit.flows.order.expiry_note import try_note_expiry
+from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
+from orderkit.flows.order import cost_limit, live_order, order_proposals
+from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.change_approvals import refuse_bypass
+from orderkit.flows.order.new_lease import new_lease, note_expiry
+from orderkit.flows.order.order_proposals import note_bypass
+from orderkit.flows.order.registrations import REFUSE, REGISTER, registered_by
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -43,14 +45,7 @@ from orderkit.flows.platform import (
     write_ledger,
 )
 from orderkit.flows.team import limit_check
-from orderkit.ports.forge import Commit, Operation, Written
-from orderkit.ports.requesters import Requester
-
-_NEWEST_COMMITS = 200
-_REGISTER, _REFUSE = "register-", "refuse-"
-"""Prefixes of the operations that enter an order into the ledger, and take it back."""
-_BEGUN = re.compile(rf"{_REGISTER}(.+)-on-.*")
-_ENDED = re.compile(rf"end-(.+)-(?:{'|'.join(STEPS)}|tombstone)-.*|{_REFUSE}(.+)-on-.*")
+from orderkit.ports.forge import Operation, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +72,8 @@ class Registered:
     repository: RepoId
     commit: CommitSha
     changed: bool
+    approval: str = ""
+    """Who has to agree before it is delivered, and why; empty: nobody."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command line and service both answer with."""
@@ -87,6 +84,7 @@ class Registered:
             "repository": str(self.repository),
             "ledgerCommit": self.commit,
             "changed": self.changed,
+            "approval": self.approval or None,
         }
 
 
@@ -94,7 +92,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     """
     Enter an order into the ledger, or find it there. Idempotent, one commit.
 
-    If its ``main`` is protected, what ``main`` holds now is delivered. Two commits if the team's
+    An order that needs approval is proposed instead, and waits (``flows.approval``). If its
+    ``main`` is protected, what ``main`` holds now is delivered. Two commits if the team's
     orders are counted: until the count is known, the order's Application goes with its file, so
     that it can be taken back.
 
@@ -111,7 +110,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     entry = OrderEntry(registration.team, registration.order)
     snapshot = ledger_snapshot(platform)
     check_free(entry, snapshot.blobs)
-    is_new = entry.application_path not in snapshot.blobs
+    is_waiting = entry.waiting_path in snapshot.blobs
+    is_new = is_waiting or entry.application_path not in snapshot.blobs
     _check_kit(platform, registration, entry, is_new=is_new)
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
     record = _check_record(platform, registration, entry.repository)
@@ -121,24 +121,44 @@ def register(platform: Platform, registration: Registration) -> Registered:
         _check_new(platform, live, snapshot)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
+    bypassed = ""
+    if is_new:
+        if proposed := _propose(platform, registration, live, snapshot):
+            return proposed
+    elif head := platform.forge.head(entry.repository):
+        bypassed = refuse_bypass(platform, live, head, _asking(registration))
     is_counted = team.limits.cost is not None or team_limits.is_counted(team, registration.kit)
     is_raced = is_counted and (is_new or _is_entering(platform, entry, snapshot))
     stage: ledger.Stage = "entering" if is_raced else "living"
     is_leased = is_new and not registration.is_adopted
-    lease = _new_lease(platform, live, registration.requester) if is_leased else {}
-    commit = _enter(platform, registration, entry, kit, snapshot, stage=stage, lease=lease)
-    if is_raced:
-        _confirm_place(platform, registration, live, commit.commit)
-    if _came_second(platform, entry, snapshot, commit):
-        _take_back(platform, registration, entry, "taken by another team")
-        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
+    lease = new_lease(platform, live, registration.requester) if is_leased else {}
+    commit = _enter(
+        platform,
+        registration,
+        entry,
+        kit,
+        snapshot,
+        stage=stage,
+        lease=lease,
+        bypassed=bypassed,
+    )
+    if is_raced and (no_place := _no_place(platform, live, commit.commit)):
+        _refuse_last(platform, registration, no_place)
+        return register(platform, registration)
+    _refuse_second(platform, registration, entry, snapshot, commit)
     if is_raced:
         commit = _enter(
             platform, registration, entry, kit, ledger_snapshot(platform), stage="living"
         )
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
-    _note_expiry(platform, registration, lease or _lease_in(platform, entry, kit))
+    note_expiry(
+        platform,
+        registration.order,
+        registration.requester,
+        registration.proof,
+        lease or _lease_in(platform, entry, kit),
+    )
     return Registered(
         registration.order,
         registration.team,
@@ -149,40 +169,64 @@ def register(platform: Platform, registration: Registration) -> Registered:
     )
 
 
-def registered_by(platform: Platform, entry: OrderEntry) -> str:
-    """
-    Return who registered an order, as the ledger says; "" if it does not.
-
-    The order's own repository cannot say it: whoever can push there can rewrite its record.
-    """
-    requester = ""
-    for commit in platform.forge.commits(platform.ledger, path=entry.application_path):
-        if commit.operation.startswith("end-") or was_taken_back(commit, entry):
-            break  # of an earlier order of this name
-        if commit.operation.startswith(f"{_REGISTER}{entry.order}-on-"):
-            requester = commit.requester
-    return requester
+def _refuse_last(platform: Platform, registration: Registration, why: _NoPlace) -> None:
+    """Take back an order above its team's limit; refuse it unless the team may ask for it."""
+    entry = OrderEntry(registration.team, registration.order)
+    _take_back(platform, registration, entry, why.reason)
+    if not why.may_ask:
+        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
+        raise why.refusal
 
 
-def registered_owners(platform: Platform, *, newest: int = _NEWEST_COMMITS) -> dict[str, str]:
-    """
-    Return who registered which order, by the newest changes of the ledger.
-
-    For orders of versions that did not write it into the Application (`ledger.requester_of`).
-    """
-    owners: dict[str, str] = {}
-    ended: set[str] = set()
-    for commit in platform.forge.commits(platform.ledger, limit=newest):
-        if end := _ENDED.fullmatch(commit.operation):
-            ended.add(end[1] or end[2])
-        elif (begin := _BEGUN.fullmatch(commit.operation)) and begin[1] not in ended:
-            owners[begin[1]] = commit.requester  # the oldest of this life, as `registered_by` says
-    return owners
+def _refuse_second(
+    platform: Platform,
+    registration: Registration,
+    entry: OrderEntry,
+    snapshot: RepositorySnapshot,
+    written: Written,
+) -> None:
+    """Take back and refuse an order whose id another team got at the same moment."""
+    if _came_second(platform, entry, snapshot, written):
+        _take_back(platform, registration, entry, "taken by another team")
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
 
 
-def was_taken_back(commit: Commit, entry: OrderEntry) -> bool:
-    """Say whether a commit of the ledger took out an order for which there was no place."""
-    return commit.operation.startswith(f"{_REFUSE}{entry.order}-on-")
+def _propose(
+    platform: Platform,
+    registration: Registration,
+    live: live_order.LiveOrder,
+    snapshot: RepositorySnapshot,
+) -> Registered | None:
+    """Propose an order that needs approval; None if it needs none. A settled one is registered."""
+    entry = live.entry
+    head = platform.forge.head(entry.repository)
+    if head is None:
+        return None
+    xr = live_order.read_xr(platform, live, head).xr
+    asking = _asking(registration)
+    needs = order_needs(platform, live, xr, asking, snapshot)
+    is_waiting = entry.waiting_path in snapshot.blobs
+    if not (needs or is_waiting):
+        return None
+    platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
+    waiting = order_proposals.propose(platform, live, needs, asking, snapshot)
+    proposal = order_proposals.proposal_of(platform, entry)
+    settled = proposal.settle() if proposal else None
+    if settled and settled.state == "closed":
+        raise AlreadyOrderedError(
+            f"{entry.order}: its pull request was closed, which withdraws the order",
+            hint=f"order another name, or free this one: orderkit destroy {entry.order}"
+            " --delete-repository",
+        )
+    commit = platform.forge.head(platform.ledger) or snapshot.commit
+    waits = waiting.approval if settled and settled.state == "waiting" else ""
+    return Registered(
+        entry.order, entry.team, live.kit.name, entry.repository, commit, not is_waiting, waits
+    )
+
+
+def _asking(registration: Registration) -> Asking:
+    return Asking(registration.requester, registration.proof)
 
 
 def _enter(
@@ -194,6 +238,7 @@ def _enter(
     *,
     stage: ledger.Stage,
     lease: Mapping[str, str] | None = None,
+    bypassed: str = "",
 ) -> Written:
     recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
     before = ledger.delivered_commit(recorded)
@@ -211,11 +256,13 @@ def _enter(
         requester=requester,
         lease=lease,
     )
+    why = f"delivered by {registration.requester} without {bypassed}" if bypassed else ""
+    note_bypass(application, why)
     return write_ledger(
         platform,
         {entry.application_path: yaml11.dump(application)},
         Operation(
-            f"{_REGISTER}{registration.order}",
+            f"{REGISTER}{registration.order}",
             registration.requester,
             f"{registration.order}: ordered",
             registration.proof,
@@ -230,33 +277,10 @@ def _is_entering(platform: Platform, entry: OrderEntry, snapshot: RepositorySnap
     return ledger.FINALIZER in (metadata(application or {}).get("finalizers") or ())
 
 
-def _new_lease(platform: Platform, live: live_order.LiveOrder, requester: str) -> dict[str, str]:
-    """Return the lease of a new order, as annotations; none if it lives without an expiry."""
-    kit, path = live.kit, live.kit.lease.term_field
-    policy = policy_of(kit.lease, live.entry.team)
-    if policy is None:
-        return {}
-    head = platform.forge.head(live.repository) if path else None
-    xr = live_order.read_xr(platform, live, head).xr if head else {}
-    asked = dig(xr, "spec", *path.split(".")) if path else None
-    try:
-        granted = grant(policy, platform.clock.now(), asked, by=requester)
-    except InvalidInputError as error:
-        name = kit.parameter(path) if path else "lease"
-        raise InvalidInputError(name, error.value, error.rule, hint=error.hint) from error
-    return granted.annotations() if granted else {}
-
-
 def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:
     if not kit.lease.is_declared:
         return {}
     return lease_annotations(commit_pinning.application_at(platform, entry))
-
-
-def _note_expiry(platform: Platform, registration: Registration, lease: Mapping[str, str]) -> None:
-    if expires := lease.get(EXPIRES_AT):
-        requester = Requester(registration.requester, registration.proof)
-        try_note_expiry(platform, registration.order, expires, requester)
 
 
 def _came_second(
@@ -280,7 +304,7 @@ def _came_second(
 
 def _entered_at(platform: Platform, entry: OrderEntry) -> CommitSha | None:
     """Return the newest commit that entered an order."""
-    prefix = f"{_REGISTER}{entry.order}-on-"
+    prefix = f"{REGISTER}{entry.order}-on-"
     history = platform.forge.commits(platform.ledger, path=entry.application_path)
     return next((commit.id for commit in history if commit.operation.startswith(prefix)), None)
 
@@ -293,7 +317,7 @@ def _take_back(
         platform,
         {entry.application_path: None},
         Operation(
-            f"{_REFUSE}{registration.order}",
+            f"{REFUSE}{registration.order}",
             registration.requester,
             f"{registration.order}: {reason}",
             registration.proof,
@@ -301,28 +325,31 @@ def _take_back(
     )
 
 
-def _confirm_place(
-    platform: Platform,
-    registration: Registration,
-    live: live_order.LiveOrder,
-    registered_at: CommitSha,
-) -> None:
-    """Take an order back that, with those registered before it, is above a limit of its team."""
-    entry, team, kit = live.entry, live.team, registration.kit
-    if limit_check.overfull(platform, entry, kit, team, registered_at):
-        _take_back(platform, registration, entry, "one too many")
-        limit_check.check_may_order(platform, entry, kit, ledger_snapshot(platform))
-        raise RefusedError(
-            f"team {team.team} got its last order at the same moment", hint="repeat the command"
-        )
+@dataclass(frozen=True, slots=True)
+class _NoPlace:
+    """Why an order that was entered is above a limit of its team."""
+
+    reason: str
+    refusal: RefusedError
+    may_ask: bool
+
+
+def _no_place(
+    platform: Platform, live: live_order.LiveOrder, registered_at: CommitSha
+) -> _NoPlace | None:
+    """Return why an order, with those registered before it, is above a limit of its team."""
+    entry, team = live.entry, live.team
+    if limit_check.overfull(platform, entry, live.kit.name, team, registered_at):
+        text = f"team {team.team} got its last order at the same moment"
+        refusal = RefusedError(text, hint="repeat the command")
+        return _NoPlace("one too many", refusal, team.limits.over == "ask")
     head = platform.forge.head(live.repository)
     if head is None:
-        return  # gone since its record was read: there is nothing to deliver
-    try:
-        cost_limit.check_registered(platform, live, registered_at, head)
-    except RefusedError:
-        _take_back(platform, registration, live.entry, "above the team's cost limit")
-        raise
+        return None  # gone since its record was read: there is nothing to deliver
+    excess = cost_limit.excess_at(platform, live, registered_at, head)
+    if excess is None:
+        return None
+    return _NoPlace("above the team's cost limit", excess, team.limits.over == "ask")
 
 
 def _check_new(
@@ -404,7 +431,7 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
         )
-    if entry.application_path in ledger_paths:
+    if entry.application_path in ledger_paths or entry.waiting_path in ledger_paths:
         return
     # Whose it is may be none of the caller's business.
     if ledger.living_order(ledger_paths, entry.order) is not None:

@@ -54,7 +54,7 @@ from orderkit.flows.order.order_damage import (
     unlisted_entry,
 )
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.registering import was_taken_back
+from orderkit.flows.order.registrations import was_taken_back
 from orderkit.flows.platform import (
     Platform,
     get_object,

@@ -35,7 +35,7 @@ from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.order.order_history import history_of
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.registering import registered_by
+from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.order.tracing import Trace, trace_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import NotFoundError, OrderkitError
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
 from orderkit.core.plan import (
@@ -32,7 +34,7 @@ from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.core.schema.known import Layer
-from orderkit.flows.order.live_order import LiveOrder, delivered_xr
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr, placed_xr
 from orderkit.flows.plan.cluster_questions import (
     NOT_ASKED,
     Lookup,
@@ -94,6 +96,27 @@ def plan_order(
     planner = OrderPlanner(cluster, workshop, basis.recorder)
     plan = planner.plan_step(old, new, historical=basis.historical)
     return priced(platform, plan, basis.prices)
+
+
+def plan_between(
+    platform: Platform, kit: Kit, team: TeamName, old: Manifest | None, new: Manifest
+) -> Plan | None:
+    """
+    Return the priced plan from one XR of a team's order, or from nothing, to another.
+
+    None: its kit has no Composition in the published pack.
+
+    Raises:
+        NotFoundError: No pack is published.
+        RemoteError: The forge or the cluster.
+    """
+    placed, workshop = placed_xr(kit, team, new), published_workshop(platform)
+    if workshop.blueprint(placed) is None:
+        return None
+    planner = OrderPlanner(platform.cluster, workshop)
+    if old is None:
+        return priced(platform, planner.plan_new(placed))
+    return priced(platform, planner.plan_step(placed_xr(kit, team, old), placed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,11 +89,8 @@ def overfull(
     other_orders = [
         order for order in ledger.living_orders(blobs, entry.team) if order != entry.order
     ]
-    try:
-        team_limits.check_count(team, kit, other_orders, published_pack(platform).kit_names)
-    except RefusedError:
-        return True
-    return False
+    kits = published_pack(platform).kit_names
+    return team_limits.count_excess(team, kit, other_orders, kits) is not None
 
 
 def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
@@ -70,6 +70,8 @@ class TeamChange:
     """As the command line takes them: ``orders``, ``orders.KIT`` or ``KIT.FIELD``, and the most."""
     dropped: tuple[str, ...] = ()
     """Limits to drop."""
+    over: Literal["refuse", "ask"] | None = None
+    """What happens to more than the limits."""
     adopted: tuple[str, ...] = ()
     """Who may own the organisation besides our account, in addition to before."""
 
@@ -261,8 +263,11 @@ def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: 
         adopted=tuple(sorted({*file.adopted, *change.adopted})),
         kits=_names_or_before(change.kits, file.kits) or (),
         namespaces=_names_or_before(change.namespaces, file.namespaces) or (),
-        limits=team_limits.with_limits(
-            file.limits, change.limits, change.dropped, kits, _currency(platform, change)
+        limits=replace(
+            team_limits.with_limits(
+                file.limits, change.limits, change.dropped, kits, _currency(platform, change)
+            ),
+            over=change.over or file.limits.over,
         ),
     )
 
@@ -317,7 +322,10 @@ def _contents(
 ) -> dict[PurePosixPath, str | None]:
     team, url = file.team, platform.forge.base_url
     namespaces = {*file.namespaces, *placed_namespaces(pack, file)}
-    team_place = TeamPlace(team, url, platform.ledger, _kinds(pack, file), tuple(namespaces))
+    windows = {kit.name: kit.windows for kit in pack.kits() if kit.windows}
+    team_place = TeamPlace(
+        team, url, platform.ledger, _kinds(pack, file), tuple(namespaces), windows
+    )
     contents: dict[PurePosixPath, str | None] = {
         ledger.team_path(team): ledger.team_file(team_place),
         ledger.apps_keep_path(team): "",
@@ -356,6 +364,8 @@ def _orders(
     kits = {kit.name: kit for kit in pack.kits()}
     for order in ledger.living_orders(snapshot.blobs, team):
         entry = OrderEntry(team, order)
+        if entry.waiting_path in snapshot.blobs:
+            continue  # somebody wrote it although nobody agreed; `flows.approval` decides
         text = read_text(platform, platform.ledger, entry.application_path, snapshot.commit) or ""
         before = _readable(text, entry)
         kit = ledger.kit_of(before)
@@ -394,6 +404,7 @@ def _refuse_orders(team: TeamName, snapshot: RepositorySnapshot) -> None:
         for path in snapshot.blobs
         if path.match(f"data/{team}/*/end.yaml") and path.parts[2] not in has
     ]
+    ending += [e.order for e in ledger.waiting_orders(snapshot.blobs) if e.team == team]
     if has or ending:
         names = ", ".join(sorted([*has, *ending])[:5])
         raise RefusedError(

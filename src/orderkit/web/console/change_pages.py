@@ -29,7 +29,8 @@ from orderkit.core.order.change import FieldConflictError
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.portal.template import parse_template
 from orderkit.flows.change.plan_requests import plan_between
-from orderkit.flows.order.live_order import LiveOrder, find_commit, read_xr
+from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.order.order_history import entry_of
 from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
@@ -116,6 +117,7 @@ class ChangePages:
             raise NotFoundError(f"{entry.order} has no pull request {number}")
         pull_plan = plan_pull(service.platform, entry.repository, int(number))
         judged, pull = pull_plan.judged, pull_plan.pull
+        may_ask = may_need_approval(find_living(service.platform, entry.order))
         return page(
             call,
             "pull.html",
@@ -127,6 +129,7 @@ class ChangePages:
                 "title": pull.title,
                 "url": pull.web_url,
                 "requester": pull.requester or "",
+                "head": pull.head_commit if may_ask else "",
                 "state": judged.state,
                 "summary": judged.summary,
                 "refused": list(judged.refused),

@@ -11,6 +11,7 @@ from typing import Any
 
 from orderkit.core.platform.service_access import Right
 from orderkit.web.console.api_calls import ApiCalls
+from orderkit.web.console.approval_pages import ApprovalPages
 from orderkit.web.console.change_pages import ChangePages
 from orderkit.web.console.end_pages import EndPages
 from orderkit.web.console.kit_pages import KitPages
@@ -61,6 +62,7 @@ class Console:
             *_ending(EndPages(self._api, looks)),
             *_ordering(KitPages(self._api)),
             *_leading(TeamPages()),
+            *_deciding(ApprovalPages(self._api)),
         )
 
     def _signing_in(self) -> tuple[ServiceOperation, ...]:
@@ -127,6 +129,13 @@ def _leading(teams: TeamPages) -> tuple[ServiceOperation, ...]:
         _page("teamsPage", "/teams", teams.teams, "read"),
         _page("teamPage", "/teams/{team}", teams.team, "read"),
         _page("platformPage", "/platform", teams.platform, "read"),
+    )
+
+
+def _deciding(approvals: ApprovalPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("approvalsPage", "/approvals", approvals.approvals, "read", "done"),
+        _form("approvalDecide", f"{_ORDER}/approval", approvals.decide, "change"),
     )
 
 

@@ -80,8 +80,20 @@ class OrderPages:
             order=order,
             tab="overview",
             waiting=tree.waiting(),
+            decision=self._decision(service, call, order),
             parts=tree.counts(),
         )
+
+    def _decision(
+        self, service: Service, call: ServiceRequest, order: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """Return what the caller may agree to, if the order waits for them."""
+        if order["phase"] != "Waiting":
+            return None
+        waiting = self._api.ask(service, call, "listApprovals", path={})["approvals"]
+        own = [entry for entry in waiting if entry["order"] == order["order"]]
+        is_requester = call.who.proof is not None and order["owner"] == call.who.proof.ref
+        return own[0] if own else {"order": order["order"]} if is_requester else None
 
     def reveal(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show a secret output once, to somebody who may change the order."""

@@ -110,6 +110,7 @@ def _static(name: str) -> str:
 PHASES: Mapping[str, tuple[str, str]] = {
     "Failing": ("bad", "✕"),
     "Attention": ("warn", "▲"),
+    "Waiting": ("warn", "◇"),
     "Written": ("moving", "○"),
     "Delivering": ("moving", "◔"),
     "Assembling": ("moving", "◑"),

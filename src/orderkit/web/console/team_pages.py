@@ -30,7 +30,7 @@ from orderkit.web.console.api_calls import page
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 
-_URGENT = ("Failing", "Attention", "Written", "Delivering", "Assembling")
+_URGENT = ("Failing", "Attention", "Waiting", "Written", "Delivering", "Assembling")
 _REASON_MAX = 160
 _PULLS_OF, PULLS_KEPT_S = 30, 30.0
 """Orders whose pull requests are read, one request each, and for how long that is shown."""

@@ -2,7 +2,7 @@ import { createTemplateAction } from '@backstage/plugin-scaffolder-node';
 import { JsonObject } from '@backstage/types';
 import { TaskError } from '../errors';
 import { OrderkitService } from '../OrderkitService';
-import { readState, untilEnded } from '../progress';
+import { EndProgress, readState, untilEnded } from '../progress';
 import { oneLine } from '../texts';
 import {
   commonInput,
@@ -72,11 +72,12 @@ export function createEndAction(service: OrderkitService) {
         ...requesterOf(ctx),
       };
       const write = writeOf(ctx, `/v1/orders/${order}/end`, body);
-      let answer = await written(service, ctx, write);
+      const progress = new EndProgress(options);
+      let answer = await progress.during(written(service, ctx, write));
       if (answer.state !== 'ended' && waitFor !== 'written') {
         ctx.logger.info(`${order} is ending.`);
         try {
-          answer = await untilEnded(options, write);
+          answer = await untilEnded(options, write, progress);
         } catch (error) {
           if (ctx.signal?.aborted) {
             throw new TaskError(

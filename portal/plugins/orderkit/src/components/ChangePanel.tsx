@@ -238,7 +238,7 @@ function ChangeForm({
       ) : (
         <Flex>
           <Button isDisabled={!touched || busy} isPending={busy} onPress={submit}>
-            {offered.how === 'review' ? `Propose: ${cut(offered.title, 60)}` : cut(offered.title, 60)}
+            {offered.how === 'review' ? 'Propose it' : 'Change it'}
           </Button>
         </Flex>
       )}

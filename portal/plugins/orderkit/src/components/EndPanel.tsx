@@ -62,6 +62,14 @@ function Progress({ end }: { end: End }) {
 export function Ended({ order, error }: { order: string; error: ServiceError }) {
   const api = useApi(orderkitApiRef);
   const ended = useRead(useCallback(signal => api.end(order, signal), [api, order]));
+  const { refresh } = ended;
+  const state = ended.data?.state;
+  useEffect(() => {
+    // An order is gone from lists before the last step of its end.
+    if (state !== 'ending') return undefined;
+    const timer = setInterval(refresh, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [state, refresh]);
   if (ended.data) return <Progress end={ended.data} />;
   return ended.error ? <Problem error={error} /> : <Loading what="the order's end" />;
 }

@@ -79,8 +79,13 @@ describe('the card of an order', () => {
 
   it('shows the proof of an order that has ended', async () => {
     const end = { order: 'garage-ae86', state: 'ended', message: '', gone: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'sheet' }] };
-    const client = clientOf({ [AT]: refused(404, 'it has ended'), 'GET /v1/orders/garage-ae86/end': { body: end } });
+    let asked = 0;
+    const client = clientOf({
+      [AT]: refused(404, 'it has ended'),
+      'GET /v1/orders/garage-ae86/end': () => ({ body: { ...end, state: (asked += 1) > 1 ? 'ended' : 'ending' } }),
+    });
     await show(<OrderCard />, client);
+    expect(await screen.findByText('It is ending')).toBeInTheDocument();
 
     expect(await screen.findByText('garage-ae86 has ended')).toBeInTheDocument();
     expect(screen.getByText('ConfigMap sheet')).toBeInTheDocument();
@@ -103,7 +108,7 @@ describe('the card of an order', () => {
     await userEvent.type(field, '20');
 
     expect(await screen.findByText('One field changes')).toBeInTheDocument();
-    await userEvent.click(screen.getByRole('button', { name: 'Change budget' }));
+    await userEvent.click(screen.getByRole('button', { name: 'Change it' }));
 
     expect(await screen.findByText(/Committed as feedbeef/)).toBeInTheDocument();
     const sent = asked.find(each => each.path.endsWith('/changes'));

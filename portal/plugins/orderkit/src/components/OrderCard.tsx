@@ -27,7 +27,7 @@ export function OrderCard() {
   } else if (error?.missing) {
     content = <Ended order={order} error={error} />;
   } else {
-    content = error ? <Problem error={error} onRetry={refresh} /> : <Loading what={`the order ${order}`} lines={5} />;
+    content = error ? <Problem error={error} onRetry={refresh} looking /> : <Loading what={`the order ${order}`} lines={5} />;
   }
   return (
     <EntityInfoCard title="Order">

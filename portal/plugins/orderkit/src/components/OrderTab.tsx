@@ -18,7 +18,7 @@ export function OrderTab() {
   const [change, setChange] = useState<string>();
   if (!view) {
     if (error?.missing) return <Ended order={order} error={error} />;
-    return error ? <Problem error={error} onRetry={refresh} /> : <Loading what={`the order ${order}`} lines={6} />;
+    return error ? <Problem error={error} onRetry={refresh} looking /> : <Loading what={`the order ${order}`} lines={6} />;
   }
   return (
     <Flex direction="column" gap="4" data-testid="orderkit-tab" data-live={live}>

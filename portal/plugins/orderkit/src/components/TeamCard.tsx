@@ -68,7 +68,7 @@ export function TeamCard() {
   } else if (error?.missing || error?.status === 400) {
     content = <Empty>This group is not a team of the platform.</Empty>;
   } else {
-    content = error ? <Problem error={error} onRetry={refresh} /> : <Loading what="the team's orders" />;
+    content = error ? <Problem error={error} onRetry={refresh} looking /> : <Loading what="the team's orders" />;
   }
   return (
     <EntityInfoCard title="Orders">

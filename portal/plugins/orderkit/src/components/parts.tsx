@@ -62,19 +62,26 @@ export function Heading({ children }: { children: ReactNode }) {
   );
 }
 
-/** What was refused or went wrong, with the way out; never a stack trace. */
-export function Problem({ error, onRetry }: { error: ServiceError; onRetry?: () => void }) {
-  const title = error.forbidden ? 'You may not see this' : cut(error.message);
-  const description = error.forbidden ? cut(error.message) : cut(error.hint);
+/** What was refused or went wrong, with the way out; never a stack trace. `looking`: nothing was asked but to see. */
+export function Problem({
+  error,
+  onRetry,
+  looking = false,
+}: {
+  error: ServiceError;
+  onRetry?: () => void;
+  looking?: boolean;
+}) {
+  const unseen = looking && error.forbidden;
   return (
     <div role="alert">
       <Alert
-        status={error.forbidden ? 'info' : 'danger'}
+        status={unseen ? 'info' : 'danger'}
         icon
-        title={title}
-        description={[description, error.forbidden ? cut(error.hint) : ''].filter(Boolean).join(' ')}
+        title={unseen ? 'You may not see this' : cut(error.message)}
+        description={unseen ? `${cut(error.message)} ${cut(error.hint)}` : cut(error.hint)}
         customActions={
-          onRetry && !error.forbidden ? (
+          onRetry && !unseen ? (
             <Button size="small" variant="secondary" onPress={onRetry}>
               Try again
             </Button>

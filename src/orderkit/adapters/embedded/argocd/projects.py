@@ -8,7 +8,7 @@ cluster-scoped kind needs an entry in ``clusterResourceWhitelist``; for namespac
 permitted makes the Application's spec invalid; a kind or namespace fails the sync of what needs
 it, and objects of it that are there are not seen, so never pruned.
 
-Not looked at: roles, sync windows, signature keys, orphaned resources, source namespaces,
+Not looked at: roles, signature keys, orphaned resources, source namespaces,
 ``permitOnlyProjectScopedClusters`` (there is one cluster).
 
 Called by ``reconcile``, ``compare`` and ``sync``.
@@ -97,10 +97,10 @@ class Project:
         source_url, is_permitted = _normal(url), False
         for pattern in self.sources:
             if pattern.startswith(_DENY):
-                if _matches(_normal(pattern[1:]), source_url, separator="/"):
+                if matches(_normal(pattern[1:]), source_url, separator="/"):
                     return False
                 is_permitted = True  # as in Argo CD: what is not forbidden is thereby permitted
-            elif _matches(_normal(pattern), source_url, separator="/"):
+            elif matches(_normal(pattern), source_url, separator="/"):
                 is_permitted = True
         return is_permitted
 
@@ -161,8 +161,8 @@ def _is_listed(kind: Kind, rules: Sequence[tuple[str, str]]) -> bool:
 def _glob(rule: Mapping[str, Any], field: str, value: str) -> bool:
     pattern = str(rule.get(field) or "")
     if pattern.startswith(_DENY):
-        return not _matches(pattern[1:], value)
-    return _matches(pattern, value)
+        return not matches(pattern[1:], value)
+    return matches(pattern, value)
 
 
 def _forbids(
@@ -179,7 +179,8 @@ def _forbids(
     )
 
 
-def _matches(pattern: str, value: str, *, separator: str = "") -> bool:
+def matches(pattern: str, value: str, *, separator: str = "") -> bool:
+    """Say whether a value matches one of Argo CD's patterns."""
     if pattern == "*":
         return True
     try:

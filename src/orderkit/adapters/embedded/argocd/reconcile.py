@@ -45,6 +45,7 @@ from orderkit.adapters.embedded.argocd.status import (
     status_of,
 )
 from orderkit.adapters.embedded.argocd.sync import Syncer, SyncOperation, SyncOutcome
+from orderkit.adapters.embedded.argocd.sync_windows import is_held
 from orderkit.adapters.embedded.argocd.targets import TargetLoader
 from orderkit.adapters.embedded.argocd.tracking import is_owned
 from orderkit.core.argocd.application import tracker
@@ -69,6 +70,8 @@ FINALIZER = "resources-finalizer.argocd.argoproj.io"
 _FINALIZERS = (FINALIZER, f"{FINALIZER}/foreground", f"{FINALIZER}/background")
 _LOOK_AGAIN_S = 2.0
 """Interval for polling objects that are being deleted."""
+_WINDOW_S = 20.0
+"""How often it looks whether a sync window opened."""
 
 
 @dataclass(slots=True)
@@ -165,7 +168,9 @@ class Reconciler:
             return self._operate(current, latest)
         requested = current.app.get("operation")
         decision = operations.Decision(operation=requested)
-        if not requested:
+        if not requested and self._is_held(current):
+            decision = operations.Decision(again_s=_WINDOW_S)
+        elif not requested:
             decision = operations.automatic(current.app, current.spec, latest, current.now)
         status = self._compared(current, latest, decision.condition)
         if decision.operation is None:
@@ -174,6 +179,11 @@ class Reconciler:
         status["operationState"] = operations.begin(current.app, decision.operation, current.now)
         current.app = self._write(current.app, status, current.now, operation=decision.operation)
         return self._operate(current, latest)
+
+    def _is_held(self, current: _Pass) -> bool:
+        """Say whether a sync window holds automated sync back."""
+        project = self._project(current.spec.project) or {}
+        return is_held(project, current.name, current.spec.destination_namespace, current.now)
 
     def _compare(
         self,

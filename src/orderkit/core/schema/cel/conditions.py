@@ -1,10 +1,10 @@
 """
-Conditions over one object: CEL expressions over its ``spec``, ``status`` and ``metadata``.
+Conditions in CEL: over an object's ``spec``, ``status`` and ``metadata``, or over other variables.
 
-`Subject` knows the types of the variables from the object's schema. It says what is wrong with an
-expression, and turns an object into values; `Condition` judges these. Evaluation ends at the CEL
+`Subject` knows the types of the variables from their schemas. It says what is wrong with an
+expression, and turns objects into values; `Condition` judges these. Evaluation ends at the CEL
 library's iteration budget (10,000 steps) and never raises. Called by ``core.kit.consistency`` and
-``core.order.order_summary``.
+``core.order.order_summary`` and ``core.order.approval``.
 """
 
 from __future__ import annotations
@@ -33,22 +33,25 @@ METADATA_SCHEMA: Mapping[str, Any] = {
         "creationTimestamp": {"type": "string", "format": "date-time"},
     },
 }
-VARIABLES = ("spec", "status", "metadata")
 _NOT_SET = "NOT_FOUND"
 """How the library's error begins if a field is not set."""
 _FIRST_FAULT = re.compile(r"ERROR: [^:]*:\d+:\d+: (.*?)(?: in struct '[^']*')?$", re.MULTILINE)
 
 
 class Subject:
-    """What conditions are about: the schema of objects of one kind."""
+    """What conditions are about: the schema of each variable."""
 
-    def __init__(self, spec: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        schemas = {"spec": spec, "status": status, "metadata": METADATA_SCHEMA}
+    def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
         self.schema: Mapping[str, Any] = {
             "type": "object",
             "properties": {name: {**schema, "type": "object"} for name, schema in schemas.items()},
         }
         self._shape = shape_of(self.schema) or CelType("object")
+
+    @classmethod
+    def of_object(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> Subject:
+        """Return the subject of conditions over objects of one kind."""
+        return cls({"spec": spec, "status": status, "metadata": METADATA_SCHEMA})
 
     def fault(self, source: str) -> str:
         """Return why an expression is no condition over these objects; empty if it is one."""
@@ -63,10 +66,10 @@ class Subject:
         return "" if is_bool else f"it is {verdict.result.lower()}, not true or false"
 
     def values(self, manifest: Mapping[str, Any]) -> Mapping[str, Any] | str:
-        """Return an object's values for `Condition.judge`, or why there are none."""
+        """Return the variables' values for `Condition.judge`, or why there are none."""
         try:
             values: Mapping[str, Any] = bind(
-                self._shape, {name: manifest.get(name) or {} for name in VARIABLES}
+                self._shape, {name: manifest.get(name) or {} for name in self.schema["properties"]}
             )
         except (Unbound, RecursionError) as error:
             return f"a value does not fit the schema: {error}"
@@ -80,6 +83,8 @@ class ConditionVerdict:
     holds: bool
     why_unknown: str = ""
     """Why it cannot be evaluated; empty if it can, or if a field that it reads is not set."""
+    is_known: bool = True
+    """False also if a field that it reads is not set."""
 
 
 class Condition:
@@ -91,13 +96,15 @@ class Condition:
     def judge(self, values: Mapping[str, Any] | str) -> ConditionVerdict:
         """Judge values that `Subject.values` returned."""
         if isinstance(values, str):
-            return ConditionVerdict(holds=False, why_unknown=values)
+            return ConditionVerdict(holds=False, why_unknown=values, is_known=False)
         outcome = self._expression.evaluate(values)
         why = outcome.gap or outcome.error
         if why or not isinstance(outcome.value, bool):
             is_unset = outcome.error.startswith(_NOT_SET)
             return ConditionVerdict(
-                holds=False, why_unknown="" if is_unset else why or "it is not true or false"
+                holds=False,
+                why_unknown="" if is_unset else why or "it is not true or false",
+                is_known=False,
             )
         return ConditionVerdict(outcome.value)
 

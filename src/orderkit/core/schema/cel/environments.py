@@ -134,10 +134,14 @@ ADMISSION = ("object", "oldObject", "request", "params", "namespaceObject")
 """Variables of admission policy expressions; ``variables`` are bound around the expression."""
 
 
+CONDITION = ("spec", "status", "metadata", "old", "new", "cost", "requester", "order")
+"""Variables of conditions over an object, and over an order or a change of it."""
+
+
 @functools.cache
 def condition_runner(*, positions: bool = False) -> Any:
     """Return the environment that evaluates conditions over an object; see `runner`."""
-    variables = {name: {"type_name": "dyn"} for name in ("spec", "status", "metadata")}
+    variables = {name: {"type_name": "dyn"} for name in CONDITION}
     return _running(Declarations().pool(), variables, positions=positions)
 
 

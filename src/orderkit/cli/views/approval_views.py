@@ -1,0 +1,36 @@
+"""Show approvals, as text or as one JSON object; the JSON shapes are stable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orderkit.cli.output import emit_json, emit_table, say
+from orderkit.flows.approval.deciding import Decision, PendingApproval
+
+
+def show_decision(decision: Decision, as_json: bool) -> None:
+    """Show what became of an order or a change by somebody's agreement."""
+    if as_json:
+        emit_json("orderkit.approval/v1", decision.to_json())
+        return
+    words = {
+        "approved": "approved on the forge; the platform delivers it once everybody agreed",
+        "delivered": "everybody agreed, and it is being delivered",
+        "withdrawn": "was withdrawn",
+    }
+    say(f"{decision.order}: {words.get(decision.state, decision.missing)}")
+    if decision.url:
+        say(f"  pull request  {decision.url}")
+
+
+def show_approvals(approvals: Sequence[PendingApproval], as_json: bool) -> None:
+    """Show what waits."""
+    if as_json:
+        entries = [approval.to_json() for approval in approvals]
+        emit_json("orderkit.approvals/v1", {"approvals": entries})
+        return
+    if not approvals:
+        say("nothing waits for approval")
+        return
+    rows = [(a.order, a.team, a.requester, a.approval) for a in approvals]
+    emit_table(("ORDER", "TEAM", "REQUESTER", "WAITS FOR"), rows)

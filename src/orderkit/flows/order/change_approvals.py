@@ -1,0 +1,79 @@
+"""
+What a change of a living order needs before it is delivered.
+
+Judged from the commit that is delivered, not from ``main``: what somebody wrote to ``main`` past
+Orderkit would be delivered together with the next change. Called where a change is written, judged
+or merged, and where what is on ``main`` is registered.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.kit.approval_rules import Need, sentence
+from orderkit.core.names import MAIN, CommitSha
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order.order_state import short
+from orderkit.core.plan import Plan
+from orderkit.flows.argocd.commit_pinning import pinned_commit
+from orderkit.flows.order.approval_needs import Asking, change_needs
+from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
+from orderkit.flows.platform import Platform
+
+
+def may_need_approval(live: LiveOrder) -> bool:
+    """Say whether a change of an order can need approval at all."""
+    return bool(live.kit.approval.rules) or live.team.limits.over == "ask"
+
+
+def needs_of_step(
+    platform: Platform,
+    live: LiveOrder,
+    new: Manifest,
+    asking: Asking,
+    *,
+    current: XrFile | None = None,
+    plan: Plan | None = None,
+) -> tuple[Need, ...]:
+    """
+    Return the agreements that delivering a new XR of an order needs.
+
+    Args:
+        current: The XR from which `plan` begins.
+
+    Raises:
+        OrderkitError: What is delivered now cannot be read, or the forge or cluster fails.
+    """
+    if not may_need_approval(live):
+        return ()
+    commit = pinned_commit(platform, live.entry)
+    if commit is None:
+        commit = current.commit if current else platform.forge.head(live.repository)
+    if commit is None:
+        return ()
+    delivered = current if current and current.commit == commit else read_xr(platform, live, commit)
+    is_same = current is not None and current.data == delivered.data
+    return change_needs(platform, live, delivered.xr, new, asking, plan=plan if is_same else None)
+
+
+def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:
+    """
+    Check that a commit of ``main`` may be delivered although nobody agreed to it.
+
+    Returns:
+        Which agreement it lacks, if the kit lets that pass with a report; else empty.
+
+    Raises:
+        RefusedError: It needs an agreement, and its kit refuses what bypasses one.
+    """
+    if not live.kit.approval.rules or pinned_commit(platform, live.entry) in (None, head):
+        return ""
+    needs = needs_of_step(platform, live, read_xr(platform, live, head).xr, asking)
+    if not needs or live.kit.approval.bypass == "report":
+        return sentence(needs)
+    order = live.entry.order
+    raise RefusedError(
+        f"{order}: {MAIN} is at {short(head)}, which was written past Orderkit and needs approval"
+        f" by {sentence(needs)}",
+        hint=f"take it back: orderkit revert {order} {short(head)}; then ask for it with"
+        f" 'orderkit change {order}'",
+    )

@@ -1,0 +1,480 @@
+"""
+Orders that wait for approval: propose one to the ledger, judge the proposal, and deliver it.
+
+The record ``waiting.yaml`` on the ledger's main branch says what is proposed: which commit of the
+order's repository, by whom. Everything else follows from it and is made again if it is missing:
+the branch, the pull request, its status. `Proposal.settle` brings an order as far as the proposal
+allows: agreed to, it is merged and delivered; merged by somebody else, it is taken back or
+reported, as its kit says. Both are idempotent and resumable; any number of processes may do it at
+the same time, since each write states what it read.
+
+Called where an order is registered, and by ``settling`` and ``deciding``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from orderkit.core.errors import (
+    AccessError,
+    AlreadyOrderedError,
+    ConflictError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    shorten,
+)
+from orderkit.core.kit.approval_rules import Need, sentence
+from orderkit.core.names import MAIN, RepoId
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order import ledger
+from orderkit.core.order.approval import BYPASSED, CONTEXT, WaitingOrder
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_state import short
+from orderkit.core.plan.plan_markdown import plain_line, to_markdown
+from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
+from orderkit.flows.order.approval_judging import (
+    agreed,
+    forge_user,
+    may_agree,
+    missing,
+    set_approval_status,
+)
+from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.order.commit_judging import CommitJudge, published_keys
+from orderkit.flows.order.live_order import LiveOrder, new_live_order, read_xr
+from orderkit.flows.order.new_lease import new_lease, note_expiry
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    ledger_snapshot,
+    write_ledger,
+)
+from orderkit.flows.team.limit_check import check_may_order
+from orderkit.ports.forge import (
+    FileChange,
+    MergeStyle,
+    Operation,
+    PullDraft,
+    PullRequest,
+)
+
+_XR_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of an order that waited for approval."""
+
+    state: Literal["waiting", "delivered", "closed", "withdrawn"]
+    """``closed``: its pull request was, and it has to be withdrawn."""
+    missing: str = ""
+    """Why it still waits."""
+    pull: PullRequest | None = None
+    approvers: tuple[str, ...] = ()
+
+
+def propose(
+    platform: Platform,
+    live: LiveOrder,
+    needs: Sequence[Need],
+    asking: Asking,
+    snapshot: RepositorySnapshot,
+) -> WaitingOrder:
+    """
+    Make sure that an order is proposed as its repository is now. Idempotent, resumable.
+
+    Raises:
+        RefusedError: Nothing proves who wrote what the repository holds.
+        ConflictError: Somebody else proposed it at the same moment.
+    """
+    entry = live.entry
+    commit = platform.forge.head(entry.repository)
+    if commit is None:
+        raise NotFoundError(f"{entry.repository} holds nothing", hint="publish the order first")
+    waiting = waiting_order(platform, entry) if entry.waiting_path in snapshot.blobs else None
+    if waiting is None or waiting.commit != commit:
+        _refuse_unproved(platform, live)
+        person = forge_user(platform, entry.repository, asking.requester)
+        waiting = WaitingOrder(
+            order=entry.order,
+            team=entry.team,
+            kit=live.kit.name,
+            requester=asking.requester,
+            commit=commit,
+            since=platform.clock.now().isoformat(timespec="seconds"),
+            approval=sentence(needs),
+            proof=asking.proof,
+            account=person.id if person else 0,
+        )
+        write_ledger(
+            platform,
+            {entry.waiting_path: waiting.to_yaml()},
+            _operation(waiting, "propose", "waits for approval"),
+            base=snapshot,
+        )
+    _ensure_pull(platform, live, waiting, needs)
+    return waiting
+
+
+def proposal_of(
+    platform: Platform, entry: OrderEntry, *, patience_s: float = 0.0
+) -> Proposal | None:
+    """
+    Return what proposes an order that waits for approval; None if it does not wait.
+
+    What is missing of it is made, after a crash for example.
+
+    Args:
+        patience_s: None also if it is younger than this and has no pull request yet: whoever
+            ordered it is about to open one.
+
+    Raises:
+        OrderkitError: The forge.
+    """
+    snapshot = ledger_snapshot(platform)
+    if entry.waiting_path not in snapshot.blobs:
+        return None
+    waiting = waiting_order(platform, entry, snapshot.commit)
+    if waiting is None:
+        return None
+    age = platform.clock.now() - datetime.fromisoformat(waiting.since)
+    if age < timedelta(seconds=patience_s) and open_proposal(platform, waiting) is None:
+        return None
+    live = new_live_order(platform, entry, snapshot, waiting.kit)
+    xr = read_xr(platform, live, waiting.commit).xr
+    needs = order_needs(platform, live, xr, Asking(waiting.requester, waiting.proof), snapshot)
+    pull = _ensure_pull(platform, live, waiting, needs)
+    return Proposal(platform, live, waiting, needs, pull, snapshot)
+
+
+def open_proposal(platform: Platform, waiting: WaitingOrder) -> PullRequest | None:
+    """
+    Return the pull request that proposes an order, in whatever state; None if there is none.
+
+    The first of its branch: two processes that open one at the same moment close the later one.
+    """
+    pulls = platform.forge.pulls(platform.ledger, state="all", head=waiting.branch)
+    return min(pulls, key=lambda pull: pull.number, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An order that waits for approval, what it needs, and its pull request."""
+
+    platform: Platform
+    live: LiveOrder
+    waiting: WaitingOrder
+    needs: tuple[Need, ...]
+    pull: PullRequest
+    snapshot: RepositorySnapshot
+
+    def settle(self) -> Settled:
+        """
+        Bring the order as far as the proposal allows, but not to its end. Idempotent, resumable.
+
+        Raises:
+            OrderkitError: The forge.
+        """
+        if self.pull.state == "closed":
+            return Settled("closed", pull=self.pull)
+        lacking, approvers = self._judge()
+        is_written = self.live.entry.application_path in self.snapshot.blobs
+        if self.pull.state == "open":
+            set_approval_status(
+                self.platform, self._repo, self.pull.head_commit, self.pull, lacking
+            )
+        if lacking and is_written:
+            return self._bypassed(lacking)
+        if lacking:
+            self._keep_sentence()
+            return Settled("waiting", lacking, self.pull)
+        if self.pull.state == "open":
+            self._merge(approvers)
+        self._deliver(f"agreed to by {', '.join(approvers)}" if approvers else "may be delivered")
+        return Settled("delivered", "", self.pull, approvers)
+
+    def _judge(self) -> tuple[str, tuple[str, ...]]:
+        """Return why it may not be delivered, empty if it may, and who agreed."""
+        platform, entry, pull = self.platform, self.live.entry, self.pull
+        try:
+            check_may_order(platform, entry, self.waiting.kit, self.snapshot)
+            self._check_taken()
+            behind = self.behind()
+            who = agreed(platform, entry, platform.ledger, pull, behind)
+        except (RefusedError, AlreadyOrderedError) as error:
+            return str(error), ()
+        opposed = [
+            user.login
+            for user in who.against
+            if any(may_agree(platform, entry, need, user) for need in self.needs)
+        ]
+        if opposed:
+            return f"{', '.join(opposed)} asked for changes", ()
+        lacking = missing(platform, entry, self.needs, who.people)
+        if lacking and who.own:
+            lacking += f"; {', '.join(who.own)} is behind the order and does not count"
+        return lacking, tuple(user.login for user in who.people)
+
+    def _check_taken(self) -> None:
+        if ledger.teams_besides(self.snapshot.blobs, self.live.entry):
+            raise AlreadyOrderedError(f"{self.live.entry.order} is taken by another team")
+
+    def behind(self) -> set[int]:
+        """
+        Return the ids of the people behind the proposal.
+
+        Raises:
+            RefusedError: They are not known, or it proposes something else.
+        """
+        platform, repo, pull, waiting = self.platform, self._repo, self.pull, self.waiting
+        me = platform.forge.user_with_right(repo, platform.forge.user())
+        if pull.base != MAIN or (me and pull.author.id != me[0].id):
+            raise RefusedError(f"{repo}#{pull.number} is not Orderkit's into {MAIN}")
+        events = platform.forge.pull_events(repo, pull.number)
+        if any(event.kind == "retarget" for event in events):
+            raise RefusedError("somebody changed the base of its pull request: close it")
+        if not self._is_as_proposed():
+            raise RefusedError("somebody changed what is proposed: close the pull request")
+        person = forge_user(platform, repo, waiting.requester)
+        ids = {account for account in (waiting.account, person.id if person else 0) if account}
+        if self.needs and not ids:
+            raise RefusedError(
+                f"'{waiting.requester}' ordered it, who is not a user of the forge, so nobody can"
+                " tell whose approval counts: close its pull request, and order it as somebody"
+                " who is"
+            )
+        return ids | {pull.author.id} | {event.by.id for event in events if event.kind == "push"}
+
+    @property
+    def _repo(self) -> RepoId:
+        return self.platform.ledger
+
+    def _is_as_proposed(self) -> bool:
+        """Say whether the head adds the order's Application, as we write it, and nothing else."""
+        forge, path, head = (
+            self.platform.forge,
+            self.live.entry.application_path,
+            self.pull.head_commit,
+        )
+        file = forge.read(self._repo, path, head)
+        if file is None or file.data.decode(errors="replace") not in self._texts():
+            return False
+        if self.pull.state != "open":
+            return True
+        commits = forge.compare(self._repo, MAIN, head)
+        if len(commits) != 1 or len(commits[0].parents) != 1:
+            return False
+        before = dict(forge.tree(self._repo, commits[0].parents[0]))
+        after = dict(forge.tree(self._repo, head))
+        return {p for p, _ in before.items() ^ after.items()} == {path}
+
+    def _texts(self) -> set[str]:
+        stages: tuple[ledger.Stage, ...] = ("proposed", "living")
+        return {
+            _application(self.platform, self.live, self.waiting, stage, refreshes=refreshes)
+            for stage in stages
+            for refreshes in (False, True)
+        }
+
+    def _keep_sentence(self) -> None:
+        """Let the record say who has to agree by the rules of today."""
+        entry, text = self.live.entry, sentence(self.needs)
+        if text and text != self.waiting.approval:
+            write_ledger(
+                self.platform,
+                {entry.waiting_path: replace(self.waiting, approval=text).to_yaml()},
+                _operation(self.waiting, "propose", "waits for another approval"),
+                base=self.snapshot,
+            )
+
+    def _merge(self, approvers: Sequence[str]) -> None:
+        notes = tuple(("Orderkit-Approved-By", login) for login in approvers)
+        operation = replace(_operation(self.waiting, "merge", "agreed to"), notes=notes)
+        self.platform.forge.merge_pull(
+            self._repo,
+            self.pull.number,
+            head=self.pull.head_commit,
+            style=MergeStyle.MERGE,
+            operation=operation,
+        )
+
+    def _deliver(self, summary: str, bypassed: str = "") -> None:
+        """Let Argo CD deliver it, and remove the record: one commit."""
+        entry, waiting = self.live.entry, self.waiting
+        lease = new_lease(self.platform, self.live, waiting.requester)
+        text = _application(
+            self.platform, self.live, waiting, "living", bypassed=bypassed, lease=lease
+        )
+        # The operation is that of a registration: `registered_by` looks for it.
+        write_ledger(
+            self.platform,
+            {entry.application_path: text, entry.waiting_path: None},
+            Operation(
+                f"register-{entry.order}",
+                self.waiting.requester,
+                f"{entry.order}: {summary}",
+                self.waiting.proof,
+            ),
+        )
+        with suppress(OrderkitError):  # it polls too
+            refresh(self.platform, ledger.team_application(entry.team))
+        note_expiry(self.platform, entry.order, waiting.requester, waiting.proof, lease)
+
+    def _bypassed(self, lacking: str) -> Settled:
+        """Report, or take back, what somebody wrote or merged without the agreement it needs."""
+        entry, number = self.live.entry, self.pull.number
+        if self.live.kit.approval.bypass == "report" and self._is_as_proposed():
+            why = f"#{number} of {self._repo} was merged past Orderkit, without {lacking}"
+            self._deliver("delivered without approval", bypassed=why)
+            return Settled("delivered", lacking, self.pull)
+        waiting = replace(
+            self.waiting, since=self.platform.clock.now().isoformat(timespec="microseconds")
+        )
+        write_ledger(
+            self.platform,
+            {entry.application_path: None, entry.waiting_path: waiting.to_yaml()},
+            _operation(waiting, "refuse", "was merged without approval: taken back"),
+            base=self.snapshot,
+        )
+        text = f"It was merged without {plain_line(lacking)}. Orderkit took it back."
+        self.platform.forge.comment(self._repo, number, text, marker="orderkit/bypassed")
+        with suppress(OrderkitError):
+            refresh(self.platform, ledger.team_application(entry.team))
+        pull = _ensure_pull(self.platform, self.live, waiting, self.needs)
+        return Settled("waiting", lacking, pull)
+
+
+def _operation(waiting: WaitingOrder, verb: str, summary: str) -> Operation:
+    return Operation(
+        f"{verb}-{waiting.order}",
+        waiting.requester,
+        f"{waiting.order}: {summary}",
+        waiting.proof,
+    )
+
+
+def _application(
+    platform: Platform,
+    live: LiveOrder,
+    waiting: WaitingOrder,
+    stage: ledger.Stage,
+    *,
+    refreshes: bool | None = None,
+    bypassed: str = "",
+    lease: Mapping[str, str] | None = None,
+) -> str:
+    application = ledger.order_application(
+        live.entry,
+        kit=waiting.kit,
+        forge_url=platform.forge.base_url,
+        commit=waiting.commit,
+        stage=stage,
+        refreshes=knows_retry_refresh(platform) if refreshes is None else refreshes,
+        requester=waiting.requester,
+        lease=lease,
+    )
+    note_bypass(application, bypassed)
+    return yaml11.dump(application)
+
+
+def note_bypass(application: Manifest, why: str) -> None:
+    """Let an order's Application say that it is delivered without an agreement; empty: with it."""
+    if not why:
+        application["metadata"].get("annotations", {}).pop(BYPASSED, None)
+        return
+    note = shorten(" ".join(why.split()), limit=1_000)
+    application["metadata"].setdefault("annotations", {})[BYPASSED] = note
+
+
+def _refuse_unproved(platform: Platform, live: LiveOrder) -> None:
+    """Refuse what was pushed by hand: nobody could tell whose approval counts."""
+    if not published_keys(platform):
+        return
+    repo = live.repository
+    head = platform.forge.head(repo)
+    judge = CommitJudge(platform, repo, head) if head else None
+    for commit in judge.history if judge else ():
+        if judge and not judge.is_proved(commit):
+            raise RefusedError(
+                f"{repo}: nothing proves who wrote {short(commit.id)}, and {live.entry.order} needs"
+                " approval by somebody else",
+                hint="order it with 'orderkit order' or in the portal, under a name that is free",
+            )
+
+
+def _ensure_pull(
+    platform: Platform, live: LiveOrder, waiting: WaitingOrder, needs: Sequence[Need]
+) -> PullRequest:
+    """Make sure that the pull request was opened; return it, in whatever state it is."""
+    pull = open_proposal(platform, waiting)
+    if pull is not None:
+        return pull
+    forge, repo, entry = platform.forge, platform.ledger, live.entry
+    with suppress(AccessError):  # 'orderkit doctor' reports it
+        forge.protect_branch(repo, MAIN, checks=(CONTEXT,))
+        if platform.webhook and not forge.has_webhook(repo, platform.webhook):
+            forge.ensure_webhook(repo, platform.webhook)
+    if forge.head(repo, waiting.branch) is None:
+        start = forge.head(repo)
+        if start is None:
+            raise ConflictError(f"{repo} is empty")
+        forge.ensure_branch(repo, waiting.branch, start)
+    stage: ledger.Stage = "living" if live.kit.approval.bypass == "report" else "proposed"
+    text = _application(platform, live, waiting, stage)
+    file = forge.read(repo, entry.application_path, waiting.branch)
+    operation = replace(
+        _operation(waiting, "propose", "waits for approval"),
+        id=f"propose-{waiting.branch.rpartition('/')[2]}",
+    )
+    change = FileChange(entry.application_path, text.encode(), file.sha if file else None)
+    forge.write(repo, [change], operation, branch=waiting.branch)
+    title = f"{entry.order}: ordered by {waiting.requester}"
+    draft = PullDraft(title, _body(platform, live, waiting, needs), waiting.branch, MAIN)
+    pull = forge.open_pull(repo, draft, operation)
+    set_approval_status(platform, repo, pull.head_commit, pull, sentence(needs))
+    return pull
+
+
+def _body(platform: Platform, live: LiveOrder, waiting: WaitingOrder, needs: Sequence[Need]) -> str:
+    """Return the description: for people only, since others can edit it."""
+    xr = read_xr(platform, live, waiting.commit).xr
+    proved = "" if waiting.proof else " (not proved)"
+    lines = [
+        (
+            f"Ordered by {plain_line(waiting.requester)}{proved}: kit {live.kit.name}, team"
+            f" {live.entry.team}, {live.repository} at `{short(waiting.commit)}`."
+        ),
+        "Who has to agree:",
+        "\n".join(f"- {plain_line(str(need))}" for need in needs),
+        (
+            f"'orderkit approve {live.entry.order}' or an approving review of the newest commit"
+            " counts; not from whoever ordered it. Then Orderkit merges and delivers it. Closing"
+            " this withdraws the order."
+        ),
+        _code(yaml11.dump({"spec": xr.get("spec") or {}})),
+        "\n\n".join(_plan(platform, live, xr)),
+    ]
+    return "\n\n".join(filter(None, lines))
+
+
+def _code(text: str) -> str:
+    """Return a text as an indented block, which nothing in it can end."""
+    cut = text if len(text) <= _XR_MAX else f"{text[:_XR_MAX]}\n…"
+    return "\n".join(f"    {line}" for line in cut.splitlines())
+
+
+def _plan(platform: Platform, live: LiveOrder, xr: Manifest) -> Iterator[str]:
+    try:
+        plan = platform.plan_between(platform, live.kit, live.entry.team, None, xr)
+    except OrderkitError as error:
+        yield f"No plan: {plain_line(str(error))}"
+        return
+    if plan is not None:
+        yield to_markdown(plan)

@@ -1,0 +1,54 @@
+"""
+Handlers for approvals: what waits for the caller, and their decision.
+
+The caller's teams do not matter here: who is asked is what the order's kit says, and the forge
+knows its groups. Called by ``request_pipeline``, listed in ``operation_table``.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.order import ledger
+from orderkit.flows.approval.deciding import Decision, approve, decline, pending
+from orderkit.flows.platform import ledger_snapshot
+from orderkit.ports.requesters import UnprovedError
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+
+
+def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Agree or decline. Only a proved person can: the portal's secret proves nobody."""
+    person, order = call.who.proof, call.path["order"]
+    if person is None:
+        raise UnprovedError(
+            "nothing proves who agrees",
+            hint="send Authorization: Bearer <token> of a person, or sign in to the console",
+        )
+    teams = call.who.teams("change")
+    try:
+        decision = _decide(service, call)
+    except (NotFoundError, RefusedError):
+        entry = ledger.living_order(ledger_snapshot(service.platform).blobs, order)
+        if teams is not None and (entry is None or entry.team not in teams):
+            raise call.who.foreign(f"order '{order}'", teams) from None
+        raise
+    call.audit_fields.update(team=decision.team, state=decision.state)
+    service.model.reread()
+    return ServiceResponse(200, decision.to_json())
+
+
+def _decide(service: Service, call: ServiceRequest) -> Decision:
+    body, order, person = call.body, call.path["order"], call.who.requester(None)
+    call.audit_fields["decision"] = body["decision"]
+    number = body.get("number")
+    if body["decision"] == "approve":
+        head = body.get("head")
+        return approve(service.platform, order, person, number=number, head=head)
+    reason = body.get("reason", "")
+    return decline(service.platform, order, person, number=number, reason=reason)
+
+
+def get_approvals(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """List what waits for the caller; for the portal itself, everything that waits."""
+    call.who.teams("read")
+    entries = pending(service.platform, call.who.proof)
+    return ServiceResponse(200, {"approvals": [entry.to_json() for entry in entries]})

@@ -1,0 +1,46 @@
+"""A platform whose garage asks for approval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from approvaldesk import Desk, approval_pack, new_desk
+from commands import Command, in_process
+from forgeusers import ForgeUser, embedded_admin
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.flows.platform import Platform
+
+
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("approvals")
+    pack = approval_pack(folder / "pack")
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), ())
+    with running(request, on_step=lambda *_: None) as started:
+        yield started
+
+
+@pytest.fixture
+def platform(site: Running) -> Platform:
+    return site.platform
+
+
+@pytest.fixture(scope="package")
+def forge_admin(site: Running) -> ForgeUser:
+    """Return the forge's site admin, who is also the platform's account."""
+    return embedded_admin(site.settings.forge.url, site.embedded.state.folder)
+
+
+@pytest.fixture
+def desk(site: Running, forge_admin: ForgeUser) -> Desk:
+    """A team of its own."""
+    return new_desk(site.platform, forge_admin)
+
+
+@pytest.fixture
+def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run ``orderkit ARGUMENTS`` against the platform."""
+    return in_process(site.embedded.state.folder / "platform.yaml", capsys)

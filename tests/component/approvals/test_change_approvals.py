@@ -1,0 +1,123 @@
+"""A change that needs somebody's agreement: a pull request, agreed to, delivered."""
+
+from __future__ import annotations
+
+import pytest
+from approvaldesk import Desk, person
+from bays import Bay, ask, set_
+from forgeusers import ForgeUser
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.kit.model import How
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.approval.deciding import approve, decline
+from orderkit.flows.argocd.commit_pinning import pinned_commit
+from orderkit.flows.change import Changed
+from orderkit.flows.change.reviewing import merge_reviewed
+from orderkit.flows.order.registering import Registration, register
+from orderkit.ports.requesters import Requester
+
+
+@pytest.fixture
+def bay(desk: Desk) -> Bay:
+    """An order that is delivered."""
+    desk.order(stage="stage1")
+    return Bay(desk.platform, desk.team, desk.team)
+
+
+def proposed(bay: Bay, by: ForgeUser, stage: str = "stage3") -> Changed:
+    """Let somebody ask for a stage."""
+    groups = frozenset({f"group:default/{bay.team}"})
+    requester = Requester(f"user:default/{by.login}", "token", groups)
+    return ask(bay, set_("stage", stage), requester=requester)
+
+
+def delivered(bay: Bay, desk: Desk) -> str | None:
+    return pinned_commit(desk.platform, OrderEntry(desk.team, bay.order))
+
+
+def test_a_change_that_no_rule_concerns_is_committed(bay: Bay, desk: Desk) -> None:
+    assert proposed(bay, desk.eve, "stage2").state == "committed"
+
+
+def test_a_change_that_needs_approval_is_proposed_and_says_so(bay: Bay, desk: Desk) -> None:
+    changed = proposed(bay, desk.eve)
+
+    assert (changed.state, changed.how) == ("proposed", How.REVIEW)
+    assert changed.pull is not None
+    assert "- group finance, because stage 3 is expensive" in changed.pull.body
+    statuses = desk.platform.forge.statuses(bay.repo, changed.pull.head_commit)
+    assert ("orderkit/approval", "pending") in [(s.context, s.state) for s in statuses]
+    with pytest.raises(RefusedError, match="and cannot be committed directly"):
+        ask(bay, set_("stage", "stage3"), how=How.DIRECT)
+
+
+def test_it_is_merged_once_finance_agrees_and_not_before(bay: Bay, desk: Desk) -> None:
+    pull = proposed(bay, desk.eve).pull
+    assert pull is not None
+    path = f"/repos/{bay.repo}/pulls/{pull.number}/reviews"
+    desk.carol.api("POST", path, {"event": "APPROVED"})
+
+    with pytest.raises(RefusedError, match="it needs approval by group finance"):
+        merge_reviewed(desk.platform, bay.order, pull.number, requester="user:default/boss")
+    assert bay.spec()["stage"] == "stage1"
+    decision = approve(desk.platform, bay.order, person(desk.frank), number=pull.number)
+
+    assert decision.state == "delivered", decision.missing
+    assert bay.spec()["stage"] == "stage3"
+    assert delivered(bay, desk) == bay.head
+
+
+def test_whoever_asked_cannot_agree_even_if_of_the_group(bay: Bay, desk: Desk) -> None:
+    pull = proposed(bay, desk.frank).pull
+    assert pull is not None
+
+    with pytest.raises(RefusedError, match=f"{desk.frank.login} is behind"):
+        approve(desk.platform, bay.order, person(desk.frank), number=pull.number)
+
+
+def test_declining_closes_it(bay: Bay, desk: Desk) -> None:
+    pull = proposed(bay, desk.eve).pull
+    assert pull is not None
+
+    decline(desk.platform, bay.order, person(desk.frank), number=pull.number, reason="too much")
+
+    closed = desk.platform.forge.pull(bay.repo, pull.number)
+    assert closed is not None
+    assert closed.state == "closed"
+
+
+def test_what_was_written_to_main_by_hand_is_not_delivered(bay: Bay, desk: Desk) -> None:
+    before = delivered(bay, desk)
+    bay.edit("stage1", "stage3")
+    registration = Registration(bay.order, "garage", desk.team, "user:default/boss")
+
+    with pytest.raises(RefusedError, match="written past Orderkit and needs approval by group"):
+        register(desk.platform, registration)
+    beside = ask(bay, set_("budget", 5))
+
+    assert beside.state == "proposed"  # merging it would deliver both
+    assert delivered(bay, desk) == before
+
+
+def test_taking_back_what_was_written_by_hand_needs_nobody(bay: Bay, desk: Desk) -> None:
+    bay.edit("stage1", "stage3")
+
+    reverted = ask(bay, set_("stage", "stage1"))
+
+    assert reverted.state == "committed"
+    assert delivered(bay, desk) == bay.head
+
+
+def test_what_an_admin_merged_is_not_delivered(bay: Bay, desk: Desk) -> None:
+    before, pull = delivered(bay, desk), proposed(bay, desk.eve).pull
+    assert pull is not None
+    for context in ("orderkit/approval", "orderkit/review", "orderkit/plan"):
+        body = {"context": context, "state": "success"}
+        desk.admin.api("POST", f"/repos/{bay.repo}/statuses/{pull.head_commit}", body)
+    desk.admin.api("POST", f"/repos/{bay.repo}/pulls/{pull.number}/merge", {"Do": "merge"})
+
+    with pytest.raises(RefusedError, match="is merged and not delivered: it needs approval by"):
+        merge_reviewed(desk.platform, bay.order, pull.number, requester="user:default/boss")
+
+    assert delivered(bay, desk) == before

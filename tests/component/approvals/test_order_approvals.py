@@ -1,0 +1,219 @@
+"""An order that needs somebody's agreement: proposed, agreed to, delivered, declined."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from approvaldesk import Desk, person
+from commands import Command
+
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.approval.deciding import approve, decline
+from orderkit.flows.approval.settling import settle
+from orderkit.flows.order.order_report import list_orders, status
+from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.waiting import until
+
+
+def test_an_order_waits_and_says_for_whom_and_why(desk: Desk) -> None:
+    report = desk.order()
+
+    row = report.row()
+    assert row.phase == "Waiting"
+    assert row.approval == "group finance, because stage 3 is expensive"
+    assert row.reason == "waits for approval by group finance, because stage 3 is expensive"
+    assert row.remedy == f"somebody who may agree decides: orderkit approve {row.order}"
+    assert desk.in_ledger(report.entry) == ""
+    listed = {r.entry: r.state.phase for r in list_orders(desk.platform)}
+    assert listed[report.entry] == "Waiting"
+
+
+def test_an_order_that_no_rule_concerns_is_delivered_at_once(desk: Desk) -> None:
+    report = desk.order(stage="stage1")
+
+    assert report.state.phase != "Waiting"
+    assert desk.in_ledger(report.entry)
+
+
+def test_the_pull_request_shows_the_rule_who_may_agree_and_the_plan(desk: Desk) -> None:
+    pull = desk.proposal(desk.order().entry)
+
+    assert pull.state == "open"
+    assert "- group finance, because stage 3 is expensive" in pull.body
+    assert "**Plan: " in pull.body
+    (status_,) = desk.platform.forge.statuses(desk.platform.ledger, pull.head_commit)
+    assert (status_.context, status_.state) == ("orderkit/approval", "pending")
+
+
+def test_the_review_of_somebody_who_is_asked_delivers_it(desk: Desk) -> None:
+    entry = desk.order().entry
+    desk.approve(desk.proposal(entry), desk.frank)
+
+    settled = settle(desk.platform, entry)  # unless the service was faster
+
+    assert settled is None or settled.approvers == (desk.frank.login,)
+    assert desk.proposal(entry).state == "merged"
+    report = until(
+        desk.platform.clock,
+        lambda: status(desk.platform, entry.order),
+        lambda report: report.state.ready,
+        timeout_s=60,
+        goal="Ready",
+    )
+    assert report.row().approval == ""
+    assert "automated" in desk.in_ledger(entry)
+    assert settle(desk.platform, entry) is None
+
+
+def test_an_agreement_that_the_service_proves_delivers_it(desk: Desk) -> None:
+    entry = desk.order().entry
+
+    decision = approve(desk.platform, entry.order, person(desk.frank))
+
+    assert decision.state == "delivered"
+    assert entry not in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs)
+    assert "automated" in desk.in_ledger(entry)
+
+
+@pytest.mark.parametrize("who", ["eve", "carol"])
+def test_others_cannot_agree(desk: Desk, who: str) -> None:
+    entry = desk.order().entry
+    user = getattr(desk, who)
+    desk.approve(desk.proposal(entry), user)
+
+    with pytest.raises(RefusedError, match=f"{user.login} is not asked to agree"):
+        approve(desk.platform, entry.order, person(user))
+
+    settled = settle(desk.platform, entry)
+    assert settled is not None
+    assert settled.state == "waiting"
+    assert desk.phase(entry) == "Waiting"
+
+
+def test_two_people_are_two_people(desk: Desk) -> None:
+    entry = desk.order(stage="stage2").entry
+    pull = desk.proposal(entry)
+    desk.approve(pull, desk.carol)
+    desk.approve(pull, desk.carol)
+
+    first = settle(desk.platform, entry)
+    desk.approve(pull, desk.eve)  # she asked for it
+    second = settle(desk.platform, entry)
+
+    assert first is not None
+    assert second is not None
+    assert f"so far: {desk.carol.login}" in first.missing
+    assert f"{desk.eve.login} is behind the order and does not count" in second.missing
+
+
+def test_the_same_order_again_finds_its_open_pull_request(desk: Desk) -> None:
+    entry = desk.order().entry
+    before = desk.proposal(entry)
+
+    again = desk.order()
+
+    assert again.state.phase == "Waiting"
+    assert desk.proposal(entry) == before
+    titles = [p.title for p in desk.platform.forge.pulls(desk.platform.ledger, state="all")]
+    assert titles.count(before.title) == 1
+
+
+def test_a_command_that_waits_ends_with_who_has_to_agree(desk: Desk, orderkit: Command) -> None:
+    done = orderkit(
+        "order", "garage", f"team_name={desk.team}", "stage=stage3",
+        "--requester", f"user:default/{desk.eve.login}",
+    )  # fmt: skip
+
+    assert done.code == 5
+    assert "waits for approval by group finance, because stage 3 is expensive" in done.err
+    assert f"orderkit approve garage-{desk.team}" in done.err
+
+
+def test_closing_the_pull_request_withdraws_the_order(desk: Desk) -> None:
+    entry = desk.order().entry
+    pull = desk.proposal(entry)
+    desk.platform.forge.close_pull(desk.platform.ledger, pull.number)
+
+    with suppress(OrderkitError):  # the service does the same at the same time
+        settle(desk.platform, entry)
+
+    until(
+        desk.platform.clock,
+        lambda: desk.phase(entry),
+        lambda phase: phase == "Ended",
+        timeout_s=60,
+        goal="withdrawn",
+    )
+    assert_withdrawn(desk, entry)
+
+
+def assert_withdrawn(desk: Desk, entry: OrderEntry) -> None:
+    """Nothing is delivered, nothing waits; the repository is archived, and a tombstone says so."""
+    paths = ledger_snapshot(desk.platform).blobs
+    repository = desk.platform.forge.repo(entry.repository)
+    assert repository is not None
+    assert repository.archived
+    assert len(ledger.tombstones(paths, entry.order)) == 1
+    assert not {entry.waiting_path, entry.end_path, entry.application_path} & set(paths)
+    assert desk.proposal(entry).state == "closed"
+
+
+def test_a_waiting_order_is_ended_as_any_other(desk: Desk, orderkit: Command) -> None:
+    entry = desk.order().entry
+
+    done = orderkit("destroy", entry.order)
+
+    assert done.code == 0, done.err
+    assert_withdrawn(desk, entry)
+
+
+def test_whoever_ordered_may_withdraw_and_a_stranger_may_not(desk: Desk) -> None:
+    entry = desk.order().entry
+
+    with pytest.raises(RefusedError, match="is not asked"):
+        decline(desk.platform, entry.order, person(desk.carol))
+    decline(desk.platform, entry.order, person(desk.eve), reason="not needed")
+
+    assert_withdrawn(desk, entry)
+
+
+def test_an_order_that_waits_cannot_be_changed(desk: Desk, orderkit: Command) -> None:
+    entry = desk.order().entry
+
+    done = orderkit("change", entry.order, "stage=stage1")
+
+    assert done.code == 4
+    assert "waits for approval and cannot be changed yet" in done.err
+
+
+def test_the_id_of_a_waiting_order_is_taken(desk: Desk, orderkit: Command) -> None:
+    entry = desk.order().entry
+
+    done = orderkit("register", entry.order, "--kit", "garage", "--team", "other")
+
+    assert done.code != 0
+    assert desk.phase(entry) == "Waiting"
+
+
+def test_a_team_may_ask_for_more_than_its_limit(desk: Desk, orderkit: Command) -> None:
+    changed = orderkit("team", "change", desk.team, "--limit", "orders=0", "--over", "ask")
+
+    report = desk.order(stage="stage1")
+
+    assert changed.code == 0, changed.err
+    assert report.row().approval == (
+        f"the platform team, because team {desk.team} has reached its limit of 0 orders"
+    )
+    desk.approve(desk.proposal(report.entry), desk.frank)
+    waiting = settle(desk.platform, report.entry)
+    path = f"/repos/{desk.platform.ledger}/collaborators/{desk.carol.login}"
+    desk.admin.api("PUT", path, {"permission": "write"})
+    desk.approve(desk.proposal(report.entry), desk.carol)
+    settled = settle(desk.platform, report.entry)
+    assert waiting is not None
+    assert waiting.state == "waiting"
+    assert settled is None or settled.state == "delivered", settled.missing
+    assert "automated" in desk.in_ledger(report.entry)

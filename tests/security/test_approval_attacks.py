@@ -1,0 +1,247 @@
+"""Somebody tries to get an order delivered to which those who are asked did not agree."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from approvaldesk import RULES, Desk, approval_pack, new_desk, person
+from forgeusers import ForgeUser, embedded_admin
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.errors import ConflictError, OrderkitError, RefusedError
+from orderkit.core.order import ledger
+from orderkit.core.order.approval import Agreement
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.yaml import yaml11
+from orderkit.flows.approval.deciding import approve
+from orderkit.flows.approval.settling import settle
+from orderkit.flows.order.approval_records import record_agreement, waiting_order
+from orderkit.flows.order.order_proposals import open_proposal
+from orderkit.flows.platform import ledger_snapshot, pack_snapshot
+from orderkit.ports.forge import FileChange, Operation, PullRequest
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("approval-attacks")
+    request = EmbeddedRunRequest(
+        folder / "state", approval_pack(folder / "pack"), Ports(0, 0, 0, 0), ()
+    )
+    with running(request, on_step=lambda *_: None) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def admin(site: Running) -> ForgeUser:
+    return embedded_admin(site.settings.forge.url, site.embedded.state.folder)
+
+
+@pytest.fixture
+def desk(site: Running, admin: ForgeUser) -> Desk:
+    """People, of whom eve orders; nobody but the test settles anything."""
+    platform = replace(site.platform, webhook=None)
+    return new_desk(platform, admin)
+
+
+def proposal_of(desk: Desk, entry: OrderEntry) -> PullRequest:
+    waiting = waiting_order(desk.platform, entry)
+    pull = open_proposal(desk.platform, waiting) if waiting else None
+    assert pull is not None
+    return pull
+
+
+def missing(desk: Desk, entry: OrderEntry) -> str:
+    """Settle the order, which has to wait; return what for."""
+    settled = settle(desk.platform, entry)
+    assert settled is not None
+    assert settled.state == "waiting"
+    assert "automated" not in desk.in_ledger(entry)
+    return settled.missing
+
+
+def push(desk: Desk, pull: PullRequest, entry: OrderEntry, old: str, new: str) -> None:
+    """Change what is proposed, as somebody who may write to the ledger."""
+    ledger_repo = desk.platform.ledger
+    path = f"/repos/{ledger_repo}/collaborators/{desk.eve.login}"
+    desk.admin.api("PUT", path, {"permission": "write"})
+    path = f"/repos/{ledger_repo}/contents/{entry.application_path}"
+    file = desk.eve.api("GET", f"{path}?ref={pull.head}")
+    text = base64.b64decode(file["content"]).decode()
+    assert old in text
+    body = {
+        "sha": file["sha"],
+        "branch": pull.head,
+        "message": "x",
+        "content": base64.b64encode(text.replace(old, new).encode()).decode(),
+    }
+    desk.eve.api("PUT", path, body)
+
+
+def test_nobody_agrees_to_an_order_of_their_own(desk: Desk) -> None:
+    entry = desk.order(by=desk.frank).entry
+    desk.approve(desk.proposal(entry), desk.frank)
+
+    with pytest.raises(RefusedError, match=f"{desk.frank.login} is behind"):
+        approve(desk.platform, entry.order, person(desk.frank))
+
+    assert f"{desk.frank.login} is behind the order and does not count" in missing(desk, entry)
+
+
+def test_a_claim_is_not_an_agreement(desk: Desk) -> None:
+    entry = desk.order().entry
+
+    with pytest.raises(RefusedError, match="nothing proves that this is"):
+        approve(desk.platform, entry.order, replace(person(desk.frank), proof=""))
+    claimed = replace(person(desk.carol), groups=frozenset({"group:default/finance"}))
+    with pytest.raises(RefusedError, match="is not asked"):
+        approve(desk.platform, entry.order, claimed)
+
+    assert missing(desk, entry).startswith("group finance")
+
+
+def test_an_agreement_does_not_cover_what_was_pushed_after_it(desk: Desk) -> None:
+    entry = desk.order().entry
+    pull = desk.proposal(entry)
+    desk.approve(pull, desk.frank)
+
+    push(desk, pull, entry, "path: manifests", "path: elsewhere")
+
+    assert "somebody changed what is proposed" in missing(desk, entry)
+
+
+def test_a_forged_label_in_what_is_proposed_is_seen(desk: Desk) -> None:
+    entry = desk.order().entry
+    push(desk, desk.proposal(entry), entry, f"team: {desk.team}", "team: ae86")
+    desk.approve(proposal_of(desk, entry), desk.frank)
+
+    assert "somebody changed what is proposed" in missing(desk, entry)
+
+
+def test_what_a_person_looked_at_is_what_they_agree_to(desk: Desk) -> None:
+    entry = desk.order().entry
+
+    with pytest.raises(ConflictError, match="what is proposed changed"):
+        approve(desk.platform, entry.order, person(desk.frank), head="0" * 40)
+
+
+def test_an_agreement_to_another_head_does_not_count(desk: Desk) -> None:
+    entry = desk.order().entry
+    pull = desk.proposal(entry)
+    commits = desk.platform.forge.commits(desk.platform.ledger, ref=pull.head_commit, limit=2)
+    desk.approve(pull, desk.frank, commit_id=commits[1].id)
+
+    assert missing(desk, entry).startswith("group finance")
+
+
+def test_an_edited_description_changes_nothing(desk: Desk) -> None:
+    entry = desk.order().entry
+    pull = desk.proposal(entry)
+    path = f"/repos/{desk.platform.ledger}/pulls/{pull.number}"
+    desk.admin.api("PATCH", path, {"body": "Nobody has to agree.", "title": "approved"})
+
+    assert missing(desk, entry).startswith("group finance")
+
+
+def test_a_retargeted_pull_request_is_not_merged(desk: Desk) -> None:
+    entry = desk.order().entry
+    pull, repo = desk.proposal(entry), desk.platform.ledger
+    desk.approve(pull, desk.frank)
+    body = {"new_branch_name": f"other-{pull.number}", "old_branch_name": "main"}
+    desk.admin.api("POST", f"/repos/{repo}/branches", body)
+    for base in (f"other-{pull.number}", "main"):
+        desk.admin.api("PATCH", f"/repos/{repo}/pulls/{pull.number}", {"base": base})
+
+    assert "somebody changed the base" in missing(desk, entry)
+
+
+def test_a_merge_past_orderkit_is_taken_back(desk: Desk) -> None:
+    """The forge's admin can: with a status of their own. It is not delivered meanwhile."""
+    entry = desk.order().entry
+    pull, repo = desk.proposal(entry), desk.platform.ledger
+    status = {"context": "orderkit/approval", "state": "success"}
+    refused = desk.admin.call("POST", f"/repos/{repo}/pulls/{pull.number}/merge", {"Do": "merge"})
+    desk.admin.api("POST", f"/repos/{repo}/statuses/{pull.head_commit}", status)
+    desk.admin.api("POST", f"/repos/{repo}/pulls/{pull.number}/merge", {"Do": "merge"})
+    assert "automated" not in desk.in_ledger(entry)
+
+    text = missing(desk, entry)
+
+    assert refused.status_code == 405
+    assert text.startswith("group finance")
+    assert desk.in_ledger(entry) == ""
+    again = proposal_of(desk, entry)
+    assert (again.state, again.number > pull.number) == ("open", True)
+    assert approve(desk.platform, entry.order, person(desk.frank)).state == "delivered"
+
+
+def test_what_somebody_wrote_into_the_ledger_is_taken_back(desk: Desk) -> None:
+    entry = desk.order().entry
+    waiting = waiting_order(desk.platform, entry)
+    assert waiting is not None
+    application = ledger.order_application(
+        entry, kit="garage", forge_url=desk.platform.forge.base_url, commit=waiting.commit
+    )
+    change = FileChange(entry.application_path, yaml11.dump(application).encode(), None)
+    by_hand = Operation(f"hand-{entry.order}", "user:default/hand", "by hand")
+    desk.platform.forge.write(desk.platform.ledger, [change], by_hand)
+
+    assert missing(desk, entry).startswith("group finance")
+    assert desk.in_ledger(entry) == ""
+
+
+def test_the_rules_of_today_count(desk: Desk) -> None:
+    """The kit asks for more when frank agreed already: somebody else has to agree, too."""
+    entry = desk.order().entry
+    pull = desk.proposal(entry)
+    pack = desk.platform.pack_repo
+    path = next(p for p in pack_snapshot(desk.platform).blobs if p.match("garage/kit.yaml"))
+    before = desk.platform.forge.read(pack, path, "main")
+    assert before is not None
+    document = yaml11.load(before.data, name="kit", schema={})
+    rule = {"when": "new.stage == 'stage3'", "by": ["team"], "because": "the team shares it"}
+    document["spec"]["approval"]["rules"] = [*RULES, rule]
+
+    def publish(data: bytes, name: str) -> None:
+        file = desk.platform.forge.read(pack, path, "main")
+        assert file is not None
+        operation = Operation(f"{name}-{entry.order}", "user:default/boss", name)
+        desk.platform.forge.write(pack, [FileChange(path, data, file.sha)], operation)
+
+    publish(yaml11.dump(document).encode(), "stricter")
+    try:
+        desk.approve(pull, desk.frank)
+        assert missing(desk, entry) == "the team, because the team shares it"
+    finally:
+        publish(before.data, "restored")
+
+
+def test_a_login_that_passed_to_somebody_else_does_not_count(desk: Desk) -> None:
+    entry = desk.order().entry
+    pull = desk.proposal(entry)
+    agreement = replace(
+        _agreement(desk, pull), login=desk.frank.login, account=10_000
+    )  # frank's login was somebody else's then
+    record_agreement(desk.platform, entry, agreement)
+
+    assert missing(desk, entry).startswith("group finance")
+
+
+def _agreement(desk: Desk, pull: PullRequest) -> Agreement:
+    repo = str(desk.platform.ledger)
+    return Agreement(repo, pull.number, pull.head_commit, "user:default/x", "x", 1, "a", "now")
+
+
+def test_what_was_pushed_by_hand_cannot_be_proposed(desk: Desk) -> None:
+    """Nobody could tell whose agreement counts: the forge does not say who pushed to main."""
+    entry = desk.order().entry
+    file = f"/repos/{entry.repository}/contents/notes.txt"
+    content = base64.b64encode(b"by hand").decode()
+    desk.admin.api("POST", file, {"content": content, "message": "by hand"})
+
+    with pytest.raises(OrderkitError, match="nothing proves who wrote"):
+        desk.order()
+    assert entry in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs)

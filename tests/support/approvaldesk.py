@@ -1,0 +1,106 @@
+"""A garage whose stage 3 and whose mottos need somebody's agreement, and people who may give it."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from changingpack import changing_pack
+from forgeusers import ForgeUser, new_user
+
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import TeamName
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.order import placing
+from orderkit.flows.order.order_report import OrderReport, status
+from orderkit.flows.platform import Platform, read_text
+from orderkit.ports.forge import PullRequest
+from orderkit.ports.requesters import Requester
+
+FINANCE = "finance"
+RULES: list[dict[str, Any]] = [
+    {
+        "when": "new.stage == 'stage3' && (order.isNew || old.stage != 'stage3')",
+        "by": [f"group:default/{FINANCE}"],
+        "because": "stage 3 is expensive",
+    },
+    {
+        "when": "order.isNew ? new.stage == 'stage2'"
+        " : has(new.motto) && (!has(old.motto) || old.motto != new.motto)",
+        "by": ["team", "platform"],
+        "count": 2,
+        "because": "everybody hears of it",
+    },
+]
+
+
+def approval_pack(target: Path, *, bypass: str = "refuse") -> Path:
+    """Write a pack whose garage asks for approval."""
+    changing_pack(target)
+    kit = target / "templates" / "garage" / "kit.yaml"
+    document = yaml.safe_load(kit.read_text())
+    document["spec"]["approval"] = {"bypass": bypass, "rules": RULES}
+    kit.write_text(yaml.safe_dump(document, sort_keys=False))
+    return target
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A platform with people: eve orders, frank is of finance, carol is of the team."""
+
+    platform: Platform
+    admin: ForgeUser
+    eve: ForgeUser
+    frank: ForgeUser
+    carol: ForgeUser
+    team: TeamName
+
+    def order(self, *, by: ForgeUser | None = None, **values: str) -> OrderReport:
+        """Order a garage and do not wait; return its report."""
+        requester = f"user:default/{(by or self.eve).login}"
+        values = {"team_name": self.team, "stage": "stage3", **values}
+        request = placing.OrderRequest("garage", values, requester, wait=False)
+        return placing.order(self.platform, request, on_step=lambda *_: None).report
+
+    def proposal(self, entry: OrderEntry) -> PullRequest:
+        """Return the newest pull request that proposes an order."""
+        pulls = self.platform.forge.pulls(self.platform.ledger, state="all")
+        return next(p for p in pulls if p.title.startswith(f"{entry.order}:"))
+
+    def approve(self, pull: PullRequest, by: ForgeUser, **more: Any) -> None:
+        path = f"/repos/{self.platform.ledger}/pulls/{pull.number}/reviews"
+        by.api("POST", path, {"event": "APPROVED", **more})
+
+    def phase(self, entry: OrderEntry) -> str:
+        try:
+            return status(self.platform, entry.order).state.phase
+        except NotFoundError:
+            return "Ended"
+
+    def in_ledger(self, entry: OrderEntry) -> str:
+        """Return the order's Application as the ledger has it; empty if it has none."""
+        platform = self.platform
+        return read_text(platform, platform.ledger, entry.application_path, "main") or ""
+
+
+def person(user: ForgeUser) -> Requester:
+    """Return somebody as the service knows them from a token."""
+    return Requester(f"user:default/{user.login}", "a token")
+
+
+def new_desk(platform: Platform, admin: ForgeUser) -> Desk:
+    """Add a team of its own, and people: frank is a member of the organisation of finance."""
+    from orderkit.flows.team.teams import TeamChange, add_team
+
+    eve, frank, carol = (new_user(admin, name) for name in ("eve", "frank", "carol"))
+    team = TeamName(f"crew{secrets.token_hex(3)}")
+    change = TeamChange(members=(eve.login, carol.login))
+    add_team(platform, team, requester="user:default/boss", change=change)
+    if admin.call("GET", f"/orgs/{FINANCE}").status_code != 200:
+        admin.api("POST", "/orgs", {"username": FINANCE})
+    (owners,) = [t for t in admin.api("GET", f"/orgs/{FINANCE}/teams") if t["name"] == "Owners"]
+    admin.api("PUT", f"/teams/{owners['id']}/members/{frank.login}")
+    return Desk(platform, admin, eve, frank, carol, team)

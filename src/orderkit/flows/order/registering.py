@@ -125,9 +125,44 @@ def register(platform: Platform, registration: Registration) -> Registered:
     if is_new:
         if proposed := _propose(platform, registration, live, snapshot):
             return proposed
-    elif head := platform.forge.head(entry.repository):
+    elif kit.approval.rules and (head := platform.forge.head(entry.repository)):
         bypassed = refuse_bypass(platform, live, head, _asking(registration))
-    is_counted = team.limits.cost is not None or team_limits.is_counted(team, registration.kit)
+    commit = _enter_in_place(
+        platform, registration, live, snapshot, is_new=is_new, bypassed=bypassed
+    )
+    if commit is None:
+        return register(platform, registration)
+    if commit.changed:
+        refresh(platform, ledger.team_application(registration.team))
+    note_expiry(
+        platform,
+        registration.order,
+        registration.requester,
+        registration.proof,
+        _lease_in(platform, entry, kit),
+    )
+    return Registered(
+        registration.order,
+        registration.team,
+        registration.kit,
+        entry.repository,
+        commit.commit,
+        commit.changed,
+    )
+
+
+def _enter_in_place(
+    platform: Platform,
+    registration: Registration,
+    live: live_order.LiveOrder,
+    snapshot: RepositorySnapshot,
+    *,
+    is_new: bool,
+    bypassed: str,
+) -> Written | None:
+    """Enter an order for which its team has room; None: it was taken back and can be asked for."""
+    entry, kit, team = live.entry, live.kit, live.team
+    is_counted = team.limits.cost is not None or team_limits.is_counted(team, kit.name)
     is_raced = is_counted and (is_new or _is_entering(platform, entry, snapshot))
     stage: ledger.Stage = "entering" if is_raced else "living"
     is_leased = is_new and not registration.is_adopted
@@ -144,29 +179,11 @@ def register(platform: Platform, registration: Registration) -> Registered:
     )
     if is_raced and (no_place := _no_place(platform, live, commit.commit)):
         _refuse_last(platform, registration, no_place)
-        return register(platform, registration)
+        return None
     _refuse_second(platform, registration, entry, snapshot, commit)
-    if is_raced:
-        commit = _enter(
-            platform, registration, entry, kit, ledger_snapshot(platform), stage="living"
-        )
-    if commit.changed:
-        refresh(platform, ledger.team_application(registration.team))
-    note_expiry(
-        platform,
-        registration.order,
-        registration.requester,
-        registration.proof,
-        lease or _lease_in(platform, entry, kit),
-    )
-    return Registered(
-        registration.order,
-        registration.team,
-        registration.kit,
-        entry.repository,
-        commit.commit,
-        commit.changed,
-    )
+    if not is_raced:
+        return commit
+    return _enter(platform, registration, entry, kit, ledger_snapshot(platform), stage="living")
 
 
 def _refuse_last(platform: Platform, registration: Registration, why: _NoPlace) -> None:
@@ -199,13 +216,14 @@ def _propose(
 ) -> Registered | None:
     """Propose an order that needs approval; None if it needs none. A settled one is registered."""
     entry = live.entry
-    head = platform.forge.head(entry.repository)
+    is_waiting = entry.waiting_path in snapshot.blobs
+    may_need = live.kit.approval.rules or live.team.limits.over == "ask"
+    head = platform.forge.head(entry.repository) if may_need or is_waiting else None
     if head is None:
         return None
     xr = live_order.read_xr(platform, live, head).xr
     asking = _asking(registration)
     needs = order_needs(platform, live, xr, asking, snapshot)
-    is_waiting = entry.waiting_path in snapshot.blobs
     if not (needs or is_waiting):
         return None
     platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))

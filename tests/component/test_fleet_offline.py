@@ -135,7 +135,7 @@ def test_what_all_orders_cost_is_told_by_the_packs_prices_or_others(bench: Bench
     told, found = bench.plan().out, bench.fleet("--prices", str(other))["costs"]
 
     assert "  costs       81.00 → 80.00 EUR a month (-1.00), of 2 orders\n" in told
-    assert "  prices      ours: a test, 2026-08-01\n" in told
+    assert "  prices      ours: a test, 2026-08-01; prices of 2026-08-01 are older than" in told
     assert found["monthly"] == {"before": "101", "after": "100", "difference": "-1"}
     assert (found["orders"], found["notPriced"], found["notReckoned"]) == (2, [], [])
     assert "<summary>Costs: 81.00 → 80.00" in bench.plan("--markdown").out

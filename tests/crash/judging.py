@@ -184,6 +184,10 @@ def _posted(platform: Platform, state: Path, exchange: Exchange, repo: RepoId, w
             return platform.forge.head(repo, exchange.sent["new_branch_name"]) is not None
         case "pulls":
             return platform.forge.pull(repo, exchange.answer["number"]) is not None
+        case "branch_protections":
+            sent = exchange.sent
+            checks = tuple(sent["status_check_contexts"])
+            return platform.forge.is_protected(repo, sent["rule_name"], checks=checks)
         case _:
             raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
 

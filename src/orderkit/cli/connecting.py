@@ -38,7 +38,6 @@ from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Webhook
-from orderkit.ports.notifier import Notifier
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.sign_in import SignIn
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from orderkit.core.plan import Plan
     from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.flows.notify.notifying import NotifyOptions
+    from orderkit.ports.notifier import Notifier
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
 

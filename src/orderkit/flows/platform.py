@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.errors import NotFoundError
@@ -23,7 +24,6 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.core.order.order_cost import OrderCost
-from orderkit.core.plan import Plan
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
@@ -32,6 +32,9 @@ from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
 from orderkit.ports.signatures import Signatures
+
+if TYPE_CHECKING:
+    from orderkit.core.plan import Plan  # heavy, and every command connects
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
 """The files that describe a kit; other files are read only for the requested kit."""

@@ -102,6 +102,9 @@ def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Compute what a team's orders cost in a period, from Git."""
     team = TeamName(call.path["team"])
     call.who.check("read", team)
+    known_teams = list(ledger.teams(ledger_snapshot(service.platform).blobs))
+    if team not in known_teams:
+        raise unknown_team(team, known_teams)
     call.audit_fields["team"] = team
     since, until = period_of(
         call.query.get("since", ""), call.query.get("until", ""), service.platform.clock.now()

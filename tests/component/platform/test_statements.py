@@ -205,6 +205,7 @@ def test_what_a_kit_measures_is_shown_beside_the_estimate(
     put(text.encode(), "measure")
     try:
         assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+        time.sleep(1.1)  # an order of less than a second is in no statement
         found = orderkit("cost", "--team", team, "--json").json["measured"]
         shown = orderkit("status", f"garage-{team}", "--json").json["facts"]
     finally:

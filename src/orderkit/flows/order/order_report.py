@@ -188,8 +188,7 @@ def _listed(
     application = cluster_state.applications.get(entry.order)
     kit = waiting.kit if waiting else ledger.kit_of(application or {})
     key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, cluster_state.xrs.get)
-    approval = waiting.approval if waiting else ""
-    sources = OrderSources(entry, ending, application, xr, approval=approval)
+    sources = _sources(entry, application, xr, waiting, ending=ending)
     state = without_secrets(platform, xr, state_of(sources))
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
@@ -226,8 +225,8 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     head = None
     with suppress(MovedError):  # `flows.order.order_damage` says where to
         head = platform.forge.head(entry.repository)
-    approval = waiting.approval if waiting else ""
-    state = order_state.judge(application, xr, head=head, ending=ending, approval=approval)
+    sources = _sources(entry, application, xr, waiting, ending=ending)
+    state = order_state.judge(application, xr, head=head, ending=ending, approval=sources.approval)
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
     if state.phase == "Delivering" and state.revision != head:
@@ -238,10 +237,21 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     check: CommitCheck | None = None
     if checked is not None and not ending:
         state, check = explained_by_files(platform, checked, application, state)
-    sources = OrderSources(entry, ending, application, xr, approval=approval)
     report = _report(platform, sources, state, (kit, key), kits.get(kit))
     secrets = functools.cache(lambda: platform.secrets_of(platform, xr) if xr else NO_SECRETS)
     return replace(report, check=check, secrets=secrets)
+
+
+def _sources(
+    entry: OrderEntry,
+    application: Manifest | None,
+    xr: Manifest | None,
+    waiting: WaitingOrder | None,
+    *,
+    ending: bool,
+) -> OrderSources:
+    owner, approval = (waiting.requester, waiting.approval) if waiting else ("", "")
+    return OrderSources(entry, ending, application, xr, owner=owner, approval=approval)
 
 
 def registered_kit(platform: Platform, entry: OrderEntry) -> str:

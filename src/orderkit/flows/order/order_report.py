@@ -97,7 +97,9 @@ class OrderReport:
         station may have written one into the status.
         """
         kit = self.declared
-        shows_values = bool(self.state.paused or (kit and (kit.outputs or kit.facts or kit.attention)))
+        shows_values = bool(
+            self.state.paused or (kit and (kit.outputs or kit.facts or kit.attention))
+        )
         row = row_of(
             replace(self.sources, parts=parts),
             self.state,
@@ -215,7 +217,9 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     application = platform.cluster.get(application_key(entry.order))
     pack = published_pack(platform)
     kits = {kit.name: kit for kit in pack.kits()}
-    waiting = None if ending else waiting_order(platform, entry)
+    # What waits is proposed with an Application that syncs nothing by itself.
+    is_delivered = dig(application, "spec", "syncPolicy", "automated") is not None
+    waiting = None if ending or is_delivered else waiting_order(platform, entry)
     if waiting:
         kit = waiting.kit
     else:

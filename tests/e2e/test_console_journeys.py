@@ -225,6 +225,45 @@ def test_a_team_lead_and_an_engineer_see_what_is_wrong_in_two_clicks(
 
 
 @WAYS
+def test_an_order_waits_until_another_person_agrees_or_declines(
+    way: str, site: Running, browser: RealBrowser
+) -> None:
+    admin = embedded_admin(site.settings.forge.url, site.embedded.state.folder)
+    approver = new_user(admin, "ryoko")
+    path = f"/repos/{site.platform.ledger}/collaborators/{approver.login}"
+    admin.api("PUT", path, {"permission": "write"})
+    teams = [f"asks-{way}", f"declined-{way}"]
+    for team in teams:
+        limits = TeamChange(limits={"orders": "0"}, over="ask")
+        add_team(site.platform, team, requester="user:default/test", change=limits)
+    lead = replace(LEAD, groups=frozenset(f"group:default/{team}" for team in teams))
+    agrees = Requester(f"user:default/{approver.login}", "a one-time link")
+    browser.open(javascript=way == "scripts")
+    for team in teams:
+        enter(site, browser, lead, "/kits/garage")
+        browser.fill("Team", team)
+        browser.fill("Kit", "stage1")
+        browser.press("Order it")
+        browser.shows("waits for approval by the platform team")
+        judge(browser, f"{way}-waiting")
+
+    enter(site, browser, agrees, "/approvals")
+    browser.shows(f"team {teams[0]} has reached its limit of 0 orders")
+    judge(browser, f"{way}-approvals")
+    browser.press("Approve")
+    browser.shows("You agreed, and it is being delivered.")
+    browser.fill("Reason", "not this month")
+    browser.press("Decline")
+    browser.shows("It is withdrawn, and nothing of it was delivered.")
+    browser.shows("Nothing waits for your approval.")
+
+    enter(site, browser, lead, f"/orders/garage-{teams[0]}")
+    browser.shows("Everything in Git is delivered and works")
+    browser.goto(f"/orders/garage-{teams[1]}")
+    browser.shows("Proof of its end")
+
+
+@WAYS
 def test_a_paused_agent_is_seen_and_gets_a_larger_budget(
     way: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -264,6 +303,7 @@ def test_pages_are_right_on_a_phone_and_in_the_dark(
     for name, path in {
         "orders": "/", "kits": "/kits", "kit": "/kits/garage", "teams": "/teams",
         "team": "/teams/ae86", "platform": "/platform", "none": "/orders/none",
+        "approvals": "/approvals",
     }.items():  # fmt: skip
         browser.goto(path)
         judge(browser, f"{look}-{name}")

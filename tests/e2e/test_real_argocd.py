@@ -1,9 +1,14 @@
-"""Argo CD of the lab: reads a private repository of the lab's Gitea, delivers, heals, prunes."""
+"""
+Argo CD of the lab: reads a private repository of the lab's Gitea, delivers, heals, prunes.
+
+And waits: for an approval, and for a maintenance window.
+"""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
@@ -13,7 +18,22 @@ from lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
+from orderkit.core.kit.deliverable_kinds import OrderKinds
+from orderkit.core.kit.model import MaintenanceWindow
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    CONFIG_MAP,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+)
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry, TeamPlace, team_namespace
+from orderkit.core.order.maintenance import DAYS
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.refreshing import REFRESH
 
 ORGANISATION = "lab"
@@ -85,3 +105,97 @@ def test_it_delivers_a_private_repository_heals_and_prunes(
 
     assert dig(delivery.cluster.get(a), "data", "value") == "2"
     assert delivery.cluster.get(b) is None
+
+
+@pytest.fixture
+def own(forge: GiteaForge, cluster: KubeCluster) -> Iterator[Delivery]:
+    """The repository of an order, of kit `app` and a team of its own."""
+    made = Delivery(forge, cluster, organisation=f"lab-{secrets.token_hex(4)}")
+    yield made
+    made.remove()
+    cluster.delete(ObjectKey(NAMESPACE, config_map_of(made).namespace))
+
+
+def team_of(delivery: Delivery) -> TeamName:
+    return TeamName(delivery.repository.owner)
+
+
+def config_map_of(delivery: Delivery) -> ObjectKey:
+    return ObjectKey(CONFIG_MAP, "a", team_namespace(team_of(delivery)))
+
+
+def allow(delivery: Delivery, window: MaintenanceWindow | None = None) -> None:
+    """Write what the team's file in the ledger has: namespace, and AppProject with its windows."""
+    kinds = OrderKinds(namespaced=(("", "ConfigMap"),))
+    windows = {"app": (window,)} if window else {}
+    team, url = team_of(delivery), delivery.forge.base_url
+    place = TeamPlace(team, url, RepoId(team, "ledger"), kinds, windows=windows)
+    for manifest in parse_manifests("team", ledger.team_file(place).encode()):
+        if Kind.of(manifest) != APPLICATION:
+            delivery.cluster.apply(manifest, owner="ledger")
+
+
+def enter(delivery: Delivery, commit: CommitSha, stage: ledger.Stage) -> None:
+    """Write the order's Application, as the ledger has it."""
+    order = OrderEntry(team_of(delivery), OrderId(delivery.name))
+    url = delivery.forge.base_url
+    application = ledger.order_application(
+        order, kit="app", forge_url=url, commit=commit, stage=stage
+    )
+    delivery.cluster.apply(application, owner="ledger")
+
+
+def await_undelivered(delivery: Delivery, commit: CommitSha) -> None:
+    """Wait until Argo CD looked at a commit twice and delivered none of it."""
+    looked: set[str] = set()
+
+    def looked_twice(application: Manifest) -> bool:
+        sync = dig(application, "status", "sync", default={})
+        if (sync.get("status"), sync.get("revision")) == ("OutOfSync", commit):
+            looked.add(str(dig(application, "status", "reconciledAt")))
+        if REFRESH not in dig(application, "metadata", "annotations", default={}):
+            refresh(delivery)
+        return len(looked) > 1
+
+    delivery.await_application(looked_twice)
+
+
+def around(day: datetime) -> MaintenanceWindow:
+    """Return a window of that day."""
+    return MaintenanceWindow((DAYS[day.weekday()],), "00:00", "23:59", "UTC")
+
+
+def test_a_proposed_order_is_not_synced_before_it_is_agreed_to(own: Delivery) -> None:
+    allow(own)
+    commit = own.push({"a.yaml": config_map("a", "1")})
+    key = config_map_of(own)
+
+    enter(own, commit, "proposed")
+    await_undelivered(own, commit)
+    before = own.cluster.get(key)
+    enter(own, commit, "living")
+    own.await_application(lambda found: delivered_at(commit, found))
+
+    assert before is None
+    assert dig(own.cluster.get(key), "data", "value") == "1"
+
+
+def test_a_merged_change_waits_for_its_window_and_is_delivered_when_it_opens(own: Delivery) -> None:
+    now = datetime.now(UTC)
+    allow(own)
+    first = own.push({"a.yaml": config_map("a", "1")})
+    enter(own, first, "living")
+    own.await_application(lambda found: delivered_at(first, found))
+    key = config_map_of(own)
+
+    allow(own, around(now + timedelta(days=3)))
+    second = own.push({"a.yaml": config_map("a", "2")})
+    enter(own, second, "living")
+    await_undelivered(own, second)
+    before = dig(own.cluster.get(key), "data", "value")
+    allow(own, around(now))
+    refresh(own)
+    own.await_application(lambda found: delivered_at(second, found))
+
+    assert before == "1"
+    assert dig(own.cluster.get(key), "data", "value") == "2"

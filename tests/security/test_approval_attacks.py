@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from approvaldesk import RULES, Desk, approval_pack, new_desk, person
+from approvaldesk import RULES, Desk, approval_pack, new_desk, person, published_approval
 from forgeusers import ForgeUser, embedded_admin
 
 from orderkit.adapters.embedded.platform import Ports
@@ -21,7 +21,7 @@ from orderkit.flows.approval.deciding import approve
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.order_proposals import open_proposal
-from orderkit.flows.platform import ledger_snapshot, pack_snapshot
+from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation, PullRequest
 
 
@@ -197,26 +197,11 @@ def test_the_rules_of_today_count(desk: Desk) -> None:
     """The kit asks for more when frank agreed already: somebody else has to agree, too."""
     entry = desk.order().entry
     pull = desk.proposal(entry)
-    pack = desk.platform.pack_repo
-    path = next(p for p in pack_snapshot(desk.platform).blobs if p.match("garage/kit.yaml"))
-    before = desk.platform.forge.read(pack, path, "main")
-    assert before is not None
-    document = yaml11.load(before.data, name="kit", schema={})
     rule = {"when": "new.stage == 'stage3'", "by": ["team"], "because": "the team shares it"}
-    document["spec"]["approval"]["rules"] = [*RULES, rule]
 
-    def publish(data: bytes, name: str) -> None:
-        file = desk.platform.forge.read(pack, path, "main")
-        assert file is not None
-        operation = Operation(f"{name}-{entry.order}", "user:default/boss", name)
-        desk.platform.forge.write(pack, [FileChange(path, data, file.sha)], operation)
-
-    publish(yaml11.dump(document).encode(), "stricter")
-    try:
+    with published_approval(desk.platform, [*RULES, rule]):
         desk.approve(pull, desk.frank)
         assert missing(desk, entry) == "the team, because the team shares it"
-    finally:
-        publish(before.data, "restored")
 
 
 def test_a_login_that_passed_to_somebody_else_does_not_count(desk: Desk) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,11 @@ from forgeusers import ForgeUser, new_user
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import TeamName
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.yaml import yaml11
 from orderkit.flows.order import placing
 from orderkit.flows.order.order_report import OrderReport, status
-from orderkit.flows.platform import Platform, read_text
-from orderkit.ports.forge import PullRequest
+from orderkit.flows.platform import Platform, pack_snapshot, read_text
+from orderkit.ports.forge import FileChange, Operation, PullRequest
 from orderkit.ports.requesters import Requester
 
 FINANCE = "finance"
@@ -84,6 +87,31 @@ class Desk:
         """Return the order's Application as the ledger has it; empty if it has none."""
         platform = self.platform
         return read_text(platform, platform.ledger, entry.application_path, "main") or ""
+
+
+@contextmanager
+def published_approval(
+    platform: Platform, rules: Sequence[dict[str, Any]], *, bypass: str = "refuse"
+) -> Iterator[None]:
+    """Let the published garage ask for other agreements for a while."""
+    pack = platform.pack_repo
+    path = next(p for p in pack_snapshot(platform).blobs if p.match("garage/kit.yaml"))
+    before = platform.forge.read(pack, path, "main")
+    assert before is not None
+    document = yaml11.load(before.data, name="kit", schema={})
+    document["spec"]["approval"] = {"bypass": bypass, "rules": [*rules]}
+
+    def publish(data: bytes) -> None:
+        file = platform.forge.read(pack, path, "main")
+        assert file is not None
+        operation = Operation(f"kit-{secrets.token_hex(3)}", "user:default/boss", "other rules")
+        platform.forge.write(pack, [FileChange(path, data, file.sha)], operation)
+
+    publish(yaml11.dump(document).encode())
+    try:
+        yield
+    finally:
+        publish(before.data)
 
 
 def person(user: ForgeUser) -> Requester:

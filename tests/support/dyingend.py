@@ -1,10 +1,11 @@
 """
 End an order in a process that dies by SIGKILL before or after its n-th write, as if power failed.
 
-``python -m dyingend PLATFORM_FILE ORDER NUMBER before|after`` counts the writes to forge and
-catalog. What it asks of the cluster is not counted: refreshes, as many as it has to wait. *After*
-is when the server's whole answer is here, of which the flow learns nothing. NUMBER 0 never dies:
-it prints the writes, one a line.
+``python -m dyingend PLATFORM_FILE ORDER NUMBER before|after [approve|decline|settle LOGIN]`` counts
+the writes to forge and catalog; with a deed, somebody decides about an order that waits. What it
+asks of the cluster is not counted: refreshes, as many as it has to wait. *After* is when the
+server's whole answer is here, of which the flow learns nothing. NUMBER 0 never dies: it prints the
+writes, one a line.
 """
 
 from __future__ import annotations
@@ -17,11 +18,25 @@ from dataclasses import replace
 from typing import Any
 
 from orderkit.cli.connecting import connect, load_settings
+from orderkit.flows.approval.deciding import approve, decline, waiting_entry
+from orderkit.flows.approval.settling import settle
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.ports.requesters import Requester
 
 REQUESTER = "user:default/test"
 _WRITES: dict[str, tuple[str, ...]] = {
-    "forge": ("write", "archive", "delete_repo"),
+    "forge": (
+        "write",
+        "archive",
+        "delete_repo",
+        "comment",
+        "set_status",
+        "merge_pull",
+        "close_pull",
+        "delete_branch",
+        "open_pull",
+        "ensure_branch",
+    ),
     "catalog": ("unregister",),
 }
 
@@ -60,14 +75,24 @@ class _Counter:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(file: str, order: str, number: str, side: str) -> None:
-    """Run one end, which may not come to its end."""
+def main(file: str, order: str, number: str, side: str, *more: str) -> None:
+    """Run one deed, which may not come to its end."""
+    deed, login = more or ("end", "")
     platform = connect(load_settings(file))
     counter = _Counter(int(number), side)
     forge: Any = _Deadly(platform.forge, "forge", counter)
     catalog: Any = _Deadly(platform.catalog, "catalog", counter)
     deadly = replace(platform, forge=forge, catalog=catalog)
-    destroy(deadly, EndRequest(order, REQUESTER), on_step=lambda *_: None)
+    person = Requester(f"user:default/{login}", "a token")
+    match deed:
+        case "approve":
+            approve(deadly, order, person)
+        case "decline":
+            decline(deadly, order, person)
+        case "settle":
+            settle(deadly, waiting_entry(deadly, order))
+        case _:
+            destroy(deadly, EndRequest(order, REQUESTER), on_step=lambda *_: None)
 
 
 if __name__ == "__main__":

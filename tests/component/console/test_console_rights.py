@@ -104,6 +104,13 @@ PLACES = [
         (WRITE, OUT, OUT, OUT, IN, IN, OUT),
         {"v.team_name": TEAM, "v.stage": "stage1", "do": "plan"},
     ),
+    Place("approvalsPage", "/approvals", OF_ANY),
+    Place(
+        "approvalDecide",
+        "/orders/{order}/approval",
+        (WRITE, OUT, OUT, MISSING, MISSING, MISSING, OUT),
+        {"decision": "approve"},
+    ),
     Place("signInPage", "/sign-in", (IN,) * 7),
     Place("signInBegin", "/sign-in/begin", (OUT,) * 7),
     Place("signInFinish", "/sign-in/callback?state=a&code=b", (401,) * 7),

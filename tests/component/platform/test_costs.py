@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import requests
 from commands import Command
+from forgeusers import ForgeUser, embedded_admin, new_user
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
@@ -17,6 +18,7 @@ from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.plan.price_table import PRICES
+from orderkit.flows.approval.deciding import approve
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.order.registering import Registration, register
@@ -24,6 +26,7 @@ from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.requesters import Requester
 
 TABLE = """\
 apiVersion: orderkit.dev/v1alpha1
@@ -212,6 +215,77 @@ def test_of_orders_that_race_for_the_last_money_one_is_registered(
     paths = ledger_snapshot(platform.platform).blobs
     assert len(ledger.living_orders(paths, TeamName(team))) == sum(done) == 1
     assert all(isinstance(error, RefusedError) for error in errors)
+
+
+@pytest.fixture
+def lead(platform: Running) -> ForgeUser:
+    """Somebody of the platform team."""
+    forge = platform.settings.forge
+    admin = embedded_admin(forge.url, platform.embedded.state.folder)
+    lead = new_user(admin, "lead")
+    path = f"/repos/{platform.platform.ledger}/collaborators/{lead.login}"
+    admin.api("PUT", path, {"permission": "write"})
+    return lead
+
+
+@pytest.fixture
+def eve(platform: Running) -> ForgeUser:
+    """Somebody who orders."""
+    admin = embedded_admin(platform.settings.forge.url, platform.embedded.state.folder)
+    return new_user(admin, "eve")
+
+
+def test_a_team_that_may_ask_orders_above_its_limit_if_the_platform_team_agrees(
+    orderkit: Command, platform: Running, team: str, lead: ForgeUser, eve: ForgeUser
+) -> None:
+    order, requester = f"garage-{team}", f"user:default/{eve.login}"
+    assert orderkit("team", "change", team, "--limit", "cost=100", "--over", "ask").code == 0
+    arguments = ("order", "garage", f"team_name={team}", "--requester", requester, "--no-wait")
+
+    done = orderkit(*arguments, "stage=stage3")
+    shown = orderkit("status", order).out
+    with pytest.raises(RefusedError, match="is not asked"):
+        approve(platform.platform, order, Requester(requester, "a token"))
+    decision = approve(platform.platform, order, Requester(f"user:default/{lead.login}", "a token"))
+
+    assert done.code == 0, done.err
+    assert "Waiting" in shown
+    assert "the platform team, because" in shown
+    assert "together 110.10, above the team's cost limit of 100.00" in " ".join(shown.split())
+    assert decision.state == "delivered", decision.missing
+    assert orderkit("status", order, "--json").json["phase"] != "Waiting"
+
+
+def test_a_team_that_may_ask_orders_below_its_limit_at_once(orderkit: Command, team: str) -> None:
+    assert orderkit("team", "change", team, "--limit", "cost=100", "--over", "ask").code == 0
+
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
+
+    assert done.code == 0, done.err
+    assert orderkit("approvals").out.count(f"garage-{team}") == 0
+
+
+def test_of_orders_that_race_for_the_last_money_the_others_wait_if_the_team_may_ask(
+    orderkit: Command, platform: Running, team: str, eve: ForgeUser
+) -> None:
+    orders = [OrderId(f"garage-{team}-{n}") for n in range(2)]
+    for order in orders:
+        publish_order(platform, team, order)
+    assert orderkit("team", "change", team, "--limit", "cost=100", "--over", "ask").code == 0
+
+    def attempt(order: OrderId) -> str:
+        request = Registration(order, "garage", TeamName(team), f"user:default/{eve.login}")
+        return register(platform.platform, request).approval
+
+    with ThreadPoolExecutor(len(orders)) as threads:
+        approvals = list(threads.map(attempt, orders))
+
+    paths = ledger_snapshot(platform.platform).blobs
+    (waiting,) = [e for e in ledger.waiting_orders(paths) if e.team == team]
+    assert len(ledger.living_orders(paths, TeamName(team))) == 1
+    assert waiting.application_path not in paths
+    assert sorted(map(bool, approvals)) == [False, True]
+    assert "together 130.20, above the team's cost limit of 100.00" in max(approvals)
 
 
 def test_changes_that_raced_are_noticed_after_the_commit(

@@ -14,16 +14,19 @@ from typing import Any
 
 import pytest
 from commands import Command
+from forgeusers import embedded_admin, new_user
 from tests.component.platform.test_costs import TABLE, ask, publish
 
 from orderkit.cli.demo.narration import git
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
 from orderkit.core.plan.cost_statement import Statement
+from orderkit.flows.approval.deciding import approve
 from orderkit.flows.plan import statements
 from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.requesters import Requester
 
 XR = PurePosixPath("manifests/xgarage.yaml")
 MONTH_S = 730 * 3600
@@ -233,3 +236,36 @@ def test_a_period_that_is_none_is_refused(
     done = orderkit("cost", *options)
     assert done.code in (1, 2)
     assert words in done.err
+
+
+def test_an_order_that_waited_is_in_a_statement_from_its_delivery_on(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    admin = embedded_admin(platform.settings.forge.url, platform.embedded.state.folder)
+    eve, lead = new_user(admin, "eve"), new_user(admin, "lead")
+    path = f"/repos/{platform.platform.ledger}/collaborators/{lead.login}"
+    admin.api("PUT", path, {"permission": "write"})
+    assert orderkit("team", "change", team, "--limit", "orders=0", "--over", "ask").code == 0
+    since = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    requester = f"user:default/{eve.login}"
+    arguments = ("--requester", requester, "--no-wait")
+    order = f"garage-{team}"
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage3", *arguments).code == 0
+
+    waiting = statement(platform, team, since, since + timedelta(days=10))
+    time.sleep(1.1)
+    before = datetime.now(UTC).replace(microsecond=0)
+    approve(platform.platform, order, Requester(f"user:default/{lead.login}", "a token"))
+    delivered = statement(platform, team, since, since + timedelta(days=10))
+    time.sleep(1.1)
+    assert orderkit("destroy", order).code == 0
+    ended = orderkit("cost", "--team", team, "--json").json["intervals"]
+
+    assert waiting.intervals == ()
+    (interval,) = delivered.intervals
+    assert interval.order == order
+    assert before <= interval.begin <= datetime.now(UTC)
+    assert str(interval.cost.monthly) == "110.10"
+    (line,) = ended
+    assert datetime.fromisoformat(line["begin"]) == interval.begin
+    assert line["seconds"] > 0

@@ -23,7 +23,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, RepoId
-from orderkit.core.order import ledger
+from orderkit.core.order import end_record, ledger
 from orderkit.core.order.approval import Agreement, WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.plan.plan_markdown import plain_line
@@ -46,7 +46,7 @@ from orderkit.flows.order.order_proposals import (
     open_proposal,
     proposal_of,
 )
-from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.ports.forge import ForgeUser, PullRequest
 from orderkit.ports.requesters import UNKNOWN, Requester
 
@@ -162,6 +162,9 @@ def decline(
         NotFoundError: No such order or pull request, or it does not wait.
         RefusedError: The person is not proved, or neither.
     """
+    if number is None and (ending := _own_withdrawal(platform, order, person)):
+        withdraw(platform, ending, person.ref, person.proof, reason)
+        return Decision(order, ending.team, "withdrawn")
     subject = _subject(platform, order, number)
     if not (person.proof and person.ref == subject.requester):
         subject.asked_person(person)
@@ -173,6 +176,16 @@ def decline(
         platform.forge.comment(subject.repo, number, text, marker="orderkit/declined")
         platform.forge.close_pull(subject.repo, number)
     return Decision(order, subject.entry.team, "withdrawn", url=subject.pull.web_url)
+
+
+def _own_withdrawal(platform: Platform, order: str, person: Requester) -> OrderEntry | None:
+    """Return an order whose end somebody began and that did not come to its end."""
+    entry = ledger.ending_order(ledger_snapshot(platform).blobs, order)
+    text = read_text(platform, platform.ledger, entry.end_path, MAIN) if entry else None
+    if entry is None or text is None or not person.proof:
+        return None
+    record = end_record.parse(text, name=str(entry.end_path))
+    return entry if record.requester == person.ref else None
 
 
 def approve_on_forge(platform: Platform, order: str, *, number: int | None = None) -> Decision:

@@ -22,12 +22,15 @@ from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     XRD,
     Manifest,
+    annotations_of,
     dig,
     labels_of,
     metadata,
 )
 from orderkit.core.order import ledger
+from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
+from orderkit.core.plan.plan_markdown import plain_line
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.application_sources import (
@@ -38,7 +41,7 @@ from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_o
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import squashing_orders, unprotected_orders
-from orderkit.flows.notify.told_events import given_up
+from orderkit.flows.notify.notified_events import given_up
 from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
@@ -76,6 +79,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "ownership": _ownership,
         "protection": _protection,
         "undelivered": _undelivered,
+        "approvals": _approvals,
         "pack": _pack,
         "ledger": _ledger,
         "signatures": _signatures,
@@ -243,6 +247,27 @@ def _undelivered(platform: Platform) -> DoctorFinding:
             f"orderkit status {entries[0].order}",
         )
     return DoctorFinding("undelivered", "ok", "what is on a protected main is delivered")
+
+
+def _approvals(platform: Platform) -> DoctorFinding:
+    """Report what is delivered although somebody who has to agree did not."""
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    notes = {
+        order: plain_line(note)
+        for application in applications
+        if (order := labels_of(application).get(ORDER_LABEL))
+        and (note := annotations_of(application).get(BYPASSED))
+    }
+    if not notes:
+        return DoctorFinding("approvals", "ok", "nothing is delivered without those it needs")
+    named = [f"{order}: {note}" for order, note in sorted(notes.items())[:_NAMED]]
+    return DoctorFinding(
+        "approvals",
+        "warn",
+        f"{len(notes)} orders are delivered without approval; {'; '.join(named)}",
+        f"look at it: orderkit history {min(notes)}; take it back with 'orderkit revert' and"
+        " 'orderkit register', or end the order",
+    )
 
 
 def _pack(platform: Platform) -> DoctorFinding:

@@ -11,10 +11,12 @@ from __future__ import annotations
 from orderkit.core.errors import RefusedError
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, CommitSha
-from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest, annotations_of
+from orderkit.core.order import ledger
+from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.order_state import short
 from orderkit.core.plan import Plan
-from orderkit.flows.argocd.commit_pinning import pinned_commit
+from orderkit.flows.argocd.commit_pinning import application_at, pinned_commit
 from orderkit.flows.order.approval_needs import Asking, change_needs
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform
@@ -77,3 +79,31 @@ def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: 
         hint=f"take it back: orderkit revert {order} {short(head)}; then ask for it with"
         f" 'orderkit change {order}'",
     )
+
+
+def noted_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:
+    """
+    Return what the ledger notes of a delivery without an agreement, if it still holds.
+
+    It holds until what is delivered needs no agreement beside what was delivered before it; of an
+    order to which nobody agreed at all, until its end.
+
+    Raises:
+        OrderkitError: The forge or the cluster fails.
+    """
+    note, noted_at = "", None
+    for commit in (
+        None,
+        *platform.forge.commits(platform.ledger, path=live.entry.application_path),
+    ):
+        application = application_at(platform, live.entry, commit.id if commit else MAIN)
+        text = annotations_of(application or {}).get(BYPASSED, "")
+        delivered = ledger.delivered_commit(application)
+        if text:
+            note, noted_at = note or text, delivered
+        elif not note or delivered in (None, noted_at):
+            return note
+        else:
+            old, new = (read_xr(platform, live, at).xr for at in (delivered, head))
+            return note if change_needs(platform, live, old, new, asking) else ""
+    return note

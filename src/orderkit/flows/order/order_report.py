@@ -97,16 +97,18 @@ class OrderReport:
         station may have written one into the status.
         """
         kit = self.declared
-        is_told = bool(self.state.paused or (kit and (kit.outputs or kit.facts or kit.attention)))
+        shows_values = bool(
+            self.state.paused or (kit and (kit.outputs or kit.facts or kit.attention))
+        )
         row = row_of(
             replace(self.sources, parts=parts),
             self.state,
             kit,
             costs,
-            secrets=self.secrets() if is_told and self.secrets else NO_SECRETS,
+            secrets=self.secrets() if shows_values and self.secrets else NO_SECRETS,
             forge_url=self.forge_url,
         )
-        if is_told and not self.secrets:
+        if shows_values and not self.secrets:
             row = replace(
                 row,
                 outputs=tuple(replace(o, value=None, is_link=False) for o in row.outputs),
@@ -188,8 +190,7 @@ def _listed(
     application = cluster_state.applications.get(entry.order)
     kit = waiting.kit if waiting else ledger.kit_of(application or {})
     key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, cluster_state.xrs.get)
-    approval = waiting.approval if waiting else ""
-    sources = OrderSources(entry, ending, application, xr, approval=approval)
+    sources = _sources(entry, application, xr, waiting, ending=ending)
     state = without_secrets(platform, xr, state_of(sources))
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
@@ -216,7 +217,9 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     application = platform.cluster.get(application_key(entry.order))
     pack = published_pack(platform)
     kits = {kit.name: kit for kit in pack.kits()}
-    waiting = None if ending else waiting_order(platform, entry)
+    # What waits is proposed with an Application that syncs nothing by itself.
+    is_delivered = dig(application, "spec", "syncPolicy", "automated") is not None
+    waiting = None if ending or is_delivered else waiting_order(platform, entry)
     if waiting:
         kit = waiting.kit
     else:
@@ -226,8 +229,8 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     head = None
     with suppress(MovedError):  # `flows.order.order_damage` says where to
         head = platform.forge.head(entry.repository)
-    approval = waiting.approval if waiting else ""
-    state = order_state.judge(application, xr, head=head, ending=ending, approval=approval)
+    sources = _sources(entry, application, xr, waiting, ending=ending)
+    state = order_state.judge(application, xr, head=head, ending=ending, approval=sources.approval)
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
     if state.phase == "Delivering" and state.revision != head:
@@ -238,10 +241,21 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     check: CommitCheck | None = None
     if checked is not None and not ending:
         state, check = explained_by_files(platform, checked, application, state)
-    sources = OrderSources(entry, ending, application, xr, approval=approval)
     report = _report(platform, sources, state, (kit, key), kits.get(kit))
     secrets = functools.cache(lambda: platform.secrets_of(platform, xr) if xr else NO_SECRETS)
     return replace(report, check=check, secrets=secrets)
+
+
+def _sources(
+    entry: OrderEntry,
+    application: Manifest | None,
+    xr: Manifest | None,
+    waiting: WaitingOrder | None,
+    *,
+    ending: bool,
+) -> OrderSources:
+    owner, approval = (waiting.requester, waiting.approval) if waiting else ("", "")
+    return OrderSources(entry, ending, application, xr, owner=owner, approval=approval)
 
 
 def registered_kit(platform: Platform, entry: OrderEntry) -> str:

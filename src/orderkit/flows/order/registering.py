@@ -31,7 +31,7 @@ from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
 from orderkit.flows.order import cost_limit, live_order, order_proposals
 from orderkit.flows.order.approval_needs import Asking, order_needs
-from orderkit.flows.order.change_approvals import refuse_bypass
+from orderkit.flows.order.change_approvals import noted_bypass, refuse_bypass
 from orderkit.flows.order.new_lease import new_lease, note_expiry
 from orderkit.flows.order.order_proposals import note_bypass
 from orderkit.flows.order.registrations import REFUSE, REGISTER, registered_by
@@ -126,7 +126,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         if proposed := _propose(platform, registration, live, snapshot):
             return proposed
     elif kit.approval.rules and (head := platform.forge.head(entry.repository)):
-        bypassed = refuse_bypass(platform, live, head, _asking(registration))
+        bypassed = _bypassed(platform, registration, live, head)
     commit = _enter_in_place(
         platform, registration, live, snapshot, is_new=is_new, bypassed=bypassed
     )
@@ -149,6 +149,16 @@ def register(platform: Platform, registration: Registration) -> Registered:
         commit.commit,
         commit.changed,
     )
+
+
+def _bypassed(
+    platform: Platform, registration: Registration, live: live_order.LiveOrder, head: CommitSha
+) -> str:
+    """Return what is delivered without an agreement, by this registration or an earlier one."""
+    asking = _asking(registration)
+    if lacking := refuse_bypass(platform, live, head, asking):
+        return f"delivered by {registration.requester} without {lacking}"
+    return noted_bypass(platform, live, head, asking)
 
 
 def _enter_in_place(
@@ -274,8 +284,7 @@ def _enter(
         requester=requester,
         lease=lease,
     )
-    why = f"delivered by {registration.requester} without {bypassed}" if bypassed else ""
-    note_bypass(application, why)
+    note_bypass(application, bypassed)
     return write_ledger(
         platform,
         {entry.application_path: yaml11.dump(application)},

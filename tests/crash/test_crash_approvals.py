@@ -1,0 +1,164 @@
+"""
+Agreements, deliveries and withdrawals of orders that wait, killed before and after every write.
+
+No service runs, which would settle at the same time and take a write from the process to be killed.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from approvaldesk import Desk, approval_pack, new_desk, person
+from forgeusers import embedded_admin
+from tests.crash import judging
+from tests.crash.test_crash_commands import Kill, kills
+
+from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
+from orderkit.cli.connecting import connect
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.platform.settings import LOCAL_REGISTRY
+from orderkit.flows.approval.deciding import approve, decline
+from orderkit.flows.approval.settling import settle
+from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.order.approval_records import agreements
+from orderkit.flows.platform import ledger_snapshot
+
+SETTLE = ["forge set_status", "forge merge_pull", "forge write"]
+APPROVE = ["forge write", *SETTLE]
+DECLINE = [
+    "forge write",  # its end begins
+    "forge close_pull",
+    "forge delete_branch",
+    "catalog unregister",
+    "forge write",  # "closing" begins
+    "forge archive",
+    "forge write",  # the tombstone
+]
+NEVER = Kill((), 0, "before")
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("approvals") / "state"
+
+
+@pytest.fixture(scope="module")
+def served(state: Path) -> Iterator[Desk]:
+    """A bootstrapped platform without a service; judged at the end."""
+    pack = approval_pack(state.parent / "pack")
+    embedded = EmbeddedPlatform(state, pack=pack, ports=Ports(0, 0, 0, 0), teams=())
+    settings = embedded.start()
+    try:
+        platform = replace(connect(settings), webhook=None)
+        files = read_folder(pack)
+        values = PlatformValues(settings.forge.url, pack_commit(pack, files), LOCAL_REGISTRY)
+        request = BootstrapRequest(files, values, "user:default/guest")
+        bootstrap(platform, request, on_step=lambda *_: None)
+        yield new_desk(platform, embedded_admin(settings.forge.url, state))
+    finally:
+        embedded.stop()
+    judging.state_is_sound(state)
+
+
+@pytest.fixture
+def desk(served: Desk) -> Desk:
+    return new_desk(served.platform, served.admin)
+
+
+def run(state: Path, entry: OrderEntry, deed: str, kill: Kill, login: str = "") -> list[str]:
+    """Let a process do something, which dies at a write, or never. Return the writes then."""
+    file = str(state / "platform.yaml")
+    arguments = [file, entry.order, str(kill.at), kill.side, deed, login]
+    done = subprocess.run(
+        [sys.executable, "-m", "dyingend", *arguments],
+        cwd=Path(__file__).parents[1] / "support",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == (-signal.SIGKILL if kill.at else 0), done.stderr
+    return done.stdout.splitlines()
+
+
+def operations(desk: Desk, entry: OrderEntry, prefix: str) -> list[str]:
+    commits = desk.platform.forge.commits(desk.platform.ledger, path=entry.application_path)
+    return [c.operation for c in commits if c.operation.startswith(f"{prefix}-{entry.order}-")]
+
+
+def assert_delivered_once(desk: Desk, entry: OrderEntry, *, recorded: int) -> None:
+    paths = ledger_snapshot(desk.platform).blobs
+    assert entry.waiting_path not in paths
+    assert "automated" in desk.in_ledger(entry)
+    assert len(operations(desk, entry, "register")) == 1
+    assert desk.proposal(entry).state == "merged"
+    assert len(agreements(desk.platform, entry)) == recorded
+
+
+def reviewed(desk: Desk) -> OrderEntry:
+    entry = desk.order().entry
+    desk.approve(desk.proposal(entry), desk.frank)
+    return entry
+
+
+def test_the_writes_of_a_delivery_are_known(desk: Desk, state: Path) -> None:
+    assert run(state, reviewed(desk), "settle", NEVER) == SETTLE
+
+
+@pytest.mark.parametrize("kill", kills(SETTLE), ids=str)
+def test_a_killed_delivery_is_finished_once(desk: Desk, state: Path, kill: Kill) -> None:
+    entry = reviewed(desk)
+
+    run(state, entry, "settle", kill)
+    settle(desk.platform, entry)
+
+    assert settle(desk.platform, entry) is None
+    assert_delivered_once(desk, entry, recorded=0)
+
+
+def test_the_writes_of_an_agreement_are_known(desk: Desk, state: Path) -> None:
+    entry = desk.order().entry
+    assert run(state, entry, "approve", NEVER, desk.frank.login) == APPROVE
+
+
+@pytest.mark.parametrize("kill", kills(APPROVE), ids=str)
+def test_a_killed_agreement_is_finished_once(desk: Desk, state: Path, kill: Kill) -> None:
+    entry = desk.order().entry
+
+    run(state, entry, "approve", kill, desk.frank.login)
+    if entry in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs):
+        approve(desk.platform, entry.order, person(desk.frank))
+
+    assert_delivered_once(desk, entry, recorded=1)
+
+
+def test_the_writes_of_a_withdrawal_are_known(desk: Desk, state: Path) -> None:
+    entry = desk.order().entry
+    assert run(state, entry, "decline", NEVER, desk.frank.login) == DECLINE
+
+
+@pytest.mark.parametrize("kill", kills(DECLINE), ids=str)
+def test_a_killed_withdrawal_is_finished_once(desk: Desk, state: Path, kill: Kill) -> None:
+    entry = desk.order().entry
+
+    run(state, entry, "decline", kill, desk.frank.login)
+    paths = ledger_snapshot(desk.platform).blobs
+    if entry.waiting_path in paths or entry.end_path in paths:
+        decline(desk.platform, entry.order, person(desk.frank))
+
+    paths = ledger_snapshot(desk.platform).blobs
+    repository = desk.platform.forge.repo(entry.repository)
+    assert repository is not None
+    assert repository.archived
+    assert len(ledger.tombstones(paths, entry.order)) == 1
+    assert not {entry.waiting_path, entry.end_path, entry.application_path} & set(paths)
+    assert desk.proposal(entry).state == "closed"

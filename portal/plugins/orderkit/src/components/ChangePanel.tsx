@@ -17,7 +17,7 @@ import { useRead } from '../useLive';
 import { Field } from './Field';
 import { fieldsOf, getAt, withoutPaths, toValues } from './values';
 import { Empty, Loading, Problem, Web } from './parts';
-import { PlanView } from './PlanView';
+import { losesData, PlanView } from './PlanView';
 import { cut, person, short, shown } from './words';
 
 const TYPING_MS = 600;
@@ -162,11 +162,11 @@ function ChangeForm({
   const values = useMemo(() => toValues(opened.values, entries), [opened.values, entries]);
   const request = touched ? { change: name, values, base: opened.base } : undefined;
   const { plan, error: planError, pending } = useLivePlan(view.order, done ? undefined : request);
-  const losesData = Boolean(plan?.dangers.length) || /acceptLoss|deletes data/.test(`${error?.hint} ${error?.message}`);
+  const asksForLoss = losesData(plan) || /acceptLoss|deletes data/.test(`${error?.hint} ${error?.message}`);
 
   const submit = async () => {
     if (!request) return;
-    const body: ChangeRequest = { ...request, reason: reason || undefined, acceptLoss: accepts || undefined };
+    const body: ChangeRequest = { ...request, reason: reason || undefined, acceptLoss: (asksForLoss && accepts) || undefined };
     const text = JSON.stringify(body);
     // The same request again is the same change, also if the first answer was lost.
     if (attempt.current.text !== text) attempt.current = { text, key: newKey() };
@@ -228,7 +228,7 @@ function ChangeForm({
       ) : (
         error && <Problem error={error} />
       )}
-      {losesData && (
+      {asksForLoss && (
         <Checkbox isSelected={accepts} onChange={setAccepts}>
           Do it even if data is lost
         </Checkbox>

@@ -4,7 +4,7 @@ import { Alert, Badge, Button, Checkbox, Dialog, DialogBody, DialogHeader, Flex,
 import { Changed, HistoryEntry, orderkitApiRef, ServiceError, View } from '../api';
 import { useRead } from '../useLive';
 import { Empty, Fields, Loading, Problem, Web, When } from './parts';
-import { PlanView } from './PlanView';
+import { losesData, PlanView } from './PlanView';
 import { cut, person, short, web } from './words';
 
 /** What taking a commit back would do, and the button. */
@@ -57,7 +57,7 @@ function Revert({
           {planned.data?.planWhyNot && <Text as="p">{cut(planned.data.planWhyNot)}</Text>}
           {planned.data?.state === 'unchanged' && <Empty>There is nothing to take back: the order has the old values.</Empty>}
           <TextField label="Why" value={reason} onChange={setReason} maxLength={500} />
-          {Boolean(planned.data?.plan?.dangers.length) && (
+          {losesData(planned.data?.plan) && (
             <Checkbox isSelected={accepts} onChange={setAccepts}>
               Do it even if data is lost
             </Checkbox>

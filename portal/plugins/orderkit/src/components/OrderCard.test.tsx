@@ -96,7 +96,8 @@ describe('the card of an order', () => {
 
   it('leads from a sentence to the change that helps, with its plan', async () => {
     const attention = [{ sentence: 'The budget is spent', change: 'budget', button: 'Raise the budget' }];
-    const plan = { summary: 'One field changes', ready: true, unchanged: 3, fields: [], resources: [], dangers: [], faults: [], unknowns: [], costs: null };
+    const dangers = [{ path: 'x', code: 'restart', message: 'It starts again' }];
+    const plan = { summary: 'One field changes', ready: true, unchanged: 3, fields: [], resources: [], dangers, faults: [], unknowns: [], costs: null };
     const asked: any[] = [];
     const answers = {
       [AT]: { body: { ...VIEW, phase: 'Attention', attention } },
@@ -111,12 +112,35 @@ describe('the card of an order', () => {
     await userEvent.type(field, '20');
 
     expect(await screen.findByText('One field changes')).toBeInTheDocument();
+    expect(screen.getByText('It starts again')).toBeInTheDocument();
+    expect(screen.queryByRole('checkbox')).toBeNull();
     await userEvent.click(screen.getByRole('button', { name: 'Change it' }));
 
     expect(await screen.findByText(/Committed as feedbeef/)).toBeInTheDocument();
     const sent = asked.find(each => each.path.endsWith('/changes'));
     expect(sent.body).toEqual({ change: 'budget', values: { budget: 20 }, base: 'a1b2c3d4e5f6' });
     expect(sent.headers['Idempotency-Key']).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it('asks whether data may go, only where the plan says that it goes', async () => {
+    const attention = [{ sentence: 'The budget is spent', change: 'budget', button: 'Raise the budget' }];
+    const dangers = [{ path: 'x', code: 'data-loss', message: 'The bucket is deleted' }];
+    const plan = { summary: 'One field changes', ready: true, unchanged: 3, fields: [], resources: [], dangers, faults: [], unknowns: [], costs: null };
+    const asked: any[] = [];
+    const answers = {
+      [AT]: { body: { ...VIEW, phase: 'Attention', attention } },
+      'GET /v1/kits': { body: KITS },
+      'POST /v1/orders/garage-ae86/plan': { body: { plan } },
+      'POST /v1/orders/garage-ae86/changes': { status: 201, body: { state: 'committed', commit: 'feedbeef00', pull: null, url: '' } },
+    };
+    await show(<OrderCard />, clientOf(answers, asked));
+    await userEvent.click(await screen.findByRole('button', { name: 'Raise the budget' }));
+    await userEvent.type(await screen.findByLabelText('Budget'), '0');
+    await userEvent.click(await screen.findByRole('checkbox'));
+    await userEvent.click(screen.getByRole('button', { name: 'Change it' }));
+
+    expect(await screen.findByText(/Committed as feedbeef/)).toBeInTheDocument();
+    expect(asked.find(each => each.path.endsWith('/changes')).body.acceptLoss).toBe(true);
   });
 
   it('shows a conflict with both ways out, and writes nothing', async () => {

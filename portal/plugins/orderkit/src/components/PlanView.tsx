@@ -20,6 +20,10 @@ function Money({ costs }: { costs: Costs }) {
   );
 }
 
+/** Whether a change has to be confirmed, because data goes. */
+export const losesData = (plan: Plan | null | undefined) =>
+  Boolean(plan?.dangers.some(danger => danger.code === 'data-loss'));
+
 /** What a change would do: a sentence, what is dangerous or refused, the cost, fields and resources. */
 export function PlanView({ plan }: { plan: Plan }) {
   return (

@@ -61,6 +61,13 @@ class RealBrowser:
                 self.goto(str(self.step("url")))
         return text
 
+    def loses(self, words: str, *, timeout_s: float = 60) -> None:
+        """Wait until the page does not say something any longer."""
+        end = time.monotonic() + timeout_s
+        while words in (text := self.text):
+            assert time.monotonic() < end, text
+            time.sleep(0.4)
+
     def find(self, path: str, words: str) -> str:
         """Open a page of a portal whose catalog may have it a moment later."""
         for _ in range(12):

@@ -3,7 +3,9 @@ Run a real Backstage on the embedded platform until ctrl-C.
 
 Uses the platform that runs on the state folder, or starts one (``orderkit up``) and stops it
 at the end. With ``--agents`` it serves the agents' pack, and beside it runs what a cluster would
-(``python -m whisperops play``). Called by ``scripts/portal.sh``, which installs what is needed.
+(``python -m whisperops play``). The profile is ``plugin``, with Orderkit's packages in Backstage;
+on a platform that runs already they are, if that is its profile. Called by ``scripts/portal.sh``,
+which installs what is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import requests
 from lab.daemons import Daemon, DaemonError
-from lab.realbackstage import GUEST, HOST, Backstage, Wanted, serving
+from lab.realbackstage import GUEST, HOST, PACKAGES, Backstage, Wanted, serving
 
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.cli.commands.console import console_link
@@ -28,6 +30,7 @@ from orderkit.cli.options import state_path
 from orderkit.cli.signals import set_by_signal
 from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.platform.settings import PlatformSettings
+from orderkit.core.portal.profile import Profile
 
 _UP_S = 120.0
 _PORT = 7107
@@ -77,6 +80,7 @@ def main() -> int:
                 cards=wanted.front_end,
                 port=wanted.port,
                 reread_s=20,
+                packages=PACKAGES if settings.profile is Profile.PLUGIN else (),
             )
             portal = undo.enter_context(serving(request))
             parts = [portal.daemon, *([up] if up else [])]
@@ -153,7 +157,7 @@ def _platform(
     if port:
         backstage = f"http://{HOST}:{port}"
         command += ["--signed-by", backstage, "--catalog", backstage]
-        command += ["--platform-group", PLATFORM_GROUP]
+        command += ["--platform-group", PLATFORM_GROUP, "--profile", Profile.PLUGIN.value]
     with Daemon("orderkit up", command, log=log) as up:
         up.wait_until(lambda: _UP in up.text(), timeout_s=_UP_S)
         yield up, load_settings(str(state / PLATFORM_FILE))

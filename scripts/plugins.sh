@@ -42,6 +42,7 @@ rm -f "$to/.packed"
 # Sources anew, the installation kept.
 find "$work" -mindepth 1 -maxdepth 1 ! -name node_modules -exec rm -rf {} +
 cp -R $from/. "$work/"
+for package in "$work"/orderkit*/; do cp LICENSE "$package"; done
 installed=$(digest 'package*.json')
 if [ "$(cat "$to/.installed" 2>/dev/null)" != "$installed" ]; then
   rm -f "$to/.installed"

@@ -6,4 +6,5 @@ case " $* " in
   *" --front-end "*) scripts/backstage.sh --front-end ;;
   *) scripts/backstage.sh ;;
 esac
+scripts/plugins.sh --pack
 exec .venv/bin/python -m lab.portal "$@"

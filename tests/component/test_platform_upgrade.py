@@ -79,6 +79,35 @@ def messages(platform: Running) -> list[str]:
     return [commit.message.splitlines()[0] for commit in found]
 
 
+def test_a_kit_that_is_published_later_appears_in_the_live_model(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    model = OrderModel(platform.platform)
+    model.start()
+    try:
+        model.wait_complete(LIVE_S)
+        fields = ("--field", "size:integer:default=1", "--no-input")
+        assert run(["kit", "new", "disk", "--pack", str(pack), *fields]) == 0
+        done = orderkit("upgrade", "--json")
+        assert done.code == 0, done.err
+        add_team(platform.platform, "later", requester="user:default/test")
+        values = {"name": "one", "team": "later"}
+        run_task(platform.platform, TaskRequest("disk", values, Requester("user:default/eve")))
+
+        row = until(
+            SystemClock(),
+            lambda: model.row("disk-one"),
+            lambda live: live is not None and live.row.phase not in ("Written", "Delivering"),
+            timeout_s=LIVE_S,
+            goal="the XR of the new kit in the live model",
+        )
+    finally:
+        model.close()
+    assert row is not None
+    assert (row.row.kit, row.row.team) == ("disk", "later")
+    assert b'"kind":"XDisk"' in row.data
+
+
 def test_a_platform_that_is_as_it_should_be_is_left_alone(
     orderkit: Orderkit, platform: Running
 ) -> None:
@@ -232,32 +261,3 @@ def test_without_a_root_it_stops_and_a_bootstrap_makes_it_again(
     assert "root does not exist" in stopped.err
     assert "orderkit bootstrap" in stopped.err
     assert messages(platform) == before
-
-
-def test_a_kit_that_is_published_later_appears_in_the_live_model(
-    orderkit: Orderkit, platform: Running, pack: Path
-) -> None:
-    model = OrderModel(platform.platform)
-    model.start()
-    try:
-        model.wait_complete(LIVE_S)
-        fields = ("--field", "size:integer:default=1", "--no-input")
-        assert run(["kit", "new", "disk", "--pack", str(pack), *fields]) == 0
-        done = orderkit("upgrade", "--json")
-        assert done.code == 0, done.err
-        add_team(platform.platform, "later", requester="user:default/test")
-        values = {"name": "one", "team": "later"}
-        run_task(platform.platform, TaskRequest("disk", values, Requester("user:default/eve")))
-
-        row = until(
-            SystemClock(),
-            lambda: model.row("disk-one"),
-            lambda live: live is not None and live.row.phase not in ("Written", "Delivering"),
-            timeout_s=LIVE_S,
-            goal="the XR of the new kit in the live model",
-        )
-    finally:
-        model.close()
-    assert row is not None
-    assert (row.row.kit, row.row.team) == ("disk", "later")
-    assert b'"kind":"XDisk"' in row.data

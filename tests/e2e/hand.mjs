@@ -83,6 +83,7 @@ const steps = {
     await page.waitForSelector(selector, { timeout: 120_000 });
     return page.evaluate(() => Math.round(performance.now()));
   },
+  offline: ({ cut }) => page.setOfflineMode(cut),
   escape: () => page.keyboard.press('Escape'),
   attribute: ({ selector, name }) => page.$eval(selector, (node, of) => node.getAttribute(of), name),
   async fill({ label, value }) {
@@ -102,7 +103,10 @@ const steps = {
     await came;
   },
   wide: () => steady(() => page.$eval('html', html => html.scrollWidth > html.clientWidth)),
-  async shoot({ file, full = true }) { await page.screenshot({ path: file, fullPage: full }); },
+  async shoot({ file, full = true }) {
+    if (full) await page.evaluate(() => scrollTo(0, 0));
+    await page.screenshot({ path: file, fullPage: full });
+  },
   async axe() {
     await page.evaluate(axe);
     const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }));

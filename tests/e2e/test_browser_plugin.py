@@ -14,44 +14,38 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from agentsite import Provider, agents_platform, spend
 from commands import Command
-from lab.realbackstage import INSTALLED, Backstage
+from lab.loopback import free_ports
+from lab.portal import PLATFORM_GROUP
+from lab.realbackstage import GUEST, HOST, INSTALLED, Backstage, Wanted, serving
 from published import Up
 from pusher import Pusher
-from realbrowser import RealBrowser, real_browser
+from realbrowser import RealBrowser, guest_browser
 
 from orderkit.adapters.backstage.backstage_catalog import BackstageCatalog
-from orderkit.adapters.embedded.platform import BOT
+from orderkit.adapters.embedded.platform import BOT, PortalOptions
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import PlatformSettings
+from orderkit.flows.order.placing import TaskRequest, run_task
+from orderkit.ports.requesters import Requester
 
 PROFILE = "cards"
 TEAM, OTHER = "ae86", "rx7"
 ORDER = f"garage-{TEAM}"
 PAGE = f"/catalog/default/component/{ORDER}"
 CARD = "[data-testid=orderkit-card]"
+LEAD = Requester(GUEST, groups=frozenset({f"group:default/{TEAM}"}))
 
 
 @pytest.fixture(scope="module")
 def browser(
     backstage: Backstage, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RealBrowser]:
-    with signed_in(backstage, tmp_path_factory.mktemp("chromium")) as found:
+    with guest_browser(backstage.url, tmp_path_factory.mktemp("chromium")) as found:
         yield found
         seen = found.step("seen")
     assert seen["foreign"] == []
-
-
-@contextlib.contextmanager
-def signed_in(backstage: Backstage, profile: Path) -> Iterator[RealBrowser]:
-    """Open a browser and enter the portal as its guest."""
-    with real_browser(backstage.url, profile) as found:
-        found.open()
-        found.goto("/catalog")
-        found.shows("Guest", timeout_s=120)
-        found.tap("Enter")
-        found.shows("Starred", timeout_s=120)
-        yield found
 
 
 def shoot(browser: RealBrowser, name: str) -> None:
@@ -62,17 +56,6 @@ def register(portal: Backstage, up: PlatformSettings, team: str, order: str) -> 
     """Put an order that was not ordered in the portal into its catalog."""
     catalog = BackstageCatalog(portal.url, token=token(up.portal), allow_http=True)
     catalog.register(f"{up.forge.url}/{team}/{order}/src/branch/main/catalog-info.yaml")
-
-
-def opened(browser: RealBrowser, path: str, words: str) -> str:
-    """Open a page that the catalog may have a moment later."""
-    for _ in range(12):
-        browser.goto(path)
-        try:
-            return browser.shows(words, timeout_s=15)
-        except AssertionError:
-            continue
-    return browser.shows(words, timeout_s=15)
 
 
 def test_the_tarball_has_what_backstage_discovers_plugins_by() -> None:
@@ -102,7 +85,7 @@ def test_an_order_becomes_ready_on_its_card_without_a_reload(
     for button in ("Next", "Review", "Order"):
         browser.tap(button)
     browser.shows("What happens now", timeout_s=180)
-    opened(browser, PAGE, "Parts")
+    browser.find(PAGE, "Parts")
     browser.step("mark")
     browser.shows("● Ready", timeout_s=120)
     shoot(browser, "ready")
@@ -122,6 +105,23 @@ def test_parts_and_events_are_shown(browser: RealBrowser) -> None:
 
     assert "Events" in text
     shoot(browser, "parts")
+
+
+def test_a_page_without_a_connection_says_since_when_and_recovers(
+    browser: RealBrowser, orderkit: Command
+) -> None:
+    browser.goto(PAGE)
+    browser.shows("● Ready", timeout_s=60)
+    browser.step("offline", cut=True)
+
+    text = browser.shows("Not up to date since", timeout_s=120)
+
+    assert "● Ready" in text, "what was read stays"
+    shoot(browser, "stale")
+    commit = orderkit("change", ORDER, "budget=7", "--json").json["commit"]
+    browser.step("offline", cut=False)
+    text = browser.shows(commit[:8], timeout_s=60)
+    assert "Not up to date" not in text
 
 
 def test_a_change_shows_its_plan_and_is_committed(browser: RealBrowser, orderkit: Command) -> None:
@@ -173,19 +173,33 @@ def test_the_history_takes_a_change_back(browser: RealBrowser) -> None:
     browser.shows("Committed as", timeout_s=60)
 
 
-def test_a_broken_push_is_said_on_the_card(
-    browser: RealBrowser, orderkit: Command, up: Up, backstage: Backstage, tmp_path: Path
+def test_a_failing_order_looks_failing(
+    browser: RealBrowser, orderkit: Command, up: Up, backstage: Backstage
 ) -> None:
-    assert orderkit("order", "garage", f"team_name={OTHER}", "stage=stage2").code == 0
-    register(backstage, up.settings, OTHER, f"garage-{OTHER}")
+    """The station refuses 99 bays without a lift, which no form can know."""
+    order = f"garage-{OTHER}"
+    values = (f"team_name={OTHER}", "stage=stage2", 'pit={"bays": 99}')
+    assert orderkit("order", "garage", *values, "--no-wait").code == 0
+    register(backstage, up.settings, OTHER, order)
+
+    browser.find(f"/catalog/default/component/{order}", "✕ Failing")
+
+    browser.shows("99 bays need a lift", timeout_s=60)
+    shoot(browser, "failing")
+    browser.goto(f"/catalog/default/group/{OTHER}")
+    text = browser.shows("✕ Failing", timeout_s=60)
+    assert "Failing 1" in text
+    assert "99 bays need a lift" in text
+    shoot(browser, "team")
+
+
+def test_a_broken_push_is_said_on_the_card(browser: RealBrowser, up: Up, tmp_path: Path) -> None:
     push_rubbish(up, tmp_path)
 
-    opened(browser, f"/catalog/default/component/garage-{OTHER}", "Parts")
+    browser.goto(f"/catalog/default/component/garage-{OTHER}")
+
     browser.shows("xgarage.yaml:", timeout_s=120)
     shoot(browser, "broken")
-    browser.goto(f"/catalog/default/group/{OTHER}")
-    browser.shows("Expire within a week", timeout_s=60)
-    shoot(browser, "team")
 
 
 def push_rubbish(up: Up, folder: Path) -> None:
@@ -213,3 +227,38 @@ def test_an_end_says_what_stays_and_proves_itself(browser: RealBrowser) -> None:
 
     assert "XGarage" in text
     shoot(browser, "ended")
+
+
+def test_a_paused_agent_is_seen_and_its_budget_raised_from_the_card(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    agent = "free-bot"
+    order = f"agentbudget-{agent}"
+    (port,) = free_ports(1)
+    url = f"http://{HOST}:{port}"
+    options = PortalOptions(signed_by=url, platform_groups=(PLATFORM_GROUP,), catalog=url)
+    with contextlib.ExitStack() as undo:
+        site = undo.enter_context(agents_platform(tmp_path, options))
+        provider = Provider(site)
+        provider.start()
+        undo.callback(provider.stop)
+        spend(site, agent, "7.00")
+        wanted = Wanted(
+            site.settings, tmp_path / "portal", front_end=True, cards=True, port=port, reread_s=20
+        )
+        portal = undo.enter_context(serving(wanted))
+        values = {"agent_name": agent, "budget_usd": 5, "owner": f"group:default/{TEAM}"}
+        run_task(site.platform, TaskRequest("agentbudget", values, LEAD))
+        browser = undo.enter_context(guest_browser(portal.url, tmp_path_factory.mktemp("profile")))
+
+        browser.find(f"/catalog/default/component/{order}", "The agent is paused")
+        shoot(browser, "paused")
+        browser.tap("Raise the budget")
+        browser.fill("Budget in US dollars", "20")
+        browser.shows("5 → 20", timeout_s=60)
+        shoot(browser, "raise")
+        browser.tap("Change it")
+        browser.shows("Committed as", timeout_s=60)
+        browser.step("escape")
+        browser.shows("● Ready", timeout_s=120)
+        assert "The agent is paused" not in browser.text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.embedded.platform import PortalOptions, Ports
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import OrderkitError
@@ -24,7 +24,7 @@ BUDGET = Kind("whisperops.io", "v1alpha1", "XAgentBudget")
 
 
 @contextlib.contextmanager
-def agents_platform(folder: Path) -> Iterator[Running]:
+def agents_platform(folder: Path, portal: PortalOptions | None = None) -> Iterator[Running]:
     """Run the agents' kits on the reference pack's layers, without providers and controllers."""
     pack, layers = folder / "pack", reference_pack() / "gitops"
     own = ("root.yaml", "apps", "crossplane")
@@ -40,7 +40,14 @@ def agents_platform(folder: Path) -> Iterator[Running]:
     described["spec"].pop("providers", None)
     (pack / "pack.yaml").write_text(yaml.safe_dump(described, sort_keys=False))
     values = {"BASE_DOMAIN": "apps.example.org", "PROJECT_ID": "lab-123"}
-    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
+    request = EmbeddedRunRequest(
+        folder / "state",
+        pack,
+        Ports(0, 0, 0, 0),
+        (TEAM,),
+        portal=portal or PortalOptions(),
+        values=values,
+    )
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
         cluster.apply(crd("Object", OBJECT), owner="test")

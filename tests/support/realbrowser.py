@@ -61,6 +61,21 @@ class RealBrowser:
                 self.goto(str(self.step("url")))
         return text
 
+    def loses(self, words: str, *, timeout_s: float = 60) -> None:
+        """Wait until the page does not say something any longer."""
+        end = time.monotonic() + timeout_s
+        while words in (text := self.text):
+            assert time.monotonic() < end, text
+            time.sleep(0.4)
+
+    def find(self, path: str, words: str) -> str:
+        """Open a page of a portal whose catalog may have it a moment later."""
+        for _ in range(12):
+            self.goto(path)
+            with contextlib.suppress(AssertionError):
+                return self.shows(words, timeout_s=15)
+        return self.shows(words, timeout_s=15)
+
     def shoot(self, name: str, *, full: bool = True, of: str = "console") -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.step("shoot", file=str(SCREENSHOTS / f"{of}-{name}.png"), full=full)
@@ -101,3 +116,15 @@ def real_browser(url: str, profile: Path) -> Iterator[RealBrowser]:
         yield RealBrowser(process)
         process.stdin.close()
         process.wait(timeout=30)
+
+
+@contextlib.contextmanager
+def guest_browser(portal: str, profile: Path) -> Iterator[RealBrowser]:
+    """Open a browser and enter a Backstage as its guest."""
+    with real_browser(portal, profile) as browser:
+        browser.open()
+        browser.goto("/catalog")
+        browser.shows("Guest", timeout_s=120)
+        browser.tap("Enter")
+        browser.shows("Starred", timeout_s=120)
+        yield browser

@@ -97,9 +97,9 @@ def test_every_template_is_a_location_of_the_portal(site: Bare, orderkit: Comman
     orderkit("bootstrap", "--no-probe")
 
     catalog = site.platform.catalog
-    for name in ("garage", "garage.end", "garage.stage"):
+    for name in ("garage", "garage.end", "garage.lease", "garage.stage"):
         assert catalog.entity(f"template:default/{name}") is not None, name
-    assert len(catalog.locations()) == 3
+    assert len(catalog.locations()) == 4
 
 
 def test_a_plan_names_what_has_been_changed_by_hand(site: Bare, orderkit: Command) -> None:

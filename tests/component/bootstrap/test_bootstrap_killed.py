@@ -34,7 +34,7 @@ PLATFORMS, KILLS = (1, 25), (2, 2)
 """In a short run and a full one: how many, and how often each is killed; 50 kills in all."""
 BUSY_S = (0.4, 4.0)
 """Between these the command does its work on a free machine."""
-TEMPLATES = 3
+TEMPLATES = 4
 
 
 @pytest.mark.timeout(900)

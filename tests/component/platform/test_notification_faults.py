@@ -21,7 +21,7 @@ from orderkit.core.notify.order_event import OrderEvent, due, row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
 from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelWorker
-from orderkit.flows.notify.told_events import ToldEvents, given_up
+from orderkit.flows.notify.notified_events import NotifiedEvents, given_up
 from orderkit.ports.clock import Clock
 from orderkit.ports.notifier import Notifier
 
@@ -53,10 +53,10 @@ def to(receiver: Receiver, *, answer_s: float = 10.0) -> Notifier:
 
 def offer(worker: ChannelWorker, *events: OrderEvent) -> None:
     """Offer what the channel was not told of, as the flow does."""
-    told = worker.plan.told
+    notified = worker.plan.notified
     offered: dict[str, list[OrderEvent]] = {}
     for event in events:
-        if numbered := due(event, told.of(event.order), began=told.began):
+        if numbered := due(event, notified.of(event.order), began=notified.began):
             offered.setdefault(event.order, []).append(numbered)
     worker.offer(offered)
 
@@ -69,11 +69,11 @@ def working(
     channel: str = "hook",
     **settings: object,
 ) -> Iterator[ChannelWorker]:
-    told = ToldEvents(running.platform, namespace, channel)
-    told.load()
+    notified = NotifiedEvents(running.platform, namespace, channel)
+    notified.load()
     for_people = bool(settings)
     made = replace(NotificationSettings(gather_s=0.0), **settings)  # type: ignore[arg-type]  # any
-    plan = ChannelPlan(channel, notifier, told, made, for_people, ADDRESS)
+    plan = ChannelPlan(channel, notifier, notified, made, for_people, ADDRESS)
     worker = ChannelWorker(plan, running.platform.clock, lambda: True, first_pause_s=0.05)
     worker.start()
     try:
@@ -193,14 +193,14 @@ def test_a_replica_that_was_replaced_takes_nothing_back(
         receiver.wait_for(("garage-a", "ready"))
         until(lambda: old.state().queued == 0)
         with working(platform, namespace, to(receiver)) as new:
-            until(lambda: bool(new.plan.told.of("garage-a")))
+            until(lambda: bool(new.plan.notified.of("garage-a")))
             offer(new, ready("garage-a", "b" * 40))
             receiver.wait(lambda _: len(receiver.accepted()) == 2)
-        old.plan.told.note(ready("garage-a", "a" * 40))
-        old.plan.told.flush()
+        old.plan.notified.note(ready("garage-a", "a" * 40))
+        old.plan.notified.flush()
 
     with working(platform, namespace, to(receiver)) as worker:
-        assert worker.plan.told.of("garage-a")["health"].number == 1
+        assert worker.plan.notified.of("garage-a")["health"].number == 1
 
 
 def test_a_hundred_orders_that_fail_are_one_message(platform: Running, namespace: str) -> None:

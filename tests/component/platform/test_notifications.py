@@ -32,9 +32,9 @@ from orderkit.core.platform.webhook_key import stamped_signature
 from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.leader_election import LEASE
 from orderkit.flows.live.order_model import OrderModel
+from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
 from orderkit.flows.notify.notifying import LEASE_NAME, Notifications
 from orderkit.flows.notify.pull_comments import PullComments
-from orderkit.flows.notify.told_events import GivenUp, ToldEvents
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.pulls import PullDraft
@@ -239,9 +239,9 @@ def test_doctor_names_what_was_given_up(
     platform: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str], receiver: Receiver
 ) -> None:
     settings = settings_for(platform, to_hook(receiver))
-    told = ToldEvents(platform.platform, settings.notifications.namespace, "hook")
-    told.load()
-    told.report(GivenUp("garage-a", "failing", "2026-11-23T06:00:00Z", "hook answered 500"))
+    notified = NotifiedEvents(platform.platform, settings.notifications.namespace, "hook")
+    notified.load()
+    notified.report(GivenUp("garage-a", "failing", "2026-11-23T06:00:00Z", "hook answered 500"))
     described = tmp_path / "platform.yaml"
     described.write_text(settings.to_yaml())
 

@@ -10,8 +10,8 @@ import pytest
 
 from orderkit.core.notify.order_event import (
     NOTHING,
+    Notified,
     OrderEvent,
-    Told,
     approval_decided,
     due,
     row_events,
@@ -35,11 +35,11 @@ def failing(minutes: int) -> OrderRow:
 
 
 def kinds(
-    row: OrderRow, told: Mapping[str, Told] = NOTHING, past: PastStates | None = None
+    row: OrderRow, notified: Mapping[str, Notified] = NOTHING, past: PastStates | None = None
 ) -> list[str]:
     """Return what a channel is to be told now."""
     events = present_events({row.order: row}, LedgerNotes(), past or PastStates(), SETTINGS, NOW)
-    return [event.kind for event in events if due(event, told, began=BEGAN)]
+    return [event.kind for event in events if due(event, notified, began=BEGAN)]
 
 
 SETTINGS = NotificationSettings()
@@ -75,26 +75,26 @@ def one(row: OrderRow, number: int = 0) -> OrderEvent:
     return event.numbered(number)
 
 
-def told(*events: OrderEvent) -> dict[str, Told]:
-    return {event.topic: Told(event.number, event.kind, event.subject) for event in events}
+def notified(*events: OrderEvent) -> dict[str, Notified]:
+    return {event.topic: Notified(event.number, event.kind, event.subject) for event in events}
 
 
 def test_what_was_told_is_not_due_again() -> None:
-    assert kinds(READY, told(one(READY))) == []
+    assert kinds(READY, notified(one(READY))) == []
 
 
 def test_a_new_commit_is_due() -> None:
-    assert kinds(replace(READY, delivered="b" * 40), told(one(READY))) == ["ready"]
+    assert kinds(replace(READY, delivered="b" * 40), notified(one(READY))) == ["ready"]
 
 
 def test_ready_again_after_it_was_told_to_fail_is_due() -> None:
-    assert kinds(READY, told(one(failing(11)))) == ["ready"]
+    assert kinds(READY, notified(one(failing(11)))) == ["ready"]
 
 
 def test_ready_again_after_it_failed_for_a_moment_only_is_not_due() -> None:
     past = PastStates()
-    assert kinds(failing(3), told(one(READY)), past) == []
-    assert kinds(READY, told(one(READY)), past) == []
+    assert kinds(failing(3), notified(one(READY)), past) == []
+    assert kinds(READY, notified(one(READY)), past) == []
 
 
 def test_an_order_fails_since_it_was_ready_last_whatever_it_does_in_between() -> None:
@@ -110,11 +110,11 @@ def test_an_amount_that_grows_is_no_news() -> None:
         replace(READY, phase="Attention", attention=(Attention(f"{amount} % of it is spent."),))
         for amount in (91, 94)
     ]
-    assert kinds(spent[1], told(one(spent[0]))) == []
+    assert kinds(spent[1], notified(one(spent[0]))) == []
 
 
 def test_another_warning_and_another_expiry_are_news() -> None:
-    known = told(one(EXPIRING))
+    known = notified(one(EXPIRING))
     assert kinds(EXPIRING, known) == []
     assert kinds(replace(EXPIRING, lease_warning="1h"), known) == ["expiring"]
     assert kinds(replace(EXPIRING, expires="2026-11-30T05:00:00Z"), known) == ["expiring"]
@@ -123,7 +123,7 @@ def test_another_warning_and_another_expiry_are_news() -> None:
 def test_the_same_event_has_the_same_id_and_its_repetition_another() -> None:
     first = due(one(READY), NOTHING, began=BEGAN)
     again = due(one(READY), NOTHING, began=BEGAN)
-    later = due(one(READY), told(one(failing(11), number=1)), began=BEGAN)
+    later = due(one(READY), notified(one(failing(11), number=1)), began=BEGAN)
     assert first is not None
     assert again is not None
     assert later is not None
@@ -145,7 +145,7 @@ def test_a_decided_approval_follows_the_one_that_was_wanted(
 ) -> None:
     wanted = one(WAITING)
     row = replace(READY, phase=phase) if phase else None
-    event = due(approval_decided(row, wanted, WAITING), told(wanted), began=BEGAN)
+    event = due(approval_decided(row, wanted, WAITING), notified(wanted), began=BEGAN)
     assert event is not None
     assert (event.kind, event.team, event.detail) == ("approval-decided", "ae86", sentence)
-    assert due(event, told(event), began=BEGAN) is None
+    assert due(event, notified(event), began=BEGAN) is None

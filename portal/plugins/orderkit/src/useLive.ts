@@ -3,6 +3,8 @@ import { useApi } from '@backstage/frontend-plugin-api';
 import { orderkitApiRef, Row, ServiceError, StreamEvent, Team, View } from './api';
 
 const POLL_MS = 10_000;
+/** The stream has what the cluster says; a commit that was not delivered, and pull requests, are only in the forge. */
+const FORGE_MS = 30_000;
 /** Several changes of one order in a moment are read once. */
 const SETTLE_MS = 300;
 
@@ -11,7 +13,7 @@ export interface Live<T> {
   data?: T;
   error?: ServiceError;
   asOf?: Date;
-  /** Changes come by themselves; otherwise they are asked for every ten seconds. */
+  /** Changes in the cluster come by themselves; otherwise everything is asked for every ten seconds. */
   live: boolean;
   refresh(): void;
 }
@@ -71,8 +73,7 @@ function useLive<T>(
   }, [api, order, team, refresh, merge]);
 
   useEffect(() => {
-    if (live && !error) return undefined;
-    const poll = setInterval(refresh, POLL_MS);
+    const poll = setInterval(refresh, live && !error ? FORGE_MS : POLL_MS);
     return () => clearInterval(poll);
   }, [live, error, refresh]);
 

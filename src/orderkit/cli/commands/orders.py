@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,8 @@ from orderkit.core.errors import EXIT_DIFFERS, RefusedError
 
 if TYPE_CHECKING:
     from orderkit.core.order.end_record import Survivor
+
+_OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
 
 
 @click.command("order")
@@ -237,6 +240,10 @@ def list_command(
     query = OrderQuery(team=team, kit=kit, phase=chosen, text=text, sort=sort)
     with_costs = with_costs or sort.endswith("cost")
     platform = connect_to(platform_file)
+    # Ten thousand orders are millions of objects that live until the end: looking for cycles among
+    # them takes as long as everything else.
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     if watch:
         list_views.watch(platform, query, as_json=as_json)
         return

@@ -64,7 +64,7 @@ class OrderEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Notified:
     """The last event of a topic that a channel was told of."""
 
     number: int
@@ -76,10 +76,10 @@ class Told:
         return (self.kind, self.subject) == (event.kind, event.subject)
 
 
-NOTHING: Mapping[str, Told] = {}
+NOTHING: Mapping[str, Notified] = {}
 
 
-def due(event: OrderEvent, told: Mapping[str, Told], *, began: str) -> OrderEvent | None:
+def due(event: OrderEvent, notified: Mapping[str, Notified], *, began: str) -> OrderEvent | None:
     """
     Return an event as it is to be sent on a channel; None if the channel needs no message.
 
@@ -89,7 +89,7 @@ def due(event: OrderEvent, told: Mapping[str, Told], *, began: str) -> OrderEven
         told: By topic: the last that the channel was told of this order.
         began: When the channel was first used, RFC 3339 in UTC.
     """
-    last = told.get(event.topic)
+    last = notified.get(event.topic)
     if last is None and event.kind in ("ready", "ended") and event.when and event.when < began:
         return None
     if last is not None and last.is_about(event):
@@ -122,7 +122,7 @@ def row_events(row: OrderRow, failing_since: datetime | None) -> Iterator[OrderE
 
 
 def approval_decided(
-    row: OrderRow | None, wanted: OrderEvent | Told, before: OrderRow | None
+    row: OrderRow | None, wanted: OrderEvent | Notified, before: OrderRow | None
 ) -> OrderEvent:
     """
     Return the event that an order does not wait for approval any more.

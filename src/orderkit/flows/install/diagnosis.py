@@ -41,7 +41,7 @@ from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_o
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.main_protection import squashing_orders, unprotected_orders
-from orderkit.flows.notify.told_events import given_up
+from orderkit.flows.notify.notified_events import given_up
 from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders

@@ -23,7 +23,7 @@ from orderkit.core.notify.event_texts import Message, digest_of, message_of
 from orderkit.core.notify.order_event import OrderEvent, Topic
 from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
 from orderkit.core.secrets import redact
-from orderkit.flows.notify.told_events import GivenUp, ToldEvents
+from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
 from orderkit.ports.clock import Clock
 from orderkit.ports.notifier import NotDeliveredError, Notifier
 
@@ -44,7 +44,7 @@ class ChannelPlan:
 
     id: str
     notifier: Notifier
-    told: ToldEvents
+    notified: NotifiedEvents
     settings: NotificationSettings
     for_people: bool
     """Quiet hours and digests apply."""
@@ -237,7 +237,7 @@ class ChannelWorker:
     def _done(self, delivery: _Delivery) -> None:
         """Note it as told; whether it is still due or was replaced meanwhile."""
         event = delivery.event
-        self.plan.told.note(event)
+        self.plan.notified.note(event)
         self._is_dirty = True
         if self._due.get((event.order, event.topic)) is delivery:
             del self._due[event.order, event.topic]
@@ -278,13 +278,13 @@ class ChannelWorker:
                 reason,
             )
             try:
-                self.plan.told.report(GivenUp(event.order, event.kind, when, reason))
+                self.plan.notified.report(GivenUp(event.order, event.kind, when, reason))
             except OrderkitError as error:
                 logger.warning("channel %s: not written down: %s", self.plan.id, error)
 
     def _write_down(self) -> None:
         try:
-            self.plan.told.flush()
+            self.plan.notified.flush()
             self._is_dirty = False
         except OrderkitError as error:
             logger.warning("channel %s: what was told is not written: %s", self.plan.id, error)

@@ -14,7 +14,7 @@ from orderkit.core.notify.order_event import OrderEvent, approval_decided, due, 
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.flows.notify.ledger_notes import LedgerNotes
-from orderkit.flows.notify.told_events import ToldEvents
+from orderkit.flows.notify.notified_events import NotifiedEvents
 
 
 @dataclass(slots=True)
@@ -67,33 +67,33 @@ def present_events(
 
 def due_events(
     events: Iterable[OrderEvent],
-    told: ToldEvents,
+    notified: NotifiedEvents,
     rows: Mapping[str, OrderRow],
     past: PastStates,
 ) -> Iterator[OrderEvent]:
     """Yield what a channel is to be told."""
     for event in events:
-        numbered = due(event, told.of(event.order), began=told.began)
+        numbered = due(event, notified.of(event.order), began=notified.began)
         if numbered is not None:
             yield numbered
-    for order in _decided(told, rows, past):
-        row, last = rows.get(order), told.of(order).get("approval")
+    for order in _decided(notified, rows, past):
+        row, last = rows.get(order), notified.of(order).get("approval")
         before, wanted = past.waiting.get(order, (None, last))
         if wanted is None:
             continue
         event = approval_decided(row, wanted, before)
-        numbered = due(event, told.of(order), began=told.began)
+        numbered = due(event, notified.of(order), began=notified.began)
         if numbered is not None:
             yield numbered
 
 
-def _decided(told: ToldEvents, rows: Mapping[str, OrderRow], past: PastStates) -> set[str]:
+def _decided(notified: NotifiedEvents, rows: Mapping[str, OrderRow], past: PastStates) -> set[str]:
     """Return the orders that waited for approval, as far as anybody knows, and do not now."""
     waited = past.waiting.keys() | {
         order
-        for order in told.orders()
+        for order in notified.orders()
         if order in rows
-        and (last := told.of(order).get("approval"))
+        and (last := notified.of(order).get("approval"))
         and last.kind == "approval-wanted"
     }
     return {order for order in waited if order not in rows or not rows[order].approval}

@@ -34,7 +34,7 @@ from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelState, ChannelWorker
 from orderkit.flows.notify.due_events import PastStates, due_events, present_events
 from orderkit.flows.notify.ledger_notes import LedgerNotes, LedgerReader
-from orderkit.flows.notify.told_events import ToldEvents, ensure_namespace
+from orderkit.flows.notify.notified_events import NotifiedEvents, ensure_namespace
 from orderkit.flows.platform import Platform
 from orderkit.ports.notifier import Notifier
 
@@ -182,12 +182,12 @@ class Notifications:
 
     def _new_worker(self, channel: ChannelSettings, routing: Routing) -> ChannelWorker:
         options = self._options
-        told = ToldEvents(self._platform, options.settings.namespace, channel.id)
-        told.load()
+        notified = NotifiedEvents(self._platform, options.settings.namespace, channel.id)
+        notified.load()
         plan = ChannelPlan(
             channel.id,
             options.make_notifier(self._platform, channel),
-            told,
+            notified,
             options.settings,
             channel.is_for_people,
             options.address,
@@ -213,25 +213,29 @@ class Notifications:
         rows = {live.row.order: live.row for live in self._model.rows()}
         events = list(present_events(rows, notes, self._past, routing.settings, now))
         for name, worker in self._workers.items():
-            told = worker.plan.told
-            self._forget(told, rows, notes, now)
+            notified = worker.plan.notified
+            self._forget(notified, rows, notes, now)
             offered: dict[str, list[OrderEvent]] = {}
             channel_events = (e for e in events if name in routing.destinations(e))
-            for event in due_events(channel_events, told, rows, self._past):
+            for event in due_events(channel_events, notified, rows, self._past):
                 if name in routing.destinations(event):
                     offered.setdefault(event.order, []).append(event)
             worker.offer(offered)
 
     def _forget(
-        self, told: ToldEvents, rows: Mapping[str, OrderRow], notes: LedgerNotes, now: datetime
+        self,
+        notified: NotifiedEvents,
+        rows: Mapping[str, OrderRow],
+        notes: LedgerNotes,
+        now: datetime,
     ) -> None:
         """Forget orders that have been gone for long."""
         kept = rows.keys() | {event.order for event in notes.ends}
-        gone = told.orders() - kept
+        gone = notified.orders() - kept
         absent = self._past.absent
         for order in gone:
             if now - absent.setdefault(order, now) >= _FORGOTTEN_AFTER:
-                told.forget(order)
+                notified.forget(order)
         for order in absent.keys() & kept:
             del absent[order]
 

@@ -16,7 +16,7 @@ from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.due_events import PastStates, due_events, present_events
 from orderkit.flows.notify.ledger_notes import LedgerReader
-from orderkit.flows.notify.told_events import ToldEvents
+from orderkit.flows.notify.notified_events import NotifiedEvents
 from orderkit.flows.platform import Platform
 
 
@@ -61,10 +61,10 @@ def notifications_view(
     present = list(present_events(rows, notes, past, settings, now))
 
     def routed(channel: str) -> Iterator[RoutedEvent]:
-        told = ToldEvents(platform, settings.namespace, channel)
-        told.load(begin=False)
+        notified = NotifiedEvents(platform, settings.namespace, channel)
+        notified.load(begin=False)
         events = [event for event in present if channel in routing.destinations(event)]
-        due = {(e.order, e.topic): e for e in due_events(events, told, rows, past)}
+        due = {(e.order, e.topic): e for e in due_events(events, notified, rows, past)}
         decided = [e for e in due.values() if e.kind == "approval-decided"]
         for event in (*events, *decided):
             is_due = (event.order, event.topic) in due

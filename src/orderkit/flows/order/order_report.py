@@ -97,16 +97,18 @@ class OrderReport:
         station may have written one into the status.
         """
         kit = self.declared
-        is_told = bool(self.state.paused or (kit and (kit.outputs or kit.facts or kit.attention)))
+        shows_values = bool(
+            self.state.paused or (kit and (kit.outputs or kit.facts or kit.attention))
+        )
         row = row_of(
             replace(self.sources, parts=parts),
             self.state,
             kit,
             costs,
-            secrets=self.secrets() if is_told and self.secrets else NO_SECRETS,
+            secrets=self.secrets() if shows_values and self.secrets else NO_SECRETS,
             forge_url=self.forge_url,
         )
-        if is_told and not self.secrets:
+        if shows_values and not self.secrets:
             row = replace(
                 row,
                 outputs=tuple(replace(o, value=None, is_link=False) for o in row.outputs),
@@ -215,7 +217,9 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     application = platform.cluster.get(application_key(entry.order))
     pack = published_pack(platform)
     kits = {kit.name: kit for kit in pack.kits()}
-    waiting = None if ending else waiting_order(platform, entry)
+    # What waits is proposed with an Application that syncs nothing by itself.
+    is_delivered = dig(application, "spec", "syncPolicy", "automated") is not None
+    waiting = None if ending or is_delivered else waiting_order(platform, entry)
     if waiting:
         kit = waiting.kit
     else:

@@ -28,7 +28,7 @@ _NOTHING = {"orderkit.dev/no-such-label": "none"}
 """Selects no object: the answer is only the version from which to watch."""
 _LOOKED_UP_MAX = 30
 _ORDERS = "/proxy/orderkit/v1/orders"
-_OK = 200
+_OK, _ANSWER_S = 200, 3.0
 _AT_ONCE = 8
 
 
@@ -62,7 +62,9 @@ def _of_service(platform: Platform, query: OrderQuery) -> list[Mapping[str, Any]
         while True:
             query_text = urlencode({name: text for name, text in asked.items() if text})
             path = f"{_ORDERS}?{query_text}"
-            answer = platform.portal.request("GET", path, headers={}, body=None)
+            answer = platform.portal.request(
+                "GET", path, headers={}, body=None, timeout_s=_ANSWER_S
+            )
             page: Any = json.loads(answer.body) if answer.code == _OK else {}
             if not isinstance(page, dict) or page.get("age") != 0 or page.get("ledger") != head:
                 return None  # behind, or of an earlier version

@@ -20,34 +20,6 @@ const RETRY_MS = [500, 2_000, 5_000, 15_000, 30_000];
 /** Characters of one event; more is a broken stream. */
 const EVENT_MAX = 1_000_000;
 
-/**
- * The service's stream for everybody on a page: one connection for each question, which comes back
- * where it was cut off. Read with fetch, because an EventSource sends no Authorization.
- */
-export class StreamHub {
-  private readonly feeds = new Map<string, Feed>();
-  private readonly open: Open;
-
-  constructor(open: Open) {
-    this.open = open;
-  }
-
-  /** Follow `{order}` or `{team}`; what is returned ends it. */
-  follow(question: { order?: string; team?: string }, listener: StreamListener): () => void {
-    const path = `/v1/stream?${new URLSearchParams(question as Record<string, string>)}`;
-    let feed = this.feeds.get(path);
-    if (!feed) {
-      feed = new Feed(this.open, path);
-      this.feeds.set(path, feed);
-    }
-    const followed = feed;
-    followed.add(listener);
-    return () => {
-      if (followed.remove(listener) === 0 && this.feeds.get(path) === followed) this.feeds.delete(path);
-    };
-  }
-}
-
 class Feed {
   private readonly listeners = new Set<StreamListener>();
   private readonly ended = new AbortController();
@@ -139,6 +111,34 @@ class Feed {
     if (this.live === live) return;
     this.live = live;
     this.listeners.forEach(listener => listener.onLive(live));
+  }
+}
+
+/**
+ * The service's stream for everybody on a page: one connection for each question, which comes back
+ * where it was cut off. Read with fetch, because an EventSource sends no Authorization.
+ */
+export class StreamHub {
+  private readonly feeds = new Map<string, Feed>();
+  private readonly open: Open;
+
+  constructor(open: Open) {
+    this.open = open;
+  }
+
+  /** Follow `{order}` or `{team}`; what is returned ends it. */
+  follow(question: { order?: string; team?: string }, listener: StreamListener): () => void {
+    const path = `/v1/stream?${new URLSearchParams(question as Record<string, string>)}`;
+    let feed = this.feeds.get(path);
+    if (!feed) {
+      feed = new Feed(this.open, path);
+      this.feeds.set(path, feed);
+    }
+    const followed = feed;
+    followed.add(listener);
+    return () => {
+      if (followed.remove(listener) === 0 && this.feeds.get(path) === followed) this.feeds.delete(path);
+    };
   }
 }
 

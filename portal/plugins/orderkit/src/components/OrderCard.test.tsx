@@ -82,7 +82,10 @@ describe('the card of an order', () => {
     let asked = 0;
     const client = clientOf({
       [AT]: refused(404, 'it has ended'),
-      'GET /v1/orders/garage-ae86/end': () => ({ body: { ...end, state: (asked += 1) > 1 ? 'ended' : 'ending' } }),
+      'GET /v1/orders/garage-ae86/end': () => {
+        asked += 1;
+        return { body: { ...end, state: asked > 1 ? 'ended' : 'ending' } };
+      },
     });
     await show(<OrderCard />, client);
     expect(await screen.findByText('It is ending')).toBeInTheDocument();

@@ -1,7 +1,10 @@
-import { ReactNode } from 'react';
+import { ReactNode, useEffect, useReducer } from 'react';
 import { Alert, Button, Flex, Skeleton, Text, VisuallyHidden } from '@backstage/ui';
 import { Difference, ServiceError } from '../api';
 import { ago, cut, phaseOf, shown, web } from './words';
+
+/** "3 seconds ago" becomes wrong while somebody looks at it. */
+const TICK_MS = 5_000;
 
 /** Pieces that several cards and panels are made of. */
 
@@ -22,6 +25,11 @@ export function Phase({ name, large = false }: { name: string; large?: boolean }
 }
 
 export function When({ time }: { time: string | null | undefined }) {
+  const [, tick] = useReducer(ticks => ticks + 1, 0);
+  useEffect(() => {
+    const timer = setInterval(tick, TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
   return time ? (
     <time dateTime={cut(time, 40)} title={cut(time, 40)}>
       {ago(time)}

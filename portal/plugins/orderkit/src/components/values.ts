@@ -30,11 +30,12 @@ export function toValues(current: Tree, entries: Record<string, Value>): Tree {
   return { ...values };
 }
 
-/** Entries without those of fields; a conflict names them as the XR does, below `spec`. */
+/** Entries without those of fields, above and below them; a conflict names them as the XR does, below `spec`. */
 export function withoutPaths(entries: Record<string, Value>, fields: string[]): Record<string, Value> {
   const paths = fields.map(field => field.replace(/^spec\./, ''));
+  const within = (one: string, other: string) => one === other || one.startsWith(`${other}.`);
   return Object.fromEntries(
-    Object.entries(entries).filter(([entry]) => !paths.some(path => entry === path || path.startsWith(`${entry}.`))),
+    Object.entries(entries).filter(([entry]) => !paths.some(path => within(path, entry) || within(entry, path))),
   );
 }
 

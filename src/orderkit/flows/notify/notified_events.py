@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from orderkit.core.errors import ConflictError
-from orderkit.core.notify.order_event import NOTHING, OrderEvent, Told
+from orderkit.core.notify.order_event import NOTHING, Notified, OrderEvent
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import NoSuchNamespaceError
@@ -46,13 +46,13 @@ class GivenUp:
     reason: str
 
 
-class ToldEvents:
+class NotifiedEvents:
     """The memory of one channel. Thread-safe; only `load` and `flush` contact the cluster."""
 
     def __init__(self, platform: Platform, namespace: str, channel: str) -> None:
         self._platform, self._namespace, self.channel = platform, namespace, channel
         self._lock = threading.Lock()
-        self._told: dict[str, dict[str, Told]] = {}
+        self._notified: dict[str, dict[str, Notified]] = {}
         self._changed: set[str] = set()
         self._reports: list[GivenUp] = []
         self.began = ""
@@ -73,37 +73,40 @@ class ToldEvents:
             except ConflictError:  # another replica began it at the same moment
                 head = self._platform.cluster.get(self._key(""))
         data = _data(head) if head else {_BEGAN: began}
-        told: dict[str, dict[str, Told]] = {}
+        notified: dict[str, dict[str, Notified]] = {}
         for shard in _SHARDS:
             manifest = self._platform.cluster.get(self._key(shard))
             for order, line in _data(manifest).items():
-                told[order] = _parsed(line)
+                notified[order] = _parsed(line)
         with self._lock:
             self.began = data.get(_BEGAN, "")
             self._reports = list(_reports(data))
-            self._told, self._changed = told, set()
+            self._notified, self._changed = notified, set()
 
-    def of(self, order: str) -> Mapping[str, Told]:
+    def of(self, order: str) -> Mapping[str, Notified]:
         """Return the last told event of each topic of an order."""
         with self._lock:
-            return self._told.get(order, NOTHING)
+            return self._notified.get(order, NOTHING)
 
     def orders(self) -> set[str]:
         """Return the orders that the channel was told of."""
         with self._lock:
-            return set(self._told)
+            return set(self._notified)
 
     def note(self, event: OrderEvent) -> None:
         """Remember that the channel was told; `flush` writes it down."""
-        told = Told(event.number, event.kind, event.subject)
+        notified = Notified(event.number, event.kind, event.subject)
         with self._lock:
-            self._told[event.order] = {**self._told.get(event.order, {}), event.topic: told}
+            self._notified[event.order] = {
+                **self._notified.get(event.order, {}),
+                event.topic: notified,
+            }
             self._changed.add(event.order)
 
     def forget(self, order: str) -> None:
         """Drop what was told of an order that is gone."""
         with self._lock:
-            if self._told.pop(order, None) is not None:
+            if self._notified.pop(order, None) is not None:
                 self._changed.add(order)
 
     def report(self, given_up: GivenUp) -> None:
@@ -141,18 +144,18 @@ class ToldEvents:
         lines = dict(data)
         with self._lock:
             for order in orders:
-                ours = self._told.get(order)
+                ours = self._notified.get(order)
                 if ours is None:
                     lines.pop(order, None)
                     continue
                 theirs = _parsed(lines.get(order, ""))
                 later = {
-                    topic: told
-                    for topic, told in theirs.items()
-                    if topic not in ours or told.number > ours[topic].number
+                    topic: notified
+                    for topic, notified in theirs.items()
+                    if topic not in ours or notified.number > ours[topic].number
                 }
-                self._told[order] = {**ours, **later}
-                lines[order] = _line(self._told[order])
+                self._notified[order] = {**ours, **later}
+                lines[order] = _line(self._notified[order])
         while sum(map(len, lines)) + sum(map(len, lines.values())) > _BYTES_MAX:
             order = next(iter(lines))
             logger.warning("%s: more is told than fits: %s is forgotten", self.channel, order)
@@ -243,16 +246,18 @@ def _data(manifest: Manifest | None) -> dict[str, str]:
     return data if isinstance(data, dict) else {}
 
 
-def _line(told: Mapping[str, Told]) -> str:
-    return json.dumps({topic: [t.number, t.kind, t.subject] for topic, t in sorted(told.items())})
+def _line(notified: Mapping[str, Notified]) -> str:
+    return json.dumps(
+        {topic: [t.number, t.kind, t.subject] for topic, t in sorted(notified.items())}
+    )
 
 
-def _parsed(line: str) -> dict[str, Told]:
+def _parsed(line: str) -> dict[str, Notified]:
     """Read a line; what somebody else wrote there counts as nothing told."""
     try:
         content = json.loads(line or "{}")
         return {
-            str(topic): Told(int(number), str(kind), str(subject))
+            str(topic): Notified(int(number), str(kind), str(subject))
             for topic, (number, kind, subject) in content.items()
         }
     except (ValueError, TypeError, AttributeError, RecursionError):

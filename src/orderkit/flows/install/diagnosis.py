@@ -252,21 +252,18 @@ def _undelivered(platform: Platform) -> DoctorFinding:
 def _approvals(platform: Platform) -> DoctorFinding:
     """Report what is delivered although somebody who has to agree did not."""
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    notes = {
-        order: plain_line(note)
+    notes = [
+        f"{labels_of(application).get(ORDER_LABEL)}: {plain_line(note)}"
         for application in applications
-        if (order := labels_of(application).get(ORDER_LABEL))
-        and (note := annotations_of(application).get(BYPASSED))
-    }
+        if (note := annotations_of(application).get(BYPASSED))
+    ]
     if not notes:
         return DoctorFinding("approvals", "ok", "nothing is delivered without those it needs")
-    named = [f"{order}: {note}" for order, note in sorted(notes.items())[:_NAMED]]
     return DoctorFinding(
         "approvals",
         "warn",
-        f"{len(notes)} orders are delivered without approval; {'; '.join(named)}",
-        f"look at it: orderkit history {min(notes)}; take it back with 'orderkit revert' and"
-        " 'orderkit register', or end the order",
+        f"{len(notes)} orders are delivered without approval; {'; '.join(notes[:_NAMED])}",
+        "see 'orderkit history ORDER'; take it back: 'orderkit revert', then 'orderkit register'",
     )
 
 

@@ -91,19 +91,19 @@ def noted_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: A
     Raises:
         OrderkitError: The forge or the cluster fails.
     """
-    note, noted_at = "", None
+    entry = live.entry
+    note = annotations_of(application_at(platform, entry) or {}).get(BYPASSED, "")
+    noted_at: CommitSha | None = None
     for commit in (
-        None,
-        *platform.forge.commits(platform.ledger, path=live.entry.application_path),
+        platform.forge.commits(platform.ledger, path=entry.application_path) if note else ()
     ):
-        application = application_at(platform, live.entry, commit.id if commit else MAIN)
-        text = annotations_of(application or {}).get(BYPASSED, "")
+        application = application_at(platform, entry, commit.id)
         delivered = ledger.delivered_commit(application)
-        if text:
-            note, noted_at = note or text, delivered
-        elif not note or delivered in (None, noted_at):
+        if BYPASSED in annotations_of(application or {}):
+            noted_at = delivered
+            continue
+        if delivered is None or delivered == noted_at:  # the order itself lacked an agreement
             return note
-        else:
-            old, new = (read_xr(platform, live, at).xr for at in (delivered, head))
-            return note if change_needs(platform, live, old, new, asking) else ""
+        old, new = (read_xr(platform, live, at).xr for at in (delivered, head))
+        return note if change_needs(platform, live, old, new, asking) else ""
     return note

@@ -149,7 +149,7 @@ def test_a_mail_has_one_subject_and_no_markup() -> None:
     [
         "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
         "workflows://example.org/w/s",
-        "matrix://eve:secret@127.0.0.1:9/#team?mode=matrix",
+        "matrix://eve:lantern-59@127.0.0.1:9/#team?mode=matrix",
     ],
 )
 def test_a_chat_reads_no_link_mention_or_markup(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import yaml
 from commands import Command
 from forgeusers import embedded_admin
 from mischief import (
@@ -350,11 +351,11 @@ def test_what_an_earlier_release_wrote_is_reported_and_brought_up_to_date(
     entry, forge = victim.entry, victim.platform.forge
     found = forge.read(victim.platform.ledger, entry.application_path, "main")
     assert found is not None
-    old = found.text.replace("prune: false", "prune: true").replace(
-        "  labels:", "  finalizers: [resources-finalizer.argocd.argoproj.io]\n  labels:"
-    )
-    old = old.replace("  annotations:\n    argocd.argoproj.io/sync-options: Prune=false\n", "")
-    change = FileChange(entry.application_path, old.encode(), found.sha)
+    old = yaml.safe_load(found.data)
+    old["spec"]["syncPolicy"]["automated"]["prune"] = True
+    old["metadata"]["finalizers"] = ["resources-finalizer.argocd.argoproj.io"]
+    del old["metadata"]["annotations"]["argocd.argoproj.io/sync-options"]
+    change = FileChange(entry.application_path, yaml.safe_dump(old).encode(), found.sha)
     operation = Operation(f"old-{entry.order}", "user:default/chief", "as it was")
     commit = forge.write(victim.platform.ledger, [change], operation).commit
     nudge(victim.platform, f"team-{entry.team}", commit)

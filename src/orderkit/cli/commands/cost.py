@@ -87,7 +87,7 @@ def import_command(provider: str, file: Path, map_file: Path, currency: str, as_
 
     Example: orderkit prices import aws index.json --map map.yaml > gitops/prices.yaml
     """
-    from orderkit.cli.output import emit_json
+    from orderkit.cli.output import emit_json, say
     from orderkit.core.plan.price_lists import imported_table
     from orderkit.core.yaml import yaml11
 
@@ -100,4 +100,4 @@ def import_command(provider: str, file: Path, map_file: Path, currency: str, as_
     if as_json:
         emit_json("orderkit.prices/v1", {"table": table})
     else:
-        click.echo(yaml11.dump(table), nl=False)
+        say(yaml11.dump(table), nl=False)

@@ -111,7 +111,7 @@ def notify_key(channel: str, platform_file: str | None, as_json: bool) -> None:
     Example: orderkit notify key audit
     """
     from orderkit.cli.connecting import webhook_key
-    from orderkit.cli.output import emit_json
+    from orderkit.cli.output import emit_json, say
     from orderkit.core.errors import InvalidInputError
 
     settings, _, declared = _channel(channel, platform_file)
@@ -123,7 +123,7 @@ def notify_key(channel: str, platform_file: str | None, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.notify-key/v1", {"channel": channel, "key": key})
         return
-    click.echo(key)
+    say(key)
 
 
 def _channel(

@@ -160,6 +160,17 @@ def await_undelivered(delivery: Delivery, commit: CommitSha) -> None:
     delivery.await_application(looked_twice)
 
 
+def await_delivered(delivery: Delivery, commit: CommitSha) -> None:
+    """Wait for a commit. A look at an older AppProject would not be repeated for minutes."""
+
+    def is_delivered(application: Manifest) -> bool:
+        if REFRESH not in dig(application, "metadata", "annotations", default={}):
+            refresh(delivery)
+        return delivered_at(commit, application)
+
+    delivery.await_application(is_delivered)
+
+
 def around(day: datetime) -> MaintenanceWindow:
     """Return a window of that day."""
     return MaintenanceWindow((DAYS[day.weekday()],), "00:00", "23:59", "UTC")
@@ -174,7 +185,7 @@ def test_a_proposed_order_is_not_synced_before_it_is_agreed_to(own: Delivery) ->
     await_undelivered(own, commit)
     before = own.cluster.get(key)
     enter(own, commit, "living")
-    own.await_application(lambda found: delivered_at(commit, found))
+    await_delivered(own, commit)
 
     assert before is None
     assert dig(own.cluster.get(key), "data", "value") == "1"
@@ -194,8 +205,7 @@ def test_a_merged_change_waits_for_its_window_and_is_delivered_when_it_opens(own
     await_undelivered(own, second)
     before = dig(own.cluster.get(key), "data", "value")
     allow(own, around(now))
-    refresh(own)
-    own.await_application(lambda found: delivered_at(second, found))
+    await_delivered(own, second)
 
     assert before == "1"
     assert dig(own.cluster.get(key), "data", "value") == "2"

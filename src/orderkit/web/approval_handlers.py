@@ -12,7 +12,8 @@ from orderkit.core.order import ledger
 from orderkit.flows.approval.deciding import Decision, approve, decline, pending
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import UnprovedError
-from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
+from orderkit.web.request_schemas import APPROVAL, named
 
 
 def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -52,3 +53,36 @@ def get_approvals(service: Service, call: ServiceRequest) -> ServiceResponse:
     call.who.teams("read")
     entries = pending(service.platform, call.who.proof)
     return ServiceResponse(200, {"approvals": [entry.to_json() for entry in entries]})
+
+
+def operations(order: str) -> tuple[ServiceOperation, ...]:
+    """Return the operations on approvals; `order` is the path of an order."""
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
+            "decideApproval",
+            "POST",
+            f"{order}/approval",
+            "Agree to an order or a change, or decline it, as the person whom a token proves.",
+            post_approval,
+            {
+                200: ("What became of it.", named("Decided")),
+                409: ("What is proposed changed since.", named("Error")),
+                **missing,
+            },
+            "change",
+            body=APPROVAL,
+            slow=True,
+            person=True,
+        ),
+        ServiceOperation(
+            "listApprovals",
+            "GET",
+            "/v1/approvals",
+            "List the orders that wait for the caller's approval.",
+            get_approvals,
+            {200: ("They, by team and id.", named("Approvals"))},
+            "read",
+            slow=True,
+        ),
+    )

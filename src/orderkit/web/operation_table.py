@@ -24,7 +24,6 @@ from orderkit.web.end_handlers import EndRuns, get_preview
 from orderkit.web.operations import ServiceOperation
 from orderkit.web.order_streams import MEDIA
 from orderkit.web.request_schemas import (
-    APPROVAL,
     CHANGE,
     DELIVERY,
     END,
@@ -56,7 +55,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_viewing(),
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
-        *_approving(),
+        *approval_handlers.operations(_ORDER),
         *_forms(),
         *lease_handlers.operations(_ORDER),
         *_ending(EndRuns()),
@@ -335,38 +334,6 @@ def _deciding() -> tuple[ServiceOperation, ...]:
             body=MERGE,
             slow=True,
             person=True,
-        ),
-    )
-
-
-def _approving() -> tuple[ServiceOperation, ...]:
-    missing = {404: ("No such order.", named("Error"))}
-    return (
-        ServiceOperation(
-            "decideApproval",
-            "POST",
-            f"{_ORDER}/approval",
-            "Agree to an order or a change, or decline it, as the person whom a token proves.",
-            approval_handlers.post_approval,
-            {
-                200: ("What became of it.", named("Decided")),
-                409: ("What is proposed changed since.", named("Error")),
-                **missing,
-            },
-            "change",
-            body=APPROVAL,
-            slow=True,
-            person=True,
-        ),
-        ServiceOperation(
-            "listApprovals",
-            "GET",
-            "/v1/approvals",
-            "List the orders that wait for the caller's approval.",
-            approval_handlers.get_approvals,
-            {200: ("They, by team and id.", named("Approvals"))},
-            "read",
-            slow=True,
         ),
     )
 

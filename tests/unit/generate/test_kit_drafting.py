@@ -17,7 +17,7 @@ from orderkit.core.generate.kit_draft import (
     xrd_of,
 )
 from orderkit.core.kit.kit_reader import kit_of
-from orderkit.core.kit.model import plural_of
+from orderkit.core.objects.kube_objects import plural_of
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import problems
 

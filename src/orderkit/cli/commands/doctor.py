@@ -11,7 +11,7 @@ from orderkit.cli.options import json_option, platform_option
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from orderkit.flows.install.diagnosis import DoctorFinding
+    from orderkit.flows.install.doctor_finding import DoctorFinding
 
 
 @click.command("doctor")
@@ -48,12 +48,8 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
 def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     from orderkit.cli.connecting import connect, load_settings, requesters
     from orderkit.core.errors import OrderkitError
-    from orderkit.flows.install.diagnosis import (
-        DoctorFinding,
-        check,
-        check_notifications,
-        check_requesters,
-    )
+    from orderkit.flows.install.diagnosis import check, check_notifications, check_requesters
+    from orderkit.flows.install.doctor_finding import DoctorFinding
 
     yield from _machine()
     try:
@@ -72,7 +68,7 @@ def _machine() -> Iterator[DoctorFinding]:
     import shutil
     import sys
 
-    from orderkit.flows.install.diagnosis import DoctorFinding
+    from orderkit.flows.install.doctor_finding import DoctorFinding
 
     version = ".".join(str(number) for number in sys.version_info[:3])
     yield DoctorFinding("python", "ok", version)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from orderkit.core.platform.settings import PlatformSettings
-    from orderkit.flows.install.diagnosis import DoctorFinding
+    from orderkit.flows.install.doctor_finding import DoctorFinding
 
 _SOON_D = 30
 """Days before its expiry from which a certificate causes a warning."""
@@ -50,7 +50,7 @@ def _certificates(settings: PlatformSettings) -> Iterator[DoctorFinding]:
     from pathlib import Path
 
     from orderkit.adapters.certificate_dates import kubeconfig_certificates
-    from orderkit.flows.install.diagnosis import DoctorFinding
+    from orderkit.flows.install.doctor_finding import DoctorFinding
 
     try:
         certificates = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
@@ -69,7 +69,7 @@ def _dated(subject: str, pem: bytes) -> DoctorFinding:
     import datetime as dt
 
     from orderkit.adapters.certificate_dates import ends_of
-    from orderkit.flows.install.diagnosis import DoctorFinding
+    from orderkit.flows.install.doctor_finding import DoctorFinding
 
     end = min(ends_of(pem))
     left_d = (end - dt.datetime.now(dt.UTC)).days

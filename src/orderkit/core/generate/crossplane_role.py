@@ -18,8 +18,8 @@ from typing import Any
 
 from orderkit.core.crossplane.granted_rights import AGGREGATE, DEFAULTS, READ, WRITE
 from orderkit.core.kit.generated_mark import comment
-from orderkit.core.kit.model import KindRef, Kit, plural_of
-from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.objects.kube_objects import Kind, Manifest, plural_of
 from orderkit.core.yaml import yaml11
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -21,11 +21,11 @@ from orderkit.core.kit.change_forms import order_data
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.literals import YAML_PARAMETER
-from orderkit.core.kit.model import Kit, plural_of
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.sample_values import NoSampleError, fits, longest, valid_samples
 from orderkit.core.kit.xrd_fields import ABSENT
 from orderkit.core.names import check_label
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, plural_of
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import (
     default_composition,

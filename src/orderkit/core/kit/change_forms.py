@@ -15,12 +15,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.literals import YAML_PARAMETER
-from orderkit.core.kit.model import (
-    Direction,
-    FieldPath,
-    Kit,
-    KitChange,
-)
+from orderkit.core.kit.model import Direction, FieldPath, Kit, KitChange
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of, unfolded
 from orderkit.core.kit.yaml_settings import settings_text, yaml_roots
 from orderkit.core.objects.values import ABSENT, value_at

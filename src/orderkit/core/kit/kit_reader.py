@@ -13,13 +13,17 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.field_titles import spelt_out
-from orderkit.core.kit.kit_schema import KIT_SCHEMA
-from orderkit.core.kit.model import (
+from orderkit.core.kit.agreements import (
     DEFAULT_WARNINGS,
     NEVER,
     Approval,
     ApprovalRule,
+    Lease,
+    MaintenanceWindow,
+)
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit.core.kit.model import (
     AtLeast,
     Direction,
     End,
@@ -35,9 +39,7 @@ from orderkit.core.kit.model import (
     KitChange,
     KitFact,
     KitOutput,
-    Lease,
     Link,
-    MaintenanceWindow,
     Page,
     Picker,
     Refers,

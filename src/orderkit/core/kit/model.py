@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from orderkit.core.kit.agreements import Approval, Lease, MaintenanceWindow
 from orderkit.core.names import OrderId, TeamName, check_label
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 from orderkit.core.schema.xrd import scope_of, xr_kind
@@ -210,74 +211,6 @@ class Gate:
     cause: FieldPath
     exhausted: tuple[str, ...]
     """Causes that mean that the budget is used up."""
-
-
-NEVER = "never"
-"""The default of a lease that an order gets only when somebody extends it."""
-DEFAULT_WARNINGS = ("24h", "1h")
-"""When an order's people are warned before its lease ends, unless the kit says otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """How long an order lives, in durations such as ``30d``."""
-
-    is_declared: bool = False
-    """Whether the kit has leases at all; otherwise orders live until somebody ends them."""
-    default: str = ""
-    """How long an order lives unless its `term_field` says so; empty: until it is given a lease."""
-    maximum: str = ""
-    """How long an order lives at most, extensions included; empty: as long as it is extended."""
-    term_field: FieldPath = ""
-    """The field of the XR that says how long, when the order is placed; empty: none."""
-    extend_by: str = ""
-    """The longest extension; empty: up to the maximum."""
-    extend_times: int | None = None
-    """How often it may be extended; None: any number of times."""
-    warn: tuple[str, ...] = DEFAULT_WARNINGS
-    """How long before its expiry warnings are recorded."""
-    then: Literal["end", "pause"] = "end"
-    pause: Mapping[FieldPath, str | int | float | bool] = field(default_factory=dict)
-    """The values that pause an order."""
-    grace: str = ""
-    """Between the expiry and what follows; empty: none."""
-    exempt_teams: tuple[str, ...] = ()
-    """Teams whose orders have no expiry: ``except`` in kit.yaml."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRule:
-    """Who has to agree to an order or a change for which a condition holds."""
-
-    when: str
-    """A CEL condition over ``old``, ``new``, ``cost``, ``requester`` and ``order``."""
-    by: tuple[str, ...]
-    """``team``, ``platform`` or references of people and groups; any of them."""
-    count: int = 1
-    """How many different people."""
-    because: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """What needs approval, and what becomes of what bypasses it."""
-
-    rules: tuple[ApprovalRule, ...] = ()
-    bypass: Literal["refuse", "report"] = "refuse"
-    """``refuse``: it is not delivered; ``report``: it is delivered and reported."""
-
-
-@dataclass(frozen=True, slots=True)
-class MaintenanceWindow:
-    """When changes of a kit's orders are delivered; others wait."""
-
-    days: tuple[str, ...]
-    """``mon`` to ``sun``."""
-    start: str
-    """``22:00``, by the clock of `zone`."""
-    end: str
-    """Before `start`: on the next day."""
-    zone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,15 +445,3 @@ class Kit:
 def _text(parameters: Mapping[str, object], name: str) -> str:
     value = dig(parameters, *name.split("."))
     return "" if value is None else str(value)
-
-
-def plural_of(kind: str) -> str:
-    """Return the probable plural of a kind in lower case, by English rules."""
-    name = kind.lower()
-    if name.endswith("endpoints"):
-        return name
-    if name.endswith(("s", "x", "z", "ch", "sh")):
-        return f"{name}es"
-    if name.endswith("y") and name[-2:-1] not in "aeiou":
-        return f"{name[:-1]}ies"
-    return f"{name}s"

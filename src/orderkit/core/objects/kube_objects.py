@@ -148,3 +148,15 @@ def controller(manifest: Manifest) -> dict[str, Any] | None:
         if isinstance(reference, dict) and reference.get("controller"):
             return reference
     return None
+
+
+def plural_of(kind: str) -> str:
+    """Return the probable plural of a kind in lower case, by English rules."""
+    name = kind.lower()
+    if name.endswith("endpoints"):
+        return name
+    if name.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{name}es"
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}s"

@@ -20,7 +20,7 @@ from typing import Any
 
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
 from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.kit.model import Lease
+from orderkit.core.kit.agreements import Lease
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
 
 EXPIRES_AT = "orderkit.dev/expires-at"

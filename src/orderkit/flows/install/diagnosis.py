@@ -9,44 +9,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.kit.checked_kits import refusals
-from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     COMPOSITION,
     XRD,
     Manifest,
-    annotations_of,
     dig,
     labels_of,
     metadata,
 )
 from orderkit.core.order import ledger
-from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
-from orderkit.core.plan.plan_markdown import plain_line
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.application_sources import (
     unpinned_applications,
     unsafe_applications,
 )
-from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_orders
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.foreign_access import described, foreign_access
-from orderkit.flows.main_protection import squashing_orders, unprotected_orders
+from orderkit.flows.install import delivery_diagnosis
+from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.notify.notified_events import given_up
-from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
-from orderkit.flows.team.limit_check import team_of
 from orderkit.flows.team.read_credential import (
     REPOSITORY_CREDENTIALS,
     SECRET,
@@ -55,19 +46,7 @@ from orderkit.flows.team.read_credential import (
 )
 from orderkit.ports.requesters import Requesters
 
-Verdict = Literal["ok", "warn", "fail"]
-
 _NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    """The result of one check; `advice` is empty if all is well."""
-
-    check: str
-    verdict: Verdict
-    detail: str
-    advice: str = ""
 
 
 def check(platform: Platform) -> Iterator[DoctorFinding]:
@@ -76,13 +55,13 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "forge": _forge,
         "behaviour": _behaviour,
         "rights": _rights,
-        "ownership": _ownership,
-        "protection": _protection,
-        "undelivered": _undelivered,
-        "approvals": _approvals,
+        "ownership": delivery_diagnosis.ownership,
+        "protection": delivery_diagnosis.protection,
+        "undelivered": delivery_diagnosis.undelivered,
+        "approvals": delivery_diagnosis.approvals,
         "pack": _pack,
         "ledger": _ledger,
-        "signatures": _signatures,
+        "signatures": delivery_diagnosis.signatures,
         "cluster": _cluster,
         "layers": _layers,
         "portal": _portal,
@@ -182,91 +161,6 @@ def _rights(platform: Platform) -> DoctorFinding:
     return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
 
 
-def _ownership(platform: Platform) -> DoctorFinding:
-    """Report who besides our account has a way into the platform's organisations."""
-    files = ledger_snapshot(platform)
-    places = (platform.pack_repo, platform.ledger)
-    targets: list[str | RepoId] = [*dict.fromkeys(repo.owner for repo in places), *places]
-    grants = [grant for target in targets for grant in foreign_access(platform, target)]
-    teams = tuple(ledger.teams(files.blobs))
-    for team in teams:
-        file = team_of(platform, team, files)
-        grants += foreign_access(platform, team, adopted=file.adopted, writers=file.members)
-    if grants:
-        places_of = [f"{grant.target}: {described([grant])}" for grant in grants]
-        return DoctorFinding(
-            "ownership",
-            "fail",
-            "; ".join(places_of),
-            "remove them on the forge, or accept them: spec.forge.adopted in platform.yaml, or"
-            " 'orderkit team change TEAM --adopt NAME'",
-        )
-    return DoctorFinding(
-        "ownership", "ok", f"nobody else owns the platform or its {len(teams)} teams"
-    )
-
-
-def _protection(platform: Platform) -> DoctorFinding:
-    """Report orders of which a push decides what is delivered although their kit wants reviews."""
-    files = ledger_snapshot(platform)
-    if entries := following_orders(platform, files):
-        return DoctorFinding(
-            "protection",
-            "fail",
-            f"a tag called main is delivered now and then in {len(entries)} orders, first"
-            f" {entries[0].repository}",
-            "'orderkit bootstrap' or 'orderkit platform upgrade' makes Argo CD deliver commits",
-        )
-    if entries := unprotected_orders(platform, files):
-        return DoctorFinding(
-            "protection",
-            "fail",
-            f"a push can bypass the kit's rules in {len(entries)} orders, first"
-            f" {entries[0].repository}",
-            f"'orderkit team add {entries[0].team}' protects main of its orders",
-        )
-    if entries := squashing_orders(platform, files):
-        return DoctorFinding(
-            "protection",
-            "warn",
-            f"the forge may squash pull requests of {len(entries)} orders, first"
-            f" {entries[0].repository}: that loses the proof of who asked",
-            f"'orderkit team add {entries[0].team}' forbids it; our account has to administer them",
-        )
-    return DoctorFinding("protection", "ok", "main is protected where a kit wants reviews")
-
-
-def _undelivered(platform: Platform) -> DoctorFinding:
-    """Report orders that deliver a commit while ``main`` is at another one."""
-    if entries := undelivered_orders(platform, ledger_snapshot(platform)):
-        return DoctorFinding(
-            "undelivered",
-            "warn",
-            f"main of {len(entries)} orders holds what nobody delivered, first"
-            f" {entries[0].repository}",
-            f"orderkit status {entries[0].order}",
-        )
-    return DoctorFinding("undelivered", "ok", "what is on a protected main is delivered")
-
-
-def _approvals(platform: Platform) -> DoctorFinding:
-    """Report what is delivered although somebody who has to agree did not."""
-    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    notes = [
-        f"{labels_of(application).get(ORDER_LABEL)}: {plain_line(note)}"
-        for application in applications
-        if (note := annotations_of(application).get(BYPASSED))
-    ]
-    if not notes:
-        return DoctorFinding("approvals", "ok", "nothing is delivered without those it needs")
-    return DoctorFinding(
-        "approvals",
-        "warn",
-        f"{len(notes)} orders are delivered without approval; {'; '.join(notes[:_NAMED])}",
-        "see 'orderkit history ORDER'; take it back: 'orderkit revert', then 'orderkit register'",
-    )
-
-
 def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
@@ -293,29 +187,6 @@ def _ledger(platform: Platform) -> DoctorFinding:
             "repeat 'orderkit order' for the team that came second: that takes its entry back",
         )
     return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
-
-
-def _signatures(platform: Platform) -> DoctorFinding:
-    """Report whether commits of this machine are signed, and whose signatures count."""
-    key, published = platform.signatures.public_key, published_keys(platform)
-    if key is not None and key.id not in published:
-        return DoctorFinding(
-            "signatures",
-            "fail",
-            f"{platform.ledger} lacks this machine's public key {key.id}: its signatures prove"
-            " nothing",
-            "publish it: orderkit bootstrap",
-        )
-    if not published:
-        return DoctorFinding(
-            "signatures",
-            "warn",
-            "no commit is signed: whoever can push can write any requester into a commit",
-            "give the service a signing key (docs/signatures.md)",
-        )
-    writes = "signed" if platform.signatures.can_sign else "not signed, so shown as made by hand"
-    keys = f"{len(published)} key{'s' if len(published) > 1 else ''} in {platform.ledger}"
-    return DoctorFinding("signatures", "ok", f"{keys}; commits of this machine are {writes}")
 
 
 def _cluster(platform: Platform) -> DoctorFinding:

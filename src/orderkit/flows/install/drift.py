@@ -31,7 +31,7 @@ from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepDone, StepVerdict, plan
 from orderkit.flows.install.bootstrapping.argocd_settings import reverted_by
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, holds
-from orderkit.flows.install.diagnosis import DoctorFinding
+from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
 
 _AGAIN = "'orderkit bootstrap' repairs it ('--plan' shows how)"

@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.errors import (
-    AlreadyOrderedError,
     IncompleteError,
     InvalidInputError,
     RemoteError,
@@ -38,7 +37,6 @@ from orderkit.core.names import (
     OrderId,
     RepoId,
     TeamName,
-    blob_sha,
     check_requester,
 )  # fmt: skip
 from orderkit.core.objects.kube_objects import Manifest
@@ -51,9 +49,9 @@ from orderkit.flows.order import cost_limit, order_report
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.provided_entity import ProvidedEntity
-from orderkit.flows.order.publishing import operation, publish
+from orderkit.flows.order.publishing import publish, publish_files
 from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registering import archived, check_free
+from orderkit.flows.order.registering import check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
 from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import Platform, ledger_snapshot
@@ -66,13 +64,11 @@ from orderkit.flows.template.published_templates import (
 )
 from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
 from orderkit.flows.waiting import until
-from orderkit.ports.forge import FileChange, Forge
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
 
 SECRET_SHOWN = "*" * 10
 """What the form posts in the place of a secret (measured)."""
-_HISTORY = 200
 
 OnStep = Callable[[StepEvent], None]
 Permit = Callable[[TeamName | None], None]
@@ -390,11 +386,11 @@ def _run(
     if entry is not None and platform.portal_reads_orders:
         catalog = ProvidedEntity(catalog, entry.order)
 
-    def publish_files(request: scaffolder.PublishRequest) -> scaffolder.Published:
+    def publish_rendered(request: scaffolder.PublishRequest) -> scaffolder.Published:
         if check is not None:
             check(request)
         is_order = check is not None or order_file.PATH in request.files
-        commit = (publish if is_order else _publish_files)(platform.forge, request)
+        commit = (publish if is_order else publish_files)(platform.forge, request)
         url = f"{platform.forge.base_url}/{request.repo}"
         return scaffolder.Published(f"{url}.git", f"{url}/src/branch/{MAIN}/", commit)
 
@@ -408,47 +404,13 @@ def _run(
             cluster=platform.cluster,
             portal=task.portal,
             confined=platform.confined,
-            publish=publish_files,
+            publish=publish_rendered,
         ),
         user=scaffolder.User(task.requester.ref, proof=task.requester.proof),
         task_id=task.id or _task_id(task.source.template, task.parameters, task.requester),
         on_step=task.on_step,
         options=task.options,
     )
-
-
-def _publish_files(forge: Forge, request: scaffolder.PublishRequest) -> CommitSha:
-    """
-    Make sure a repository was made from these files; return that commit. Idempotent.
-
-    Raises:
-        AlreadyOrderedError: It was made from something else.
-    """
-    repository = forge.ensure_repo(
-        request.repo, description=request.description, private=request.private
-    )
-    if repository.archived:
-        raise archived(request.repo)
-    write = operation(request)
-    if forge.head(request.repo) is None:
-        changes = [FileChange(path, request.files[path], None) for path in sorted(request.files)]
-        return forge.write(request.repo, changes, write).commit
-    for commit in forge.commits(request.repo, limit=_HISTORY):
-        if commit.operation == write.id and _holds(forge, request, commit.id):
-            return commit.id
-    raise AlreadyOrderedError(
-        f"{request.repo} exists and was not made from these files",
-        hint=f"look at {repository.web_url}, or publish under another name; Backstage would "
-        "fail with '409 Conflict'",
-    )
-
-
-def _holds(forge: Forge, request: scaffolder.PublishRequest, commit: CommitSha) -> bool:
-    """Say whether a commit has exactly these files: anybody can write an operation's id."""
-    tree = forge.tree(request.repo, commit)
-    return dict(tree) == {
-        path: blob_sha(data, tree.get(path, "")) for path, data in request.files.items()
-    }
 
 
 def _wait(

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hashlib
 
 from orderkit.core.errors import AlreadyOrderedError, ConflictError
-from orderkit.core.names import CommitSha
+from orderkit.core.names import CommitSha, blob_sha
 from orderkit.core.order import order_file
 from orderkit.flows.order.registering import archived
 from orderkit.flows.template.actions.action_context import PublishRequest
 from orderkit.ports.forge import FileChange, Forge, Operation, Repository
+
+_HISTORY = 200
 
 
 def operation(request: PublishRequest) -> Operation:
@@ -92,3 +94,37 @@ def _differences(old: order_file.OrderFile, new: order_file.OrderFile) -> str:
     if old.kit != new.kit or old.team != new.team:
         parts.append(f"kit {old.kit} of team {old.team}")
     return "; ".join(parts)
+
+
+def publish_files(forge: Forge, request: PublishRequest) -> CommitSha:
+    """
+    Make sure a repository was made from these files; return that commit. Idempotent.
+
+    Raises:
+        AlreadyOrderedError: It was made from something else.
+    """
+    repository = forge.ensure_repo(
+        request.repo, description=request.description, private=request.private
+    )
+    if repository.archived:
+        raise archived(request.repo)
+    write = operation(request)
+    if forge.head(request.repo) is None:
+        changes = [FileChange(path, request.files[path], None) for path in sorted(request.files)]
+        return forge.write(request.repo, changes, write).commit
+    for commit in forge.commits(request.repo, limit=_HISTORY):
+        if commit.operation == write.id and _holds(forge, request, commit.id):
+            return commit.id
+    raise AlreadyOrderedError(
+        f"{request.repo} exists and was not made from these files",
+        hint=f"look at {repository.web_url}, or publish under another name; Backstage would "
+        "fail with '409 Conflict'",
+    )
+
+
+def _holds(forge: Forge, request: PublishRequest, commit: CommitSha) -> bool:
+    """Say whether a commit has exactly these files: anybody can write an operation's id."""
+    tree = forge.tree(request.repo, commit)
+    return dict(tree) == {
+        path: blob_sha(data, tree.get(path, "")) for path, data in request.files.items()
+    }

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.adapters.embedded.providers.managed import config_group, is_modern
-from orderkit.core.kit.model import plural_of
-from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.kube_objects import Kind, Manifest, plural_of
 
 Schema = dict[str, Any]
 

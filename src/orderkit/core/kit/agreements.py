@@ -1,0 +1,74 @@
+"""What a kit agrees with its users, with all defaults: leases, approvals, maintenance windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+NEVER = "never"
+"""The default of a lease that an order gets only when somebody extends it."""
+DEFAULT_WARNINGS = ("24h", "1h")
+"""When an order's people are warned before its lease ends, unless the kit says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """How long an order lives, in durations such as ``30d``."""
+
+    is_declared: bool = False
+    """Whether the kit has leases at all; otherwise orders live until somebody ends them."""
+    default: str = ""
+    """How long an order lives unless its `term_field` says so; empty: until it is given a lease."""
+    maximum: str = ""
+    """How long an order lives at most, extensions included; empty: as long as it is extended."""
+    term_field: str = ""
+    """The field of the XR that says how long, when the order is placed; empty: none."""
+    extend_by: str = ""
+    """The longest extension; empty: up to the maximum."""
+    extend_times: int | None = None
+    """How often it may be extended; None: any number of times."""
+    warn: tuple[str, ...] = DEFAULT_WARNINGS
+    """How long before its expiry warnings are recorded."""
+    then: Literal["end", "pause"] = "end"
+    pause: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    """The values that pause an order."""
+    grace: str = ""
+    """Between the expiry and what follows; empty: none."""
+    exempt_teams: tuple[str, ...] = ()
+    """Teams whose orders have no expiry: ``except`` in kit.yaml."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRule:
+    """Who has to agree to an order or a change for which a condition holds."""
+
+    when: str
+    """A CEL condition over ``old``, ``new``, ``cost``, ``requester`` and ``order``."""
+    by: tuple[str, ...]
+    """``team``, ``platform`` or references of people and groups; any of them."""
+    count: int = 1
+    """How many different people."""
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What needs approval, and what becomes of what bypasses it."""
+
+    rules: tuple[ApprovalRule, ...] = ()
+    bypass: Literal["refuse", "report"] = "refuse"
+    """``refuse``: it is not delivered; ``report``: it is delivered and reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceWindow:
+    """When changes of a kit's orders are delivered; others wait."""
+
+    days: tuple[str, ...]
+    """``mon`` to ``sun``."""
+    start: str
+    """``22:00``, by the clock of `zone`."""
+    end: str
+    """Before `start`: on the next day."""
+    zone: str

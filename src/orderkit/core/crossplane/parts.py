@@ -129,8 +129,9 @@ class Parts:
         meta = metadata(manifest)
         if not (meta.get("name") or meta.get("generateName")):
             meta = {"name": self.name(part), **meta}
-        if self.namespace and not meta.get("namespace"):
-            meta = {**meta, "namespace": self.namespace}
+        home = self.namespace or metadata(self.request.xr).get("namespace")
+        if home and not meta.get("namespace"):
+            meta = {**meta, "namespace": home}
         labels = {**self.labels, **(meta.get("labels") or {})}
         return {**manifest, "metadata": {**meta, **({"labels": labels} if labels else {})}}
 
@@ -142,9 +143,10 @@ class Parts:
         if not metadata(used).get("name") or not name:
             return
         usage_part = f"usage-{used_part}-by-{part}"
-        namespaces = [metadata(manifest).get("namespace") or "" for manifest in (used, user)]
         xr_namespace = metadata(self.request.xr).get("namespace") or ""
-        used_namespace, user_namespace = (xr_namespace or namespace for namespace in namespaces)
+        used_namespace, user_namespace = (
+            xr_namespace or metadata(object_).get("namespace") or "" for object_ in (used, user)
+        )
         if bool(used_namespace) != bool(user_namespace):
             raise ValueError(
                 f'part "{part}" uses "{used_part}", but only one of them has a namespace, and no '

@@ -18,7 +18,7 @@ from orderkit.core.crossplane.auto_ready import is_ready
 from orderkit.core.crossplane.managed_resources import ProviderConfigRef
 from orderkit.core.crossplane.station import Ready, StationRequest, StationResponse
 from orderkit.core.names import LABEL_MAX
-from orderkit.core.objects.kube_objects import Manifest, condition, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, condition, dig, labels_of, metadata
 
 Phase = Literal["Provisioning", "Ready", "Failed"]
 
@@ -135,7 +135,7 @@ class Parts:
         home = self.namespace or metadata(self.request.xr).get("namespace")
         if home and not meta.get("namespace"):
             meta = {**meta, "namespace": home}
-        labels = {**self.labels, **(meta.get("labels") or {})}
+        labels = {**self.labels, **labels_of(manifest)}
         return {**manifest, "metadata": {**meta, **({"labels": labels} if labels else {})}}
 
     def _protect(self, used_part: str, part: str, user: Manifest) -> None:

@@ -23,7 +23,6 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
     annotations_of,
-    controller,
     dig,
     labels_of,
     metadata,
@@ -74,16 +73,8 @@ class UsageReconciler:
             return usage
         selector = resource["resourceSelector"]
         kind = Kind.parse(resource["apiVersion"], resource["kind"])
-        home = selector.get("namespace") or metadata(usage).get("namespace")
-        own = (controller(usage) or {}).get("uid")
-        matching = [
-            candidate
-            for candidate in self._site.cluster.list(
-                kind, namespace=home, labels=selector.get("matchLabels") or {}
-            ).items
-            if not selector.get("matchControllerRef")
-            or (own and (controller(candidate) or {}).get("uid") == own)
-        ]
+        home = str(selector.get("namespace") or metadata(usage).get("namespace") or "")
+        matching = self._site.selected(usage, kind, home, selector)
         if not matching:
             raise OrderkitError(f"cannot resolve selectors: no {kind} matches spec.{side}")
         reference = {"name": metadata(matching[0])["name"]}

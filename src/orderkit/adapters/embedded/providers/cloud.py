@@ -117,7 +117,7 @@ class CloudTwin(Twin):
     ) -> None:
         super().__init__(site, "cloud", settings.kinds, workers=2)
         self._settings, self._library = settings, library
-        self._references = References(site.cluster, library)
+        self._references = References(site, library)
         self._observers: dict[str, set[ObjectKey]] = {}
         """By the name of an ExternalResource: the managed resources that show it."""
         self._controller.watch(

@@ -461,18 +461,18 @@ def test_a_database_role_has_credentials_and_a_grant_waits_for_it(cluster: Clust
 
 def test_a_provider_that_names_its_service_takes_its_kinds(cluster: Cluster) -> None:
     """Whoever says more plays a kind; the twin of a whole cloud has the rest."""
-    meta = {"annotations": {"embedded.orderkit.dev/twin": "gcp", FAIL: "denied"}}
+    meta = {"annotations": {"embedded.orderkit.dev/twin": "gcp", FAIL: "throttled"}}
     package = {"package": "example.org/provider-gcp-store:v1"}
     cluster.apply(made(PROVIDER, "gcp-store", meta=meta, spec=package), owner=TEST)
     key = ObjectKey(PROVIDER, "gcp-store")
     wait(cluster, key, says("Healthy", "True"))
     try:
-        shelf = place(cluster, managed(SHELF, "denied-to-all"))
-        wait(cluster, shelf, says("Synced", "False", "AccessDenied"))
+        shelf = place(cluster, managed(SHELF, "throttled-for-all"))
+        wait(cluster, shelf, says("Synced", "False", "Rate exceeded"))
     finally:
         cluster.delete(key)
 
-    wait(cluster, shelf, says("Ready", "True"))
+    wait(cluster, shelf, lambda seen: says("Ready", "True")(seen) and says("Synced", "True")(seen))
 
 
 def test_an_unknown_twin_is_named() -> None:

@@ -157,7 +157,9 @@ def _identifiers(values: ManagedValues) -> Mapping[str, str]:
     kind = Kind.of(values.managed)
     service = kind.group.partition(".")[0]
     name = values.external_name
-    arn = f"arn:aws:{service}:{{region}}:{{account}}:{kind.kind.lower()}/{{externalName}}"
+    arn = (
+        f"arn:aws:{service}:{{forProvider.region}}:{{account}}:{kind.kind.lower()}/{{externalName}}"
+    )
     link = f"https://www.googleapis.com/{service}/v1/projects/{{project}}"
     return {
         "arn": "{externalName}" if name.startswith("arn:") else arn,

@@ -116,6 +116,8 @@ class Providers:
         self._site = ReconcilerContext(cluster, {}, self._recorder, clock, chance)
         self._library = library or ManagedLibrary({})
         self._running: dict[ObjectKey, tuple[str, _Twin]] = {}
+        self._claims: dict[ObjectKey, str] = {}
+        """What each Provider asks for; only its watcher's thread writes it."""
         self._controller = Controller("providers", cluster, self._patiently, workers=1)
         self._controller.watch(PROVIDER)
         self._controller.watch(PROVIDER, self._others)
@@ -150,8 +152,15 @@ class Providers:
         self._recorder.stop()
 
     def _others(self, provider: Manifest) -> Iterable[ObjectKey]:
-        """Which kinds a Provider leaves to others changes with them."""
-        return tuple(key for key in tuple(self._running) if key != ObjectKey.of(provider))
+        """Return the other Providers if one came, went, or asks for something else."""
+        key = ObjectKey.of(provider)
+        is_there = self._site.cluster.get(key) is not None
+        claim = repr((annotations_of(provider), provider.get("spec"))) if is_there else ""
+        if self._claims.get(key, "") == claim:
+            return ()
+        self._claims[key] = claim
+        listed = map(ObjectKey.of, self._site.cluster.list(PROVIDER).items)
+        return tuple(other for other in listed if other != key)
 
     def _patiently(self, key: ObjectKey) -> float | None:
         try:
@@ -170,6 +179,8 @@ class Providers:
             self._end(key)
             self._site.write_status(provider, _INSTALLED, _unhealthy(str(error)))
             return None
+        if self._running.get(key, ("", None))[0] == identity:
+            crds = []  # they are there
         for crd in crds:
             self._site.cluster.apply(crd, owner=OWNER)
         if not all(self._site.cluster.serves(_served(crd)) for crd in crds):

@@ -1,7 +1,8 @@
 """
 What our HTTP clients share: checks of addresses, and a cap on answers.
 
-Called by ``gitea``, ``backstage`` and ``registry``. Sessions, retries and the meaning of answers are theirs.
+Called by ``gitea``, ``backstage`` and ``registry``. Sessions, retries and the meaning of answers
+are theirs.
 """
 
 from __future__ import annotations

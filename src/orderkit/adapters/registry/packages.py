@@ -54,7 +54,8 @@ class RegistryPackages:
             if stream is not None:
                 return ProviderPackage(digest, stream)
         raise RemoteError(
-            f"{reference} has no package.yaml", hint="is it a package of Crossplane, or its runtime image?"
+            f"{reference} has no package.yaml",
+            hint="is it a package of Crossplane, or its runtime image?",
         )
 
 
@@ -73,7 +74,7 @@ def _platform_manifest(entries: Sequence[Any], reference: PackageReference) -> s
 
 
 def _candidates(client: RegistryClient, manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the digests of layers that may hold the package: the marked one, else the last first."""
+    """Yield the digests of layers that may hold the package: the marked one, else the last ones."""
     layers = manifest.get("layers")
     layers = [layer for layer in layers if _is_layer(layer)] if isinstance(layers, list) else []
     if not layers or len(layers) > _LAYERS_MAX:

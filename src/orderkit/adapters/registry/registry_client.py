@@ -128,7 +128,9 @@ class RegistryClient:
         url = f"{self._base}/v2/{self._path}/{part}"
         answer = self._send(url, limit_bytes, accept)
         if answer.status == _UNAUTHORIZED:
-            self._authorization = self._new_authorization(answer.headers.get("www-authenticate", ""))
+            self._authorization = self._new_authorization(
+                answer.headers.get("www-authenticate", "")
+            )
             answer = self._send(url, limit_bytes, accept)
         self._judge(answer, part)
         return answer

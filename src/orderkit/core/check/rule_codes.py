@@ -68,7 +68,7 @@ class KitRule(Coded):
         "schema-changed",
         _W,
         "A file that 'orderkit kit schemas add' wrote was edited, or is missing.",
-        "delete it and run 'orderkit kit schemas add' again, or remove it from schemas/sources.yaml",
+        "delete it and copy it again; to keep it, take it out of schemas/sources.yaml",
     )
     SCHEMA_VERSION = (
         "schema-version",

@@ -1,12 +1,12 @@
 """
-Rules about ``schemas/``: every composed kind has a schema, and copies are as their sources wrote them.
+Rules about ``schemas/``: composed kinds have a schema, and copied files are as they were copied.
 
 Called by ``core.check`` and by ``flows.kit.provider_schemas``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -49,7 +49,7 @@ class ComposedKind:
 
     @property
     def where(self) -> str:
-        return f"kit {first_and_more([f"'{name}'" for name in self.kits])}"
+        return f"kit {first_and_more(self.kits)}"
 
 
 def composed_kinds(facts: PackFacts) -> list[ComposedKind]:
@@ -109,7 +109,9 @@ def file_problem(source: SchemaSource, name: str, data: bytes | None) -> str:
     digest = file_digest(data)
     if digest == source.files[name]:
         return ""
-    return f"has the digest {digest}, and {source.files[name]} when it was copied from {source.name}"
+    return (
+        f"has the digest {digest}, and {source.files[name]} when it was copied from {source.name}"
+    )
 
 
 def _pin(source: SchemaSource, facts: PackFacts) -> str:

@@ -11,7 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orderkit.core.check import PackFacts
-from orderkit.core.check.schema_checks import ComposedKind, composed_kinds, without_schema
+from orderkit.core.check.schema_checks import (
+    ComposedKind,
+    composed_kinds,
+    file_problem,
+    without_schema,
+)
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.objects.conditions import first_and_more
 from orderkit.core.objects.kube_objects import Kind, dig
@@ -28,7 +33,7 @@ from orderkit.core.schema.known.crd_files import (
 )
 from orderkit.core.schema.known.known_kinds import GroupKind
 from orderkit.core.schema.known.provider_packages import PackageReference, parse_reference
-from orderkit.core.schema.validate.hints import nearest
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.documents import Files
 from orderkit.ports.pack_folder import PackFolder
 from orderkit.ports.packages import Packages
@@ -123,6 +128,35 @@ def add_schemas(request: SchemasRequest, packages: Packages) -> SchemasAdded:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SchemasReport:
+    """How ``schemas/`` compares with its record and with what the kits compose."""
+
+    sources: tuple[SchemaSource, ...]
+    changed: Mapping[str, str]
+    """What is wrong with a file, by its path."""
+    missing: tuple[str, ...]
+    """In words: composed kinds without a schema."""
+
+
+def check_schemas(pack: PackFolder) -> SchemasReport:
+    """
+    Compare ``schemas/`` with its record, without a registry.
+
+    Raises:
+        InvalidInputError: The pack, or a file of ``schemas/``, cannot be read.
+    """
+    facts = PackFacts(pack.files())
+    sources = read_sources(facts.files)
+    problems = {
+        str(FOLDER / name): file_problem(source, name, facts.files.get(FOLDER / name))
+        for source in sources
+        for name in source.files
+    }
+    changed = {path: problem for path, problem in sorted(problems.items()) if problem}
+    return SchemasReport(sources, changed, tuple(without_schema(facts)))
+
+
 def _read(
     request: SchemasRequest,
     facts: PackFacts,
@@ -167,9 +201,7 @@ def _read(
     }
 
 
-def package_reference(
-    text: str, facts: PackFacts, registry: str
-) -> tuple[str, PackageReference]:
+def package_reference(text: str, facts: PackFacts, registry: str) -> tuple[str, PackageReference]:
     """
     Return how a package is recorded, and its complete reference.
 
@@ -185,10 +217,10 @@ def package_reference(
     provider = delivered.get(reference.name)
     if "/" not in reference.path and not reference.registry:
         if provider is None:
-            hint = nearest(reference.name, dict.fromkeys(delivered))
+            path = "write its path too: crossplane-contrib/provider-aws-ec2@v2.6.0"
             raise NotFoundError(
                 f"no Provider in gitops/ has the package '{reference.name}'",
-                hint=hint or "write its path too: crossplane-contrib/provider-aws-ec2@v2.6.0",
+                hint=did_you_mean(reference.name, list(delivered), path),
             )
         reference = replace(reference, registry=provider.registry, path=provider.path)
     if provider and provider.path == reference.path and reference.tag in ("", provider.tag):
@@ -241,9 +273,10 @@ def _chosen(
 def _named(text: str, documents: Mapping[GroupKind, CrdDocument]) -> GroupKind:
     kind, _, group = text.partition(".")
     matches = [key for key in documents if key[1] == kind and group in ("", key[0])]
-    names = {f"{key[1]}.{key[0]}": None for key in documents}
+    names = sorted(f"{key[1]}.{key[0]}" for key in documents)
     if not matches:
-        hint = nearest(text, names) or f"it has {first_and_more(sorted(names))}"
+        choices = names if group else [key[1] for key in documents]
+        hint = did_you_mean(text, choices, f"it has {first_and_more(names)}")
         raise NotFoundError(f"--kinds: the source has no kind '{text}'", hint=hint)
     if len(matches) > 1:
         groups = " and ".join(sorted(f"{key[1]}.{key[0]}" for key in matches))
@@ -269,9 +302,7 @@ def _nothing(
     )
 
 
-def _hand_written(
-    files: Files, present: Files, sources: Sequence[SchemaSource]
-) -> list[str]:
+def _hand_written(files: Files, present: Files, sources: Sequence[SchemaSource]) -> list[str]:
     digests = {name: digest for source in sources for name, digest in source.files.items()}
     return [
         str(path)
@@ -286,17 +317,17 @@ def _at(files: Files, path: str) -> bytes | None:
     return next((data for other, data in files.items() if str(other) == path), None)
 
 
-def _recorded(sources: Sequence[SchemaSource], source: SchemaSource) -> bytes:
+def _recorded(sources: Sequence[SchemaSource], source: SchemaSource) -> bytes | None:
     """Return the record with this source, whose files no other source has any more."""
-    others = []
+    others = [source] if source.files else []
     for other in sources:
         if other.identity != source.identity:
             files = {name: d for name, d in other.files.items() if name not in source.files}
             others += [replace(other, files=files)] if files else []
-    return sources_file([*others, source])
+    return sources_file(others) if others else None
 
 
-def _write(pack: PackFolder, files: Files, written: Sequence[str], record: bytes) -> None:
+def _write(pack: PackFolder, files: Files, written: Sequence[str], record: bytes | None) -> None:
     for path, data in files.items():
         if str(path) in written:
             pack.write(path, data)

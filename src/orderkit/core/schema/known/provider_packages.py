@@ -102,7 +102,9 @@ def package_stream(archive: bytes) -> bytes | None:
                     content = tar.extractfile(member)
                     return None if content is None else content.read()
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise RemoteError(f"a layer of the package cannot be read: {shorten(str(error))}") from error
+        raise RemoteError(
+            f"a layer of the package cannot be read: {shorten(str(error))}"
+        ) from error
     return None
 
 

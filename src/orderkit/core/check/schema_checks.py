@@ -1,7 +1,7 @@
 """
 Rules about ``schemas/``: composed kinds have a schema, and copied files are as they were copied.
 
-Called by ``core.check`` and by ``flows.kit.provider_schemas``.
+Called by ``core.check`` and by flows of kits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.conditions import first_and_more
-from orderkit.core.objects.kube_objects import Kind
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.managed_objects import WRAPPED, makes_nothing, wrapped_object
 from orderkit.core.platform.baking import VERSION
 from orderkit.core.schema.known.crd_files import (
     FOLDER,
@@ -26,7 +27,8 @@ from orderkit.core.schema.known.crd_files import (
     file_digest,
     read_sources,
 )
-from orderkit.core.schema.known.known_kinds import GroupKind, is_servers_own
+from orderkit.core.schema.known.known_kinds import GroupKind, SchemaSet, is_servers_own
+from orderkit.core.schema.validate.findings import Reason
 from orderkit.core.schema.validate.located_findings import Located
 
 
@@ -78,6 +80,49 @@ def without_schema(facts: PackFacts) -> Iterator[str]:
             known.is_open(composed.kind.version) for known in facts.schemas.every(composed.kind)
         ):
             yield f"{composed.kind} ({composed.kind.version}), composed by {composed.where}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitField:
+    """A field of a composed object that the schema of its kind refuses."""
+
+    at: str
+    """Which object, in words."""
+    fault: str
+    """Kind, field, and what is wrong; the same for every object with that fault."""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.at} is a {self.fault}{f' ({self.hint})' * bool(self.hint)}"
+
+
+def unfit_fields(schemas: SchemaSet, name: str, composed: Manifest) -> Iterator[UnfitField]:
+    """
+    Check a composed object, and what it wraps, against every known schema of their kinds.
+
+    Args:
+        name: The composed object's logical name.
+    """
+    yield from _unfit(schemas, f"'{name}'", composed)
+    inner = wrapped_object(composed)
+    if inner is not None:
+        at = f"'{name}', {'.'.join(WRAPPED)}"
+        yield from _unfit(schemas, at, inner, is_partial=makes_nothing(composed))
+
+
+def _unfit(
+    schemas: SchemaSet, at: str, composed: Manifest, *, is_partial: bool = False
+) -> Iterator[UnfitField]:
+    manifest = {key: value for key, value in composed.items() if key != "status"}
+    reported = {"metadata.name"}  # Crossplane names what has no name
+    for known_kind in schemas.every(Kind.of(manifest)):
+        findings = known_kind.validator.check(manifest).findings
+        for finding in findings:
+            if finding.path in reported or (is_partial and finding.reason is Reason.REQUIRED):
+                continue
+            fault = f"{manifest['kind']}: {finding.path}: {finding.message}"
+            yield UnfitField(at, fault, finding.hint)
+        reported |= {finding.path for finding in findings}
 
 
 def check_schema_files(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,18 +172,24 @@ def _identifiers(values: ManagedValues) -> Mapping[str, str]:
 
 
 def replacements(
-    behaviour: Behaviour, old: Mapping[str, Any], new: Mapping[str, Any]
+    paths: Iterable[str], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     """
-    Yield the fields of ``forProvider`` that no update can change and that differ: path, old, new.
+    Yield the fields of ``forProvider`` among these that differ: path, old value, new value.
 
     A field that `new` does not set keeps its value, so it does not differ.
     """
-    for path in behaviour.replaces:
+    for path in paths:
         steps = path.split(".")
         before, after = _at(old, steps), _at(new, steps)
         if after is not ABSENT and before != after:
             yield path, before, after
+
+
+def reference_forms(path: str) -> tuple[str, ...]:
+    """Return the references and selectors that would set a field."""
+    one = path.removesuffix("s")
+    return tuple(dict.fromkeys((f"{path}Ref", f"{one}Refs", f"{path}Selector", f"{one}Selector")))
 
 
 def _at(value: Any, steps: list[str]) -> Any:

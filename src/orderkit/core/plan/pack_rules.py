@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from orderkit.core.kit.model import Import
 from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.schema.known import GroupKind, Layer
+from orderkit.core.schema.known import Behaviour, Behaviours, GroupKind, Layer
+from orderkit.core.schema.known.behaviours import behaviour_of
 
 ANY_GROUP = "*"
 
@@ -24,6 +25,8 @@ class PackRules:
     """ClusterRoles that are aggregated to Crossplane's."""
     data_kinds: Mapping[GroupKind, bool] = field(default_factory=dict)
     """Kinds that the pack declares to hold data, or not; the group may be `ANY_GROUP`."""
+    behaviours: Behaviours = field(default_factory=dict)
+    """What managed kinds are like, by the pack's ``schemas/behaviour.yaml``."""
     team_fields: Mapping[GroupKind, str] = field(default_factory=dict)
     """The field of ``spec`` that names an order's team, dotted, by the kind of its XR."""
 
@@ -37,9 +40,14 @@ class PackRules:
             {**self.supplied, **other.supplied},
             (*self.roles, *other.roles),
             {**self.data_kinds, **other.data_kinds},
+            {**self.behaviours, **other.behaviours},
             {**self.team_fields, **other.team_fields},
             {**self.imports, **other.imports},
         )
+
+    def behaviour(self, kind: Kind) -> Behaviour:
+        """Return how managed resources of a kind behave."""
+        return behaviour_of(self.behaviours, kind.group, kind.kind)
 
     @property
     def scopes(self) -> dict[Kind, bool]:

@@ -216,7 +216,7 @@ class CloudTwin(Twin):
         if after != before:
             self._fail(failure, managed, "quota", "notfound", "denied", verb="update")
             behaviour = self._library.behaviour(Kind.of(managed))
-            for path, old, new in replacements(behaviour, before, after):
+            for path, old, new in replacements(behaviour.replaces, before, after):
                 raise ManagedError(replacement_refusal(path, old, new))
             self._tell(managed, "UpdatedExternalResource", "update")
         return self._write(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from orderkit.core.crossplane.managed_state import replacements
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
 from orderkit.core.objects.managed_objects import EXTERNAL_NAME, only_observes
+from orderkit.core.objects.values import shown
 from orderkit.core.order.observed_parts import takeover_differences
 from orderkit.core.plan.composed_tree import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
@@ -24,7 +26,7 @@ def takeover_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> 
         name = annotations_of(manifest).get(EXTERNAL_NAME)
         was_observed = old is not None and only_observes(old)
         if was_observed and old and name == annotations_of(old).get(EXTERNAL_NAME):
-            yield from _changes(path, manifest, before.observed.get(path) or {})
+            yield from _changes(path, manifest, before.observed.get(path) or {}, mind)
         elif path in taken_parts and (
             old is None or was_observed or name != annotations_of(old).get(EXTERNAL_NAME)
         ):
@@ -46,12 +48,23 @@ def _taken_parts(after: Assembly, mind: DangerContext) -> dict[str, str]:
     return {part: str(name) for part, name in names.items() if name}
 
 
-def _changes(path: str, manifest: Manifest, live: Manifest) -> Iterator[Danger]:
+def _changes(
+    path: str, manifest: Manifest, live: Manifest, mind: DangerContext
+) -> Iterator[Danger]:
     name = f"{ObjectKey.of(manifest).kind.kind} {annotations_of(manifest).get(EXTERNAL_NAME, '')}"
     if not dig(live, "status", "atProvider"):
         message = f"{key_text(manifest)}: nothing was observed of it yet; what changes is not known"
         yield Danger(path, Code.TAKES_OVER, message)
         return
+    there, order = live["status"]["atProvider"], manifest["spec"]["forProvider"]
+    for field, old, new in replacements(
+        mind.laws.behaviour(Kind.of(manifest)).replaces, there, order
+    ):
+        message = (
+            f"{name.strip()} in the cloud has {field} {shown(old)}, and no update can make that "
+            f"{shown(new)}: it stays unsynced until the order says what there is"
+        )
+        yield Danger(path, Code.REPLACES, message)
     differences = takeover_differences(live, manifest)
     for difference in differences[:_SHOWN_MAX]:
         message = f"{name.strip()} in the cloud changes: {difference}"

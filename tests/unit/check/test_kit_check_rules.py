@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -107,9 +108,38 @@ spec:
         openAPIV3Schema:
           type: object
           properties:
-            spec: {type: object, properties: {instanceType: {type: string}}}
+            spec:
+              type: object
+              properties:
+                instanceType: {type: string}
+                forProvider: {type: object}
+                managementPolicies: {type: array, items: {type: string}}
+                providerConfigRef: {type: object}
 """
 }
+
+
+PINNED: Changes = {
+    "pack.yaml": "apiVersion: orderkit.dev/v1alpha1\nkind: Pack\nmetadata: {name: lab}\n"
+    "spec: {kits: [lab], versions: {provider-vm: v2.0.0}}\n"
+}
+
+
+def recorded(sha256: str = "") -> Changes:
+    """A kit that composes a kind whose schema was copied from a provider."""
+    text = VM_SCHEMA["schemas/vm.yaml"] or ""
+    entry = f"compute.example.org_virtualmachines.yaml: sha256:{sha256 or digest(text)}"
+    return {
+        "schemas/compute.example.org_virtualmachines.yaml": text,
+        "schemas/sources.yaml": "apiVersion: orderkit.dev/v1alpha1\nkind: SchemaSources\n"
+        f"sources:\n  - {{package: acme/provider-vm, version: v1.0.0, files: {{{entry}}}}}\n",
+        **composing(VM_KIND),
+        **granting("compute.example.org", "virtualmachines"),
+    }
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def vm(**spec: str) -> Manifest:
@@ -359,6 +389,42 @@ INNER = """\
 """
 MORE = "                more:\n                  type: object\n"
 
+IMPORTED = """\
+                taken: {type: string, description: A virtual machine that exists.}
+                manage: {type: boolean, description: Whether to manage it.}
+"""
+IMPORTING: Changes = {
+    **swap(XRD, ("                size:\n", IMPORTED + "                size:\n")),
+    **VM_SCHEMA,
+    KIT: labkit.KIT.replace(
+        "  examples:", "  import: {names: {vm: taken}, manage: manage}\n  examples:"
+    )
+    + f"    - {{apiVersion: {VM_KIND[0]}, kind: {VM_KIND[1]}}}\n",
+    **granting("compute.example.org", "virtualmachines"),
+}
+
+
+def importing(fault: str = "") -> Mapping[str, Station]:
+    """A station that takes over a virtual machine, with one fault."""
+
+    def run(request: StationRequest) -> StationResponse:
+        response, spec = labkit.station(request), request.xr["spec"]
+        name = spec.get("taken")
+        machine = vm(instanceType="large")
+        machine["spec"]["forProvider"] = {}
+        if name and fault != "named":
+            machine["metadata"]["annotations"] = {"crossplane.io/external-name": name}
+        if name and fault != "managed" and not (spec.get("manage") and fault != "observed"):
+            machine["spec"]["managementPolicies"] = ["Observe"]
+        if request.observed_resource("bay") and not (name and fault == "composed"):
+            response.want("vm", machine, ready=Ready.TRUE)
+        return response
+
+    return {"lab": run}
+
+
+VM = also(("vm", vm(instanceType="large")), ready=Ready.TRUE)
+VM_MISSPELT = also(("vm", vm(instancetype="large")), ready=Ready.TRUE)
 CASES = [
     Case(KitRule.UNREADABLE, "a tab", {"gitops/apis/lab/x.yaml": "a:\n\t- b\n"}, place="x.yaml:2"),
     Case(KitRule.YAML_STYLE, "spaces at the end", swap(KIT, ("Laboratory", "Laboratory  "))),
@@ -702,7 +768,7 @@ CASES = [
         PipelineRule.COMPOSED_SCHEMA,
         "a misspelled field of a kind in schemas/",
         {**VM_SCHEMA, **composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
-        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
+        VM_MISSPELT,
     ),
     Case(
         PipelineRule.COMPOSED_SCHEMA,
@@ -714,7 +780,20 @@ CASES = [
         PipelineRule.NO_SCHEMA,
         "a kind that schemas/ lacks",
         {**composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
-        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
+        VM_MISSPELT,
+    ),
+    Case(PipelineRule.IMPORT_POLICY, "managed at once", IMPORTING, importing("managed")),
+    Case(PipelineRule.IMPORT_POLICY, "never managed", IMPORTING, importing("observed")),
+    Case(PipelineRule.IMPORT_POLICY, "not named", IMPORTING, importing("named")),
+    Case(PipelineRule.IMPORT_POLICY, "not composed", IMPORTING, importing("composed")),
+    Case(KitRule.SCHEMA_CHANGED, "edited", recorded(sha256="0" * 64), VM),
+    Case(KitRule.SCHEMA_VERSION, "an older one", {**recorded(), **PINNED}, VM),
+    Case(
+        KitRule.SCHEMA_SOURCES,
+        "an unknown key",
+        {**recorded(), "schemas/sources.yaml": "kind: SchemaSources\nsorces: []\n"},
+        VM,
+        place="schemas/sources.yaml:None",
     ),
     Case(
         PipelineRule.LAYERS,
@@ -777,6 +856,10 @@ def told(case: Case) -> list[tuple[KitRule | PipelineRule, str, Finding]]:
 
 def test_the_sound_kit_has_no_findings() -> None:
     assert told(Case(KitRule.DRIFT, "none")) == []
+
+
+def test_a_kit_that_observes_first_has_no_findings() -> None:
+    assert told(Case(KitRule.DRIFT, "none", IMPORTING, importing())) == []
 
 
 def test_layers_that_fit_every_order_have_no_findings() -> None:

@@ -118,7 +118,13 @@ class PipelineRule(Coded):
         "no-schema",
         _N,
         "The pack has no schema of a kind that it composes: a misspelled field is not noticed.",
-        "put the kind's CRD into schemas/ (kubectl get crd NAME -o yaml)",
+        "orderkit kit schemas add PROVIDER@VERSION copies the kind's CRD into schemas/",
+    )
+    IMPORT_POLICY = (
+        "import-policy",
+        _E,
+        "What an order takes over is not first observed and then managed, under its external name.",
+        "compose it with policies=OBSERVE and its external name until the field 'manage' is true",
     )
     GATE_NAMESPACE = (
         "gate-namespace",

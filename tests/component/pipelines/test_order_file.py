@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -42,8 +42,7 @@ def heads(platform: Running, team: str) -> tuple[object, object]:
 def spec_of(platform: Running, team: str) -> Any:
     repo = RepoId(team, f"garage-{team}")
     forge = platform.platform.forge
-    (path,) = [p for p in forge.tree(repo, "main") if p.parent.name == "manifests"]
-    revision = forge.read(repo, path, "main")
+    revision = forge.read(repo, PurePosixPath("manifests", "xgarage.yaml"), "main")
     assert revision is not None
     return yaml.safe_load(revision.data)["spec"]
 

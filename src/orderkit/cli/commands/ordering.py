@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from orderkit.cli.output import Progress
     from orderkit.flows.change import Changed
+    from orderkit.flows.change.declared_order import ChangeTerms, Declared, DeclaredOrder
     from orderkit.flows.order.awaiting import Goal
-    from orderkit.flows.order.declared_order import ChangeTerms, Declared, DeclaredOrder
     from orderkit.flows.order.order_report import OrderReport
     from orderkit.flows.platform import Platform
 
@@ -91,7 +91,7 @@ def order_command(
     Example: orderkit order garage team_name=ae86 stage=stage2, or: orderkit order --file env.yaml
     """
     from orderkit.cli.views import order_views
-    from orderkit.flows.order.declared_order import ChangeTerms
+    from orderkit.flows.change.declared_order import ChangeTerms
 
     texts = (*filter(None, [kit]), *assignments) if file else assignments
     values, wait_s = order_views.assignments(texts), None if no_wait else timeout_s
@@ -151,7 +151,7 @@ class _Ordering:
 
     def from_file(self, file: Path, terms: ChangeTerms, *, is_planned: bool) -> int:
         from orderkit.cli.views import order_views
-        from orderkit.flows.order.declared_order import DeclaredFile, place_declared, read_declared
+        from orderkit.flows.change.declared_order import DeclaredFile, place_declared, read_declared
 
         with file.open("rb") as stream:
             data = stream.read(_SIZE_MAX)
@@ -171,7 +171,7 @@ class _Ordering:
 
     def _plan_file(self, platform: Platform, declared: DeclaredOrder) -> int:
         from orderkit.cli.views import change_views, plan_views
-        from orderkit.flows.order.declared_order import is_living, planned_change
+        from orderkit.flows.change.declared_order import is_living, planned_change
         from orderkit.flows.order.placing import TaskRequest
         from orderkit.flows.plan.new_order import plan_new_order
 

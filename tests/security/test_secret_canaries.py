@@ -111,6 +111,10 @@ def leaking_pack(target: Path) -> Path:
     for role in roles:
         role["rules"][0]["resources"] += ["secrets", "configmaps"]
     rbac.write_text(yaml.safe_dump_all(roles))
+    kit = target / "templates" / "garage" / "kit.yaml"
+    declared = yaml.safe_load(kit.read_text())
+    declared["spec"]["outputs"].append({"name": "stage", "path": "stage"})
+    kit.write_text(yaml.safe_dump(declared, sort_keys=False))
     return target
 
 
@@ -327,6 +331,23 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
     assert len(written) == 5
     assert MASK in shown["plan ORDER stage=stage2"]
     assert "too weak" in shown["plan ORDER note=refuse"] + shown["status ORDER"]
+
+
+def test_an_output_with_a_secret_in_it_is_read_with_secrets_only(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+
+    refused = orderkit("outputs", site.order, "--json")
+    read = orderkit("outputs", site.order, "--json", "--secrets")
+
+    assert refused.code == 4, refused.err
+    assert "output 'stage'" in refused.err
+    assert "has the value of a Secret in it" in refused.err
+    assert leaks(refused.out + refused.err) == []
+    assert (read.code, read.json["secret"]) == (0, ["stage"])
+    assert leaks(read.out) != []
+    assert leaks(read.err) == []
 
 
 def _run(orderkit: Command, site: Site, line: str) -> str:

@@ -31,6 +31,7 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli import command_list
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core import secrets
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.secrets import MASK, forms_of
@@ -334,8 +335,9 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
 
 
 def test_an_output_with_a_secret_in_it_is_read_with_secrets_only(
-    site: Site, capsys: pytest.CaptureFixture[str]
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(secrets, "_forms", secrets._forms)  # noqa: SLF001 - of this process
     orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
 
     refused = orderkit("outputs", site.order, "--json")

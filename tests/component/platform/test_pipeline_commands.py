@@ -12,6 +12,7 @@ from roguery import deliver_main
 from viewedkit import PASSWORD, declared_outputs, put_secret
 
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core import secrets
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.flows.waiting import until
@@ -26,6 +27,12 @@ GARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 def declared(platform: Running) -> Iterator[None]:
     with declared_outputs(platform):
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What these commands read as secret, such as ``stage2``, is none of later tests' processes."""
+    monkeypatch.setattr(secrets, "_forms", secrets._forms)  # noqa: SLF001 - the registry of the process
 
 
 @pytest.fixture

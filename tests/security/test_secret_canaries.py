@@ -31,6 +31,7 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli import command_list
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core import secrets
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.secrets import MASK, forms_of
@@ -111,6 +112,10 @@ def leaking_pack(target: Path) -> Path:
     for role in roles:
         role["rules"][0]["resources"] += ["secrets", "configmaps"]
     rbac.write_text(yaml.safe_dump_all(roles))
+    kit = target / "templates" / "garage" / "kit.yaml"
+    declared = yaml.safe_load(kit.read_text())
+    declared["spec"]["outputs"].append({"name": "stage", "path": "stage"})
+    kit.write_text(yaml.safe_dump(declared, sort_keys=False))
     return target
 
 
@@ -198,6 +203,16 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "adopt": "reads repositories; a living XR is what Git gets",
     "list": ["list", "list --json"],
     "status": ["status ORDER", "status ORDER --json"],
+    "outputs": [
+        "outputs ORDER",
+        "outputs ORDER --format yaml",
+        "outputs ORDER --secrets --format gitlab",
+    ],
+    "wait": [
+        "wait ORDER --timeout 2",
+        "wait ORDER --timeout 2 --json",
+        "wait ORDER --for gone --timeout 1",
+    ],
     "trace": ["trace ORDER", "trace ORDER --json"],
     "events": ["events ORDER", "events ORDER --json"],
     "plan": [
@@ -317,6 +332,24 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
     assert len(written) == 5
     assert MASK in shown["plan ORDER stage=stage2"]
     assert "too weak" in shown["plan ORDER note=refuse"] + shown["status ORDER"]
+
+
+def test_an_output_with_a_secret_in_it_is_read_with_secrets_only(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "_forms", secrets._forms)  # noqa: SLF001 - of this process
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+
+    refused = orderkit("outputs", site.order, "--json")
+    read = orderkit("outputs", site.order, "--json", "--secrets")
+
+    assert refused.code == 4, refused.err
+    assert "output 'stage'" in refused.err
+    assert "has the value of a Secret in it" in refused.err
+    assert leaks(refused.out + refused.err) == []
+    assert (read.code, read.json["secret"]) == (0, ["stage"])
+    assert leaks(read.out) != []
+    assert leaks(read.err) == []
 
 
 def _run(orderkit: Command, site: Site, line: str) -> str:

@@ -30,7 +30,9 @@ from orderkit.core.errors import (
     RemoteError,
     every,
 )
+from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit.core.names import (
     MAIN,
     CommitSha,
@@ -40,12 +42,12 @@ from orderkit.core.names import (
     check_requester,
 )  # fmt: skip
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.order import ledger, order_file
+from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.portal.template import Template, check_fixed, read_assignments
-from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import cost_limit, order_report
+from orderkit.flows.order.awaiting import until_ready
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.provided_entity import ProvidedEntity
@@ -53,7 +55,6 @@ from orderkit.flows.order.publishing import publish, publish_files
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering import check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
-from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
@@ -63,7 +64,6 @@ from orderkit.flows.template.published_templates import (
     published_template,
 )
 from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
-from orderkit.flows.waiting import until
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
 
@@ -76,13 +76,14 @@ Permit = Callable[[TeamName | None], None]
 
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
-    """What a person asks for: a kit, ``field=value`` texts, and for whom."""
+    """What a person asks for: a kit, ``field=value`` texts that win over values, and for whom."""
 
     kit: str
     assignments: Mapping[str, str]
     requester: str
     wait: bool = True
     timeout_s: float = 120.0
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def order(
     """
     requester = Requester(check_requester(request.requester))
     source = kit_template(platform, request.kit)
-    parameters = read_assignments(source.template, request.assignments, {})
+    parameters = read_assignments(source.template, request.assignments, request.values)
     entry = _entry_of(source, parameters)
     if entry is None:
         raise RuntimeError("a kit's template names an order")
@@ -205,7 +206,16 @@ def order(
     head = platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError("template.yaml", request.kit, f"published no {entry.repository}")
-    report = _wait(platform, entry, request, WaitReport(platform, on_wait))
+    if request.wait:
+        report = until_ready(
+            platform,
+            entry.order,
+            timeout_s=request.timeout_s,
+            is_hopeless=lambda state: state.phase == "Waiting" or state.is_held,
+            on_wait=on_wait,
+        )
+    else:
+        report = order_report.status(platform, entry.order)
     return Ordered(
         entry.order, entry.team, entry.repository, head, placement.created, report,
         placement.result.outputs,
@@ -306,16 +316,35 @@ def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
     snapshot = ledger_snapshot(platform)
     check_free(entry, snapshot.blobs)
     team = check_may_order(platform, entry, kit.name, snapshot)
-    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
-    options = TaskOptions(dry_run=True)
-    task = _Task(source, request.values, request.requester, portal, request.id, options)
-    workspace = _run(platform, task, None).workspace
-    files = {path: file.data for path, file in workspace.items()}
-    xr = check_order_files(kit, entry.order, files)
+    xr = rendered_xr(platform, source, request)
     check_values(team, kit, xr)
     cost_limit.check_new(platform, team, entry, placed_xr(kit, entry.team, xr), snapshot.blobs)
     check_references(platform, kit, xr["spec"])
     return OrderDraft(entry, kit, xr)
+
+
+def rendered_xr(platform: Platform, source: TemplateSource, request: TaskRequest) -> Manifest:
+    """
+    Return the XR that a kit's skeleton makes of form values, proved to fit its XRD.
+
+    A dry run sends no requests, also not the one that reads the YAML of a form: its fields are
+    added afterwards.
+
+    Raises:
+        InvalidInputError: A value that form, XRD or naming rules refuse.
+    """
+    entry, kit = _entry_of(source, request.values), source.kit
+    if entry is None or kit is None:
+        raise RuntimeError("a kit's template names an order")
+    roots = yaml_roots(kit)
+    text = request.values.get(YAML_PARAMETER) if roots else None
+    values = {name: v for name, v in request.values.items() if not text or name != YAML_PARAMETER}
+    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
+    options = TaskOptions(dry_run=True)
+    task = _Task(source, values, request.requester, portal, request.id, options)
+    workspace = _run(platform, task, None).workspace
+    xr = check_order_files(kit, entry.order, {path: f.data for path, f in workspace.items()})
+    return {**xr, "spec": merged(xr["spec"], read_settings(kit, text, roots))} if text else xr
 
 
 def _portal(platform: Platform, requester: Requester) -> Portal:
@@ -410,35 +439,6 @@ def _run(
         task_id=task.id or _task_id(task.source.template, task.parameters, task.requester),
         on_step=task.on_step,
         options=task.options,
-    )
-
-
-def _wait(
-    platform: Platform, entry: OrderEntry, request: OrderRequest, tell: WaitReport
-) -> OrderReport:
-    def look() -> OrderReport:
-        return order_report.status(platform, entry.order)
-
-    if not request.wait:
-        return look()
-    asking = RepeatedRefresh(platform)
-
-    def ask(report: OrderReport) -> None:
-        """The ledger's team has not taken the order up: its refresh may have been lost."""
-        if report.state.phase == "Written":
-            asking.look(ledger.team_application(entry.team))
-        tell(report.state, report.xr)
-
-    return until(
-        platform.clock,
-        look,
-        lambda report: report.state.ready,
-        is_hopeless=lambda report: report.state.phase == "Waiting" or report.state.is_held,
-        timeout_s=request.timeout_s,
-        goal=f"{entry.order}: becoming Ready",
-        why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
-        advice=lambda report: report.row().remedy,
-        on_look=ask,
     )
 
 

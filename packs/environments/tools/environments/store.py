@@ -119,8 +119,13 @@ class Store:
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; those that are gone already count as removed."""
-        for start in range(0, len(keys), _DELETED_AT_ONCE):
-            some = [{"Key": key} for key in keys[start : start + _DELETED_AT_ONCE]]
+        for key in keys:
+            if not key.isprintable():  # XML, in which several are named, has no control characters
+                with self._explained(key):
+                    self._s3.delete_object(Bucket=self._bucket, Key=key)
+        nameable = [key for key in keys if key.isprintable()]
+        for start in range(0, len(nameable), _DELETED_AT_ONCE):
+            some = [{"Key": key} for key in nameable[start : start + _DELETED_AT_ONCE]]
             with self._explained("delete"):
                 answer = self._s3.delete_objects(
                     Bucket=self._bucket, Delete={"Objects": some, "Quiet": True}

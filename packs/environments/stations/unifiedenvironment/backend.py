@@ -1,0 +1,82 @@
+"""Station ``backend``: the Python service, once its database can be reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.stations import StationRequest, StationResponse
+
+from .environment import CREDENTIALS, Environment, start
+
+_PART, _SERVICE = "backend", "backend-service"
+
+
+def backend(request: StationRequest) -> StationResponse:
+    """Want Service and Deployment; the Deployment waits until the database was ready once."""
+    environment = start(request)
+    if isinstance(environment, StationResponse):
+        return environment
+    parts, app = environment.parts, {"app": _PART}
+    service = {"selector": app, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
+    head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": _PART}}
+    parts.want(_SERVICE, {**head, "spec": service})
+    host = (environment.response.desired.composite.resource.get("status") or {}).get("databaseHost")
+    if host and (parts.is_ready("database") or parts.exists(_PART)):
+        parts.want(_PART, _deployment(environment, host), after=[CREDENTIALS])
+    url = f"http://{_PART}.{environment.namespace}.svc"
+    environment.response.merge_status({"backendUrl": url})
+    return environment.response
+
+
+def _deployment(environment: Environment, database_host: str) -> dict[str, Any]:
+    wanted, app = environment.spec["backend"], {"app": _PART}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {},
+        "spec": {
+            "replicas": wanted["replicas"],
+            "selector": {"matchLabels": app},
+            "template": {
+                "metadata": {
+                    "labels": {**app, **environment.labels},
+                    # a pod reads its environment once: another host starts it again
+                    "annotations": {"platform.acme.com/database-host": database_host},
+                },
+                "spec": _pod(environment),
+            },
+        },
+    }
+
+
+def _pod(environment: Environment) -> dict[str, Any]:
+    wanted = environment.spec["backend"]
+    memory = environment.settings.get("backend.memory", str)
+    probe = {"httpGet": {"path": wanted["healthPath"], "port": "http"}}
+    return {
+        "automountServiceAccountToken": False,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": _PART,
+                "image": wanted["image"],
+                "ports": [{"name": "http", "containerPort": wanted["port"]}],
+                "env": [{"name": "PORT", "value": str(wanted["port"])}],
+                "envFrom": [{"secretRef": {"name": CREDENTIALS}}],
+                "resources": {
+                    "requests": {
+                        "cpu": environment.settings.get("backend.cpu", str),
+                        "memory": memory,
+                    },
+                    "limits": {"memory": memory},
+                },
+                "startupProbe": {**probe, "periodSeconds": 2, "failureThreshold": 60},
+                "readinessProbe": {**probe, "periodSeconds": 5},
+                "livenessProbe": {**probe, "periodSeconds": 20, "failureThreshold": 3},
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+    }

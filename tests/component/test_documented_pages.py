@@ -27,6 +27,7 @@ PAGES = (
     Page("docs/delivery.md"),
     Page("docs/leases.md", before=ORDERED),
     Page("docs/ending.md", before=ORDERED),
+    Page("docs/pipelines.md", before=ORDERED),
     Page("docs/notifications.md"),
     Page("docs/repairing.md", before=ORDERED),
     Page("docs/cost.md", in_pack=True),

@@ -198,6 +198,16 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "adopt": "reads repositories; a living XR is what Git gets",
     "list": ["list", "list --json"],
     "status": ["status ORDER", "status ORDER --json"],
+    "outputs": [
+        "outputs ORDER",
+        "outputs ORDER --format yaml",
+        "outputs ORDER --secrets --format gitlab",
+    ],
+    "wait": [
+        "wait ORDER --timeout 2",
+        "wait ORDER --timeout 2 --json",
+        "wait ORDER --for gone --timeout 1",
+    ],
     "trace": ["trace ORDER", "trace ORDER --json"],
     "events": ["events ORDER", "events ORDER --json"],
     "plan": [

@@ -20,6 +20,8 @@ COMMANDS = {
     "adopt": ("orders", "Take a repository made by hand, or a living XR, over as an order."),
     "list": ("orders", "List all orders and how they are."),
     "status": ("orders", "Say how one order is, at which commit, and why."),
+    "outputs": ("pipelines", "Print what an order was made for, for programs and pipelines."),
+    "wait": ("pipelines", "Wait until an order is Ready, gone, or at a commit."),
     "trace": ("orders", "Show an order's tree and what fails first."),
     "events": ("orders", "Tell what the cluster said about an order in the last hour."),
     "plan": ("plan", "Say what a change will do, down to composed resources."),
@@ -59,12 +61,14 @@ READING = frozenset(
             "events",
             "history",
             "list",
+            "outputs",
             "plan",
             "render",
             "status",
             "trace",
         ),
         "validate",
+        "wait",
     }
 )
 """Commands of which nothing remains but what they print."""

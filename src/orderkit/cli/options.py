@@ -120,19 +120,41 @@ def state_option(function: F) -> F:
     )(function)
 
 
-def timeout_option(default_s: float) -> Callable[[F], F]:
-    """Add ``--timeout`` in seconds."""
+def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    from orderkit.core.durations import parse_duration
+    from orderkit.core.errors import InvalidInputError
+
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        try:
+            return parse_duration(text, field="").total_seconds()
+        except InvalidInputError:
+            seconds = -1
+    if not 0 <= seconds < float("inf"):
+        raise click.BadParameter(f"{text!r} is not a duration, for example 90, 90s, 20m or 2h")
+    return seconds
+
+
+def duration_option(flag: str, name: str, default: str, text: str) -> Callable[[F], F]:
+    """Add an option for a number of seconds, also as ``90s``, ``20m``, ``2h``."""
     return functools.partial(
         click.option(
-            "--timeout",
-            "timeout_s",
-            type=click.FloatRange(min=0),
-            default=default_s,
+            flag,
+            name,
+            callback=_seconds,
+            default=default,
             show_default=True,
-            metavar="SECONDS",
-            help="How long to wait, in seconds.",
+            metavar="DURATION",
+            help=text,
         )
     )
+
+
+def timeout_option(default: str) -> Callable[[F], F]:
+    """Add ``--timeout``."""
+    text = "How long to wait: seconds, or 90s, 20m, 2h."
+    return duration_option("--timeout", "timeout_s", default, text)
 
 
 def state_path(folder: str | None) -> Path:

@@ -9,7 +9,12 @@ Errors a caller can act on.
         AlreadyOrderedError  exit 3    another order has this id
       RefusedError           exit 4    unsafe whatever the repetition
       IncompleteError        exit 5    partly done; the same command finishes it
+      NotReadyError          exit 10   the order is not Ready yet
+      StuckOrderError        exit 11   the order does not get Ready unless somebody helps
+      ApprovalError          exit 12   somebody has to agree first
       NotFoundError          exit 1    what was asked for does not exist
+        EndedError           exit 13   the order has ended, or its end has begun
+        UnknownOrderError    exit 14   there is no such order, and there was none
       RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
         MovedError           exit 1    it was renamed or transferred
         UnreachableError     exit 1    nobody answers there; a retry can help
@@ -174,6 +179,37 @@ class NotFoundError(OrderkitError):
     """What was asked for does not exist, or is hidden from these credentials."""
 
     http_status = 404
+
+
+class NotReadyError(OrderkitError):
+    """An order is not Ready yet; it may be later."""
+
+    exit_code = EXIT_DIFFERS
+    retryable = True
+
+
+class StuckOrderError(OrderkitError):
+    """An order fails, is paused or is held back: waiting for it does not help."""
+
+    exit_code = 11
+
+
+class ApprovalError(OrderkitError):
+    """Somebody has to agree to an order, or to a change of it, before it is delivered."""
+
+    exit_code = 12
+
+
+class EndedError(NotFoundError):
+    """An order has ended, or its end has begun."""
+
+    exit_code = 13
+
+
+class UnknownOrderError(NotFoundError):
+    """There is no order of that id, and there was none."""
+
+    exit_code = 14
 
 
 class RemoteError(OrderkitError):

@@ -17,7 +17,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import sums_json
 from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.plan.cost_statement import period_of
-from orderkit.flows.order import viewing
+from orderkit.flows.order import order_outputs, viewing
 from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
@@ -50,7 +50,7 @@ def post_outputs(service: Service, call: ServiceRequest) -> ServiceResponse:
     entry, ledger_files = located_for(service, call, "change")
     names = list(dict.fromkeys(call.body["names"]))
     call.audit_fields["outputs"] = ", ".join(names)
-    values = viewing.reveal(service.platform, entry.order, names, ledger_files)
+    values = order_outputs.reveal(service.platform, entry.order, names, ledger_files)
     outputs = [{"name": name, "value": value} for name, value in values.items()]
     body = {"order": entry.order, "outputs": outputs}
     return ServiceResponse(200, body, {"Cache-Control": "no-store"})

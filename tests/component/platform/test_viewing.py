@@ -2,63 +2,42 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any, cast
 
 import pytest
 import requests
 from commands import Command
+from viewedkit import PASSWORD, declared_outputs, put_secret
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.flows.order import order_damage
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.forge import FileChange, Forge, Operation
+from orderkit.ports.forge import Forge
 
-PASSWORD = "correct-horse-battery"
-KIT = PurePosixPath("templates/garage/kit.yaml")
-DECLARED = """\
+ATTENTION = """\
   attention:
     - when: status.stage == 'stage3'
       sentence: '{metadata.name} is loud: {status.stage}.'
       change: stage
       button: Calm it down
-  outputs:
-    - {name: bay, title: Bay, path: namespace}
-    - {name: password, secret: {name: login, namespace: 'garage-{spec.teamName}', key: password}}
-    - {name: stage, path: stage, secret: true}
 """
 
 
 @pytest.fixture(scope="module", autouse=True)
 def declared(platform: Running) -> Iterator[None]:
     """The published kit declares more than the reference pack's."""
-    forge, repo = platform.platform.forge, platform.platform.pack_repo
-    before = forge.read(repo, KIT, "main")
-    assert before is not None
-    start, _, rest = before.text.partition("  outputs:\n")
-    text = start + DECLARED + rest[rest.index("  facts:") :]
-
-    def write(data: bytes, sha: Any, name: str) -> None:
-        operation = Operation(name, "user:default/test", name)
-        forge.write(repo, [FileChange(KIT, data, sha)], operation)
-
-    write(text.encode(), before.sha, "declare-outputs")
-    yield
-    now = forge.read(repo, KIT, "main")
-    assert now is not None
-    write(before.data, now.sha, "restore-kit")
+    with declared_outputs(platform, ATTENTION):
+        yield
 
 
 def ask(platform: Running, method: str, path: str, body: object = None) -> tuple[int, Any]:
@@ -83,32 +62,6 @@ def loud(platform: Running, orderkit: Command, team: str) -> str:
         goal="the list showing the order",
     )
     return f"garage-{team}"
-
-
-def put_secret(platform: Running, team: str, *, owned: bool) -> None:
-    namespace = f"garage-{team}"
-    part = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "spec-sheet", namespace))
-    assert part is not None
-    owner = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "name": "spec-sheet",
-        "uid": part["metadata"]["uid"],
-        "controller": True,
-    }
-    platform.platform.cluster.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": "login",
-                "namespace": namespace,
-                "ownerReferences": [owner] if owned else [],
-            },
-            "data": {"password": base64.b64encode(PASSWORD.encode()).decode()},
-        },
-        owner="test",
-    )
 
 
 def test_a_view_has_what_people_want_to_see(platform: Running, loud: str, team: str) -> None:

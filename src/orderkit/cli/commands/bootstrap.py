@@ -48,7 +48,7 @@ _MADE = {**_PLANNED, "create": "created", "change": "changed", "wait": "waited"}
 )
 @adopt_option
 @requester_option
-@timeout_option(600.0)
+@timeout_option("600s")
 @json_option
 def bootstrap_command(
     platform_file: str | None,

@@ -86,7 +86,7 @@ _no_wait_option = click.option(
 @_dry_run_option
 @_accept_loss_option
 @_no_wait_option
-@timeout_option(120.0)
+@timeout_option("120s")
 @platform_option
 @json_option
 def change_command(
@@ -164,7 +164,7 @@ def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry
 @_dry_run_option
 @_accept_loss_option
 @_no_wait_option
-@timeout_option(120.0)
+@timeout_option("120s")
 @platform_option
 @json_option
 def revert_command(
@@ -213,7 +213,7 @@ def revert_command(
 @click.argument("number", type=click.IntRange(min=1))
 @requester_option
 @_no_wait_option
-@timeout_option(120.0)
+@timeout_option("120s")
 @platform_option
 @json_option
 def merge_command(

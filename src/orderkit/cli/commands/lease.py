@@ -104,7 +104,7 @@ def lease_extend(
     is_flag=True,
     help="Give orders without an expiry the lease that their kit gives to new ones.",
 )
-@timeout_option(300.0)
+@timeout_option("300s")
 @platform_option
 @json_option
 def lease_sweep(

@@ -45,7 +45,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
     is_flag=True,
     help="Return when the order is registered; do not wait until it is Ready.",
 )
-@timeout_option(120.0)
+@timeout_option("120s")
 @platform_option
 @json_option
 def order_command(
@@ -366,7 +366,7 @@ def repair_command(
 @click.option("--confirm", metavar="ORDER", help="Refuse unless this equals the order's id.")
 @click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 @requester_option
-@timeout_option(300.0)
+@timeout_option("300s")
 @platform_option
 @json_option
 def destroy_command(

@@ -157,7 +157,7 @@ def show(name: str, platform_file: str | None, as_json: bool) -> None:
 @team_command.command("remove", short_help="Remove a team without orders.")
 @click.argument("name")
 @requester_option
-@timeout_option(60.0)
+@timeout_option("60s")
 @platform_option
 @json_option
 def remove(

@@ -15,6 +15,7 @@ from orderkit.core.order.order_state import short
 from orderkit.flows.end.destroying import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
+from orderkit.flows.order.awaiting import Waited
 from orderkit.flows.order.order_events import OrderEvent
 from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
@@ -54,6 +55,27 @@ def show_ordered(result: Ordered, as_json: bool) -> None:
     say(f"{result.order} {words}: {state.phase}{_reason_text(state.reason)}")
     say(f"  repository  {result.report.repository_url} at {short(result.commit)}")
     say(f"  look        orderkit trace {result.order}")
+
+
+def show_waited(result: Waited, as_json: bool) -> None:
+    """Show what was waited for and reached."""
+    state = result.state
+    if as_json:
+        emit_json(
+            "orderkit.wait/v1",
+            {
+                "order": result.order,
+                "for": result.goal,
+                "phase": state.phase if state else "Ended",
+                "ready": state is not None,
+                "revision": state.revision if state else None,
+                "tombstone": result.tombstone or None,
+            },
+        )
+    elif state:
+        say(f"{result.order}: {state.phase} at {short(state.revision or '')}")
+    else:
+        say(f"{result.order}: Ended, nothing is left of it")
 
 
 def _reason_text(reason: str) -> str:

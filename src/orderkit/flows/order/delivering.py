@@ -60,11 +60,14 @@ def await_commit(
     timeout_s: float,
     on_state: OnState = lambda _: None,
     on_wait: Callable[[str], object] | None = None,
+    is_over: Callable[[OrderState], bool] | None = None,
 ) -> OrderState:
     """
     Wait until the order is Ready at a commit, or at a later one that contains it.
 
     Args:
+        is_over: Says that waiting does not help; then the state is returned as it is. None: that an
+            order which is paused or held is an error.
         on_wait: Told again and again what is waited for.
 
     Raises:
@@ -78,7 +81,7 @@ def await_commit(
     return until(
         platform.clock,
         watch.look,
-        lambda state: state.ready,
+        lambda state: state.ready or (is_over is not None and is_over(state)),
         is_hopeless=lambda state: state.paused or state.is_held,
         timeout_s=timeout_s,
         goal=f"{order}: becoming Ready at {short(commit)}",

@@ -40,12 +40,12 @@ from orderkit.core.names import (
     check_requester,
 )  # fmt: skip
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.order import ledger, order_file
+from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.portal.template import Template, check_fixed, read_assignments
-from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import cost_limit, order_report
+from orderkit.flows.order.awaiting import until_ready
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.provided_entity import ProvidedEntity
@@ -53,7 +53,6 @@ from orderkit.flows.order.publishing import publish, publish_files
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering import check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
-from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
@@ -63,7 +62,6 @@ from orderkit.flows.template.published_templates import (
     published_template,
 )
 from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
-from orderkit.flows.waiting import until
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
 
@@ -205,7 +203,16 @@ def order(
     head = platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError("template.yaml", request.kit, f"published no {entry.repository}")
-    report = _wait(platform, entry, request, WaitReport(platform, on_wait))
+    if request.wait:
+        report = until_ready(
+            platform,
+            entry.order,
+            timeout_s=request.timeout_s,
+            is_hopeless=lambda state: state.phase == "Waiting" or state.is_held,
+            on_wait=on_wait,
+        )
+    else:
+        report = order_report.status(platform, entry.order)
     return Ordered(
         entry.order, entry.team, entry.repository, head, placement.created, report,
         placement.result.outputs,
@@ -410,35 +417,6 @@ def _run(
         task_id=task.id or _task_id(task.source.template, task.parameters, task.requester),
         on_step=task.on_step,
         options=task.options,
-    )
-
-
-def _wait(
-    platform: Platform, entry: OrderEntry, request: OrderRequest, tell: WaitReport
-) -> OrderReport:
-    def look() -> OrderReport:
-        return order_report.status(platform, entry.order)
-
-    if not request.wait:
-        return look()
-    asking = RepeatedRefresh(platform)
-
-    def ask(report: OrderReport) -> None:
-        """The ledger's team has not taken the order up: its refresh may have been lost."""
-        if report.state.phase == "Written":
-            asking.look(ledger.team_application(entry.team))
-        tell(report.state, report.xr)
-
-    return until(
-        platform.clock,
-        look,
-        lambda report: report.state.ready,
-        is_hopeless=lambda report: report.state.phase == "Waiting" or report.state.is_held,
-        timeout_s=request.timeout_s,
-        goal=f"{entry.order}: becoming Ready",
-        why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
-        advice=lambda report: report.row().remedy,
-        on_look=ask,
     )
 
 

@@ -1,50 +1,41 @@
 """
-Show one order with everything people want to see of it, and reveal its secret outputs.
+Show one order with everything people want to see of it.
 
 `view` takes the row from the cluster and adds what only the forge knows. The number of requests to
-the forge is bounded, whatever people pushed; a part that cannot be read is left empty. `reveal`
-reads Secrets, and only those of the order itself. Called by the service, the console and the
-command line.
+the forge is bounded, whatever people pushed; a part that cannot be read is left empty. Called by
+the service, the console and the command line; ``order_outputs`` reads outputs for programs.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
+from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.kit.change_forms import changes_of, title_of
-from orderkit.core.kit.model import Kit, KitOutput
 from orderkit.core.names import MAIN
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, controller, dig, metadata
-from orderkit.core.objects.secret_values import SECRET
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
-from orderkit.core.order.order_summary import filled, plain
+from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OfferedChange, OpenPull, OrderView, PartState
-from orderkit.core.suggestions import did_you_mean
-from orderkit.flows.order import order_damage, order_report
+from orderkit.flows.order import order_damage
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.order.order_history import history_of
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.order.tracing import Trace, trace_of
-from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
+from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
 from orderkit.ports.requesters import Requester
 
 PULLS_MAX = 10
 """Open pull requests that are shown, the newest first."""
-SECRET_MAX = 20_000
-"""Characters of a secret output."""
 _VALUE_MAX = 20_000
 """Characters of one value as JSON; larger ones are left out."""
 _AT_ONCE = 4
@@ -220,84 +211,3 @@ def _refusal(verdict: ChangeVerdict, asking: ChangeRequester) -> str:
     except RefusedError as error:
         return str(error)
     return ""
-
-
-def reveal(
-    platform: Platform,
-    order: str,
-    names: Iterable[str],
-    ledger_files: RepositorySnapshot | None = None,
-) -> dict[str, str | None]:
-    """
-    Return the values of secret outputs by name; None if one is not there yet.
-
-    A Secret is read only if the order composes it, or if one of its parts owns it: its name may
-    come from a value that somebody pushed.
-
-    Raises:
-        NotFoundError: No such order.
-        InvalidInputError: The kit declares no such secret output, or its value is not a text.
-        RefusedError: The Secret is not the order's.
-    """
-    report = order_report.status(platform, order, ledger_files)
-    outputs = [_secret_output(report.declared, name) for name in names]
-    xr = report.sources.xr
-    return {
-        output.name: None if xr is None else _revealed(platform, report, output, xr)
-        for output in outputs
-    }
-
-
-def _revealed(
-    platform: Platform, report: OrderReport, output: KitOutput, xr: Manifest
-) -> str | None:
-    if output.path:
-        value = dig(xr, "status", *output.path.split("."))
-        return None if value is None else str(value)[:SECRET_MAX]
-    secret = _own_secret(platform, report, output, xr)
-    encoded = dig(secret, "data", output.secret_key)
-    try:
-        text = None if encoded is None else base64.b64decode(encoded, validate=True).decode()
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise InvalidInputError("output", output.name, "is not a text in its Secret") from error
-    return None if text is None else text[:SECRET_MAX]
-
-
-def _secret_output(kit: Kit | None, name: str) -> KitOutput:
-    secret = {output.name: output for output in (kit.outputs if kit else ()) if output.is_secret}
-    if name not in secret:
-        hint = did_you_mean(name, secret, f"secret outputs: {', '.join(secret) or 'none'}")
-        raise InvalidInputError("output", name, "is not a secret output of its kit", hint=hint)
-    return secret[name]
-
-
-def _own_secret(
-    platform: Platform, report: OrderReport, output: KitOutput, xr: Manifest
-) -> Manifest | None:
-    name = filled(output.secret_name, xr)
-    parts = list(trace_of(platform, report).parts())
-    composed = [key for key in parts if key.kind == SECRET and key.name == name]
-    namespace = filled(output.secret_namespace, xr) or str(metadata(xr).get("namespace") or "")
-    keys = [key for key in composed if namespace in ("", key.namespace)]
-    if keys:
-        return get_object(platform, keys[0])
-    secret = get_object(platform, ObjectKey(SECRET, name, namespace)) if namespace else None
-    if secret is not None and not _is_owned(platform, secret, parts):
-        raise RefusedError(
-            f"Secret {namespace}/{name} is not one of {report.entry.order}",
-            hint="an output names a Secret that the order composes, or that a part of it owns",
-        )
-    return secret
-
-
-def _is_owned(platform: Platform, secret: Manifest, parts: list[ObjectKey]) -> bool:
-    """Say whether one of the order's parts made a Secret, by its uid and not by its name."""
-    owner = controller(secret)
-    if owner is None:
-        return False
-    for key in parts:
-        if (key.kind.kind, key.name) == (owner.get("kind"), owner.get("name")):
-            part = get_object(platform, key)
-            if part is not None and metadata(part).get("uid") == owner.get("uid"):
-                return True
-    return False

@@ -28,7 +28,7 @@ OBSERVE: tuple[ManagementAction, ...] = ("Observe",)
 KEEP: tuple[ManagementAction, ...] = ("Observe", "Create", "Update", "LateInitialize")
 """Everything but Delete: what exists in the cloud outlives its order."""
 
-_OPTIONAL_SETS = (
+_OPTIONAL_SETS: tuple[set[str], ...] = (
     *({"Create", "Update", "Delete"}, {"Create", "Update", "LateInitialize"}, {"Create", "Update"}),
     *({"Create", "Delete", "LateInitialize"}, {"Create", "LateInitialize"}, {"Create", "Delete"}),
     *({"Create"}, {"Delete"}, {"Update"}, {"LateInitialize"}, {"Update", "LateInitialize"}, set()),

@@ -28,6 +28,7 @@ CLUSTER, POOL, SQL, DATABASE, USER, BUCKET = "cluster", "nodes", "sql", "databas
 PASSWORD, SUMMARY = "database-password", "connection"
 _DATABASE_NAME = _USER_NAME = "app"
 _EXTERNAL_NAME = "crossplane.io/external-name"
+_AT_PROVIDER = ("status", "atProvider")
 
 
 def station(request: StationRequest) -> StationResponse:
@@ -51,6 +52,7 @@ def station(request: StationRequest) -> StationResponse:
         "kubeconfig": parts.connection(CLUSTER, "kubeconfig"),
         "gke_endpoint": outputs.get("gkeEndpoint", ""),
         "db_host": outputs.get("dbEndpoint", ""),
+        "db_connection_name": parts.observed(SQL, *_AT_PROVIDER, "connectionName", default=""),
         "db_name": _DATABASE_NAME,
         "db_user": _USER_NAME,
         "db_password": password,
@@ -187,7 +189,7 @@ def _outputs(parts: Parts) -> dict[str, str]:
     known = parts.request.xr.get("status") or {}
     outputs = {}
     for name, places in paths.items():
-        values = [parts.observed(part, "status", "atProvider", field) for part, field in places]
+        values = [parts.observed(part, *_AT_PROVIDER, field) for part, field in places]
         value = next((value for value in values if value), known.get(name))
         if value:
             outputs[name] = str(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse, managed
+from orderkit.stations import Ready, StationRequest, StationResponse, managed
 
 from .environment import Environment, start
 
@@ -105,7 +105,8 @@ def _write_status(environment: Environment, names: list[str]) -> None:
             endpoint = parts.observed(f"website-{frontend}", *path)
             if endpoint:
                 websites[frontend] = f"http://{endpoint}"
-    status: dict[str, Any] = {"phase": parts.phase()}
+    phase, waits = parts.phase(), environment.response.desired.composite.ready is Ready.FALSE
+    status: dict[str, Any] = {"phase": "Provisioning" if waits and phase == "Ready" else phase}
     if buckets:
         status["buckets"] = buckets
     if websites:

@@ -48,16 +48,10 @@ def station(request: StationRequest) -> StationResponse:
     _want_database(parts, settings)
     _want_bucket(parts, settings)
     outputs = _outputs(parts)
-    connection = {
-        "kubeconfig": parts.connection(CLUSTER, "kubeconfig"),
-        "gke_endpoint": outputs.get("gkeEndpoint", ""),
-        "db_host": outputs.get("dbEndpoint", ""),
-        "db_connection_name": parts.observed(SQL, *_AT_PROVIDER, "connectionName", default=""),
-        "db_name": _DATABASE_NAME,
-        "db_user": _USER_NAME,
-        "db_password": password,
-        "bucket_url": outputs.get("bucketUrl", ""),
-    }
+    connection = {"kubeconfig": parts.connection(CLUSTER, "kubeconfig"), "db_password": password}
+    if host := outputs.get("dbEndpoint"):
+        # only here: values of Secrets are masked wherever people look, and the host is an output
+        connection["DATABASE_URL"] = f"postgresql://{_USER_NAME}:{password}@{host}/{_DATABASE_NAME}"
     parts.want(SUMMARY, secret({key: text for key, text in connection.items() if text}))
     problems = [f"{part}: {text}" for part, text in parts.problems().items()]
     response.merge_status(

@@ -6,7 +6,7 @@ from typing import Any
 
 from orderkit.stations import Ready, StationRequest, StationResponse
 
-from .environment import CREDENTIALS, Environment, start
+from .environment import CREDENTIALS, DATABASE, PORT, USER, Environment, start
 
 _PART, _SERVICE = "backend", "backend-service"
 
@@ -40,20 +40,23 @@ def _deployment(environment: Environment, database_host: str) -> dict[str, Any]:
             "replicas": wanted["replicas"],
             "selector": {"matchLabels": app},
             "template": {
-                "metadata": {
-                    "labels": {**app, **environment.labels},
-                    # a pod reads its environment once: another host starts it again
-                    "annotations": {"platform.acme.com/database-host": database_host},
-                },
-                "spec": _pod(environment),
+                "metadata": {"labels": {**app, **environment.labels}},
+                "spec": _pod(environment, database_host),
             },
         },
     }
 
 
-def _pod(environment: Environment) -> dict[str, Any]:
+def _pod(environment: Environment, database_host: str) -> dict[str, Any]:
     wanted = environment.spec["backend"]
     memory = environment.settings.get("backend.memory", str)
+    variables = {  # libpq's own names
+        "PORT": str(wanted["port"]),
+        "PGHOST": database_host,
+        "PGPORT": str(PORT),
+        "PGUSER": USER,
+        "PGDATABASE": DATABASE,
+    }
     probe = {"httpGet": {"path": wanted["healthPath"], "port": "http"}}
     return {
         "automountServiceAccountToken": False,
@@ -63,7 +66,7 @@ def _pod(environment: Environment) -> dict[str, Any]:
                 "name": _PART,
                 "image": wanted["image"],
                 "ports": [{"name": "http", "containerPort": wanted["port"]}],
-                "env": [{"name": "PORT", "value": str(wanted["port"])}],
+                "env": [{"name": name, "value": value} for name, value in variables.items()],
                 "envFrom": [{"secretRef": {"name": CREDENTIALS}}],
                 "resources": {
                     "requests": {

@@ -1,14 +1,14 @@
 """
-Station ``database``: PostgreSQL and the Secret that the backend reads.
+Station ``database``: PostgreSQL, and the Secret that opens it.
 
-The Secret has libpq's own variables (``PGHOST`` ...), so a backend needs ``envFrom`` and nothing
-else. With RDS it comes in two steps: the password first, which the instance is created with, the
-host once there is one. A host that was known stays, whatever the provider reports later.
+The Secret holds what is secret and nothing else: values of Secrets are masked wherever people look,
+and the host is an output. With RDS it comes in two steps: the password first, which the instance is
+created with, the URL once there is a host. A host that was known stays, whatever the provider
+reports later.
 """
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from orderkit.stations import (
@@ -33,8 +33,10 @@ def database(request: StationRequest) -> StationResponse:
     if password is None:
         return environment.response
     host = _host(environment)
-    values = {"PGUSER": USER, "PGPASSWORD": password, "PGDATABASE": DATABASE, "PGPORT": str(PORT)}
-    environment.parts.want(CREDENTIALS, secret({**values, **({"PGHOST": host} if host else {})}))
+    values = {"PGPASSWORD": password}
+    if host:
+        values["DATABASE_URL"] = f"postgresql://{USER}:{password}@{host}:{PORT}/{DATABASE}"
+    environment.parts.want(CREDENTIALS, secret(values))
     if environment.uses_rds:
         _want_instance(environment)
     else:
@@ -48,10 +50,8 @@ def _host(environment: Environment) -> str:
     if not environment.uses_rds:
         return f"database.{environment.namespace}.svc"
     address = environment.parts.observed("database", "status", "atProvider", "address")
-    if address:
-        return str(address)
-    kept = environment.parts.observed(CREDENTIALS, "data", "PGHOST", default="")
-    return base64.b64decode(kept).decode(errors="replace")
+    known = environment.request.xr.get("status") or {}
+    return str(address or known.get("databaseHost") or "")
 
 
 def _want_instance(environment: Environment) -> None:
@@ -130,11 +130,7 @@ def _want_stateful_set(environment: Environment) -> None:
 def _pod(environment: Environment) -> dict[str, Any]:
     size = environment.database_size
     ready = {"exec": {"command": ["pg_isready", "--username", USER, "--dbname", DATABASE]}}
-    variables = {
-        "POSTGRES_USER": "PGUSER",
-        "POSTGRES_PASSWORD": "PGPASSWORD",
-        "POSTGRES_DB": "PGDATABASE",
-    }
+    password = {"name": CREDENTIALS, "key": "PGPASSWORD"}
     return {
         "automountServiceAccountToken": False,
         "securityContext": {
@@ -149,13 +145,9 @@ def _pod(environment: Environment) -> dict[str, Any]:
                 "image": environment.settings.get("postgres.image", str),
                 "ports": [{"name": "postgres", "containerPort": PORT}],
                 "env": [
-                    *(
-                        {
-                            "name": name,
-                            "valueFrom": {"secretKeyRef": {"name": CREDENTIALS, "key": key}},
-                        }
-                        for name, key in variables.items()
-                    ),
+                    {"name": "POSTGRES_USER", "value": USER},
+                    {"name": "POSTGRES_PASSWORD", "valueFrom": {"secretKeyRef": password}},
+                    {"name": "POSTGRES_DB", "value": DATABASE},
                     {"name": "PGDATA", "value": f"{_DATA}/pgdata"},
                 ],
                 "resources": {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.stations import Ready, StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 from .environment import CREDENTIALS, DATABASE, PORT, USER, Environment, start
 
-_PART, _SERVICE = "backend", "backend-service"
+BACKEND, _SERVICE = "backend", "backend-service"
 
 
 def backend(request: StationRequest) -> StationResponse:
@@ -16,22 +16,20 @@ def backend(request: StationRequest) -> StationResponse:
     environment = start(request)
     if isinstance(environment, StationResponse):
         return environment
-    parts, app = environment.parts, {"app": _PART}
+    parts, app = environment.parts, {"app": BACKEND}
     service = {"selector": app, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
-    head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": _PART}}
+    head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": BACKEND}}
     parts.want(_SERVICE, {**head, "spec": service})
     host = (environment.response.desired.composite.resource.get("status") or {}).get("databaseHost")
-    if host and (parts.is_ready("database") or parts.exists(_PART)):
-        parts.want(_PART, _deployment(environment, host), after=[CREDENTIALS])
-    if _PART not in environment.response.desired.resources:
-        environment.response.desired.composite.ready = Ready.FALSE
-    url = f"http://{_PART}.{environment.namespace}.svc"
+    if host and (parts.is_ready("database") or parts.exists(BACKEND)):
+        parts.want(BACKEND, _deployment(environment, host), after=[CREDENTIALS])
+    url = f"http://{BACKEND}.{environment.namespace}.svc"
     environment.response.merge_status({"backendUrl": url})
     return environment.response
 
 
 def _deployment(environment: Environment, database_host: str) -> dict[str, Any]:
-    wanted, app = environment.spec["backend"], {"app": _PART}
+    wanted, app = environment.spec["backend"], {"app": BACKEND}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -63,7 +61,7 @@ def _pod(environment: Environment, database_host: str) -> dict[str, Any]:
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {
-                "name": _PART,
+                "name": BACKEND,
                 "image": wanted["image"],
                 "ports": [{"name": "http", "containerPort": wanted["port"]}],
                 "env": [{"name": name, "value": value} for name, value in variables.items()],

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from orderkit.stations import Ready, StationRequest, StationResponse, managed
+from orderkit.stations import StationRequest, StationResponse, managed
 
+from .backend import BACKEND
 from .environment import Environment, start
 
 _S3 = "s3.aws.m.upbound.io/v1beta1"
@@ -105,7 +106,7 @@ def _write_status(environment: Environment, names: list[str]) -> None:
             endpoint = parts.observed(f"website-{frontend}", *path)
             if endpoint:
                 websites[frontend] = f"http://{endpoint}"
-    phase, waits = parts.phase(), environment.response.desired.composite.ready is Ready.FALSE
+    phase, waits = parts.phase(), BACKEND not in environment.response.desired.resources
     status: dict[str, Any] = {"phase": "Provisioning" if waits and phase == "Ready" else phase}
     if buckets:
         status["buckets"] = buckets

@@ -15,7 +15,7 @@ COMMANDS = {
     "bootstrap": ("bootstrap", "Bring a platform up, or show what that would take."),
     "doctor": ("doctor", "Say what is missing and what to do about it."),
     "demo": ("demo", "Show the whole loop on a platform of its own."),
-    "order": ("orders", "Order a kit and wait until it is Ready."),
+    "order": ("ordering", "Order a kit and wait until it is Ready."),
     "register": ("orders", "Enter an order that is written already into the ledger."),
     "adopt": ("orders", "Take a repository made by hand, or a living XR, over as an order."),
     "list": ("orders", "List all orders and how they are."),

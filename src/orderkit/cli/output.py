@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ Colors = Mapping[int, Callable[[str], str]]
 WAITING = "… "
 """How a summary begins that says what is waited for."""
 _WAITING_STEP = "waiting"
+_COMMAND = re.compile(r"^(\s*)::", re.MULTILINE)
 _NO_COLORS: Colors = {}
 _GAP = "   "
 _COLUMNS, _LINES = 80, 24
@@ -51,9 +53,14 @@ _PHASE_COLORS = {
 
 
 def say(text: str = "", *, nl: bool = True, err: bool = False) -> None:
-    """Print a text that may hold words of strangers: terminals must not obey them."""
+    """Print a text that may hold words of strangers: terminals and runners must not obey them."""
     _line.clear()
-    click.echo(visible(text), nl=nl, err=err)
+    click.echo(_inert(visible(text)), nl=nl, err=err)
+
+
+def _inert(text: str) -> str:
+    """Return a text without lines such as ``::name::``, commands to runners of GitHub and Gitea."""
+    return _COMMAND.sub(r"\1: :", text)
 
 
 def emit_json(schema: str, value: dict[str, Any], *, indent: int | None = 2) -> None:
@@ -265,7 +272,7 @@ def in_color(text: str, color: str) -> str:
 def say_colored(text: str) -> None:
     """Print a text that is visible already, with colours if stdout is a terminal."""
     _line.clear()
-    click.echo(text, color=colored())
+    click.echo(_inert(text), color=colored())
 
 
 class Progress:
@@ -291,7 +298,8 @@ class Progress:
         elif not is_waiting or self._last != (step, summary):
             _line.clear()
             label = click.style(f"{step:<14}", bold=True)
-            click.echo(f"{elapsed}  {label} {visible(summary)}", err=True, color=colored())
+            text = " ".join(visible(summary).split("\n"))
+            click.echo(f"{elapsed}  {label} {text}", err=True, color=colored())
         self._last = (step, summary)
 
     @property

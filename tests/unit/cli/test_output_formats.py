@@ -12,6 +12,7 @@ from cirunners import dotenv_report, step_outputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orderkit.cli.output import Progress, say, say_wrapped
 from orderkit.cli.views.output_views import show_outputs
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.names import CommitSha, OrderId, TeamName
@@ -198,3 +199,14 @@ def test_names_as_kits_have_them_become_variables(capsys: pytest.CaptureFixture[
 
     names = [line.partition("=")[0] for line in capsys.readouterr().out.splitlines()]
     assert names == ["SSH_COMMAND", "DB_ENDPOINT", "BACKEND_URL", "GIT_URL", "USER"]
+
+
+def test_no_text_of_strangers_is_a_command_to_a_runner(capsys: pytest.CaptureFixture[str]) -> None:
+    say("well\n::stop-commands::x\n \t::add-mask::a")
+    say_wrapped("error: it fails: \n::set-output name=x::y")
+    Progress(enabled=True)("waiting", "for\n::set-env name=PATH::/evil")
+
+    captured = capsys.readouterr()
+    for line in (captured.out + captured.err).splitlines():
+        assert not line.strip().startswith("::")
+    assert "set-output name=x" in captured.err

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orderkit.flows.change.form_entry import FormEntry
     from orderkit.flows.platform import Platform
 
-_reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
+reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 _operation_option = click.option(
     "--operation",
     metavar="ID",
@@ -31,7 +31,7 @@ _operation_option = click.option(
 _dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Check everything and show the diff. Nothing is written."
 )
-_accept_loss_option = click.option(
+accept_loss_option = click.option(
     "--accept-loss",
     is_flag=True,
     help="Make the change even if the plan says that it deletes data.",
@@ -79,12 +79,12 @@ _no_wait_option = click.option(
     metavar="NAME",
     help="Name of the kit's change. Default: found by the fields.",
 )
-@_reason_option
+@reason_option
 @_how_option
 @_operation_option
 @requester_option
 @_dry_run_option
-@_accept_loss_option
+@accept_loss_option
 @_no_wait_option
 @timeout_option("120s")
 @platform_option
@@ -157,12 +157,12 @@ def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry
 @click.command("revert")
 @click.argument("order", shell_complete=completion.orders)
 @click.argument("commit")
-@_reason_option
+@reason_option
 @_how_option
 @_operation_option
 @requester_option
 @_dry_run_option
-@_accept_loss_option
+@accept_loss_option
 @_no_wait_option
 @timeout_option("120s")
 @platform_option

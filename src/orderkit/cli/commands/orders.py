@@ -1,4 +1,4 @@
-"""Commands about orders: order, register, adopt, list, status, trace, events, repair, destroy."""
+"""Commands about orders: register, adopt, list, status, trace, events, repair, destroy."""
 
 from __future__ import annotations
 
@@ -17,83 +17,12 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
-from orderkit.core.errors import EXIT_DIFFERS, RefusedError
+from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from orderkit.core.order.end_record import Survivor
 
 _OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
-
-
-@click.command("order")
-@click.argument("kit", shell_complete=completion.kits)
-@click.argument(
-    "assignments",
-    metavar="FIELD=VALUE...",
-    nargs=-1,
-    shell_complete=completion.form_fields,
-)
-@requester_option
-@click.option(
-    "--plan",
-    "is_planned",
-    is_flag=True,
-    help="Show what would be composed and what it would cost. Nothing is written.",
-)
-@click.option(
-    "--no-wait",
-    is_flag=True,
-    help="Return when the order is registered; do not wait until it is Ready.",
-)
-@timeout_option("120s")
-@platform_option
-@json_option
-def order_command(
-    kit: str,
-    assignments: tuple[str, ...],
-    requester: str,
-    is_planned: bool,
-    no_wait: bool,
-    timeout_s: float,
-    platform_file: str | None,
-    as_json: bool,
-) -> int:
-    """
-    Order KIT with the values of its form, as the portal would.
-
-    Repeating it changes nothing and says so. After a crash, repeat it: it continues.
-
-    Example: orderkit order garage team_name=ae86 stage=stage2
-    """
-    from orderkit.cli.output import Progress
-    from orderkit.cli.views import order_views
-    from orderkit.flows.order import placing
-
-    values = order_views.assignments(assignments)
-    if is_planned:
-        from orderkit.cli.views import plan_views
-        from orderkit.flows.plan.new_order import plan_assignments
-
-        platform = connect_to(platform_file)
-        draft, plan = plan_assignments(platform, kit, values, requester)
-        plan_views.show(draft.entry.order, plan, "json" if as_json else None)
-        return RefusedError.exit_code if plan.faults else 0
-    order_request = placing.OrderRequest(
-        kit,
-        values,
-        requester,
-        wait=not no_wait,
-        timeout_s=timeout_s,
-    )
-    progress = Progress(enabled=False if as_json else None)
-    ordered = placing.order(
-        connect_to(platform_file),
-        order_request,
-        on_step=progress,
-        on_wait=progress.on_wait,
-    )
-    order_views.show_ordered(ordered, as_json)
-    return 0
 
 
 @click.command("register")

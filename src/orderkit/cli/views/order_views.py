@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.errors import UsageError
@@ -15,12 +16,17 @@ from orderkit.core.order.order_state import short
 from orderkit.flows.end.destroying import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
-from orderkit.flows.order.awaiting import Waited
 from orderkit.flows.order.order_events import OrderEvent
 from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
 from orderkit.flows.order.repairing import Repaired
 from orderkit.flows.order.tracing import Trace, TraceNode
+
+if TYPE_CHECKING:
+    from orderkit.flows.change import Changed
+    from orderkit.flows.order.awaiting import Waited
+    from orderkit.flows.order.declared_order import Declared
+    from orderkit.flows.order.order_report import OrderReport
 
 
 def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[str, str]:
@@ -43,18 +49,40 @@ def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[
 
 def show_ordered(result: Ordered, as_json: bool) -> None:
     """Show the outcome of an order."""
-    report = result.report.to_json()
+    _show_order(result.report, as_json, created=result.created, commit=result.commit)
+
+
+def show_declared(result: Declared, report: OrderReport, as_json: bool) -> None:
+    """Show what became of the order that a file declares."""
+    changed, created = result.changed, result.ordered is not None and result.ordered.created
+    if changed is None or as_json:
+        commit = (changed.commit if changed else None) or report.state.head
+        _show_order(report, as_json, created=created, commit=commit, changed=changed)
+    else:
+        from orderkit.cli.views.change_views import Finished, show_changed
+
+        state = report.state if changed.state == "committed" else None
+        show_changed(Finished(changed, state), as_json=False)
+
+
+def _show_order(
+    report: OrderReport,
+    as_json: bool,
+    *,
+    created: bool,
+    commit: str | None,
+    changed: Changed | None = None,
+) -> None:
     if as_json:
-        emit_json(
-            "orderkit.order/v1",
-            {**report, "created": result.created, "commit": result.commit},
-        )
+        order_json = {**report.to_json(), "created": created, "commit": commit}
+        order_json |= {"change": changed.to_json()} if changed else {}
+        emit_json("orderkit.order/v1", order_json)
         return
-    state = result.report.state
-    words = "ordered" if result.created else "exists already with these values"
-    say(f"{result.order} {words}: {state.phase}{_reason_text(state.reason)}")
-    say(f"  repository  {result.report.repository_url} at {short(result.commit)}")
-    say(f"  look        orderkit trace {result.order}")
+    state, order = report.state, report.entry.order
+    words = "ordered" if created else "exists already with these values"
+    say(f"{order} {words}: {state.phase}{_reason_text(state.reason)}")
+    say(f"  repository  {report.repository_url} at {short(commit or '-')}")
+    say(f"  look        orderkit trace {order}")
 
 
 def show_waited(result: Waited, as_json: bool) -> None:

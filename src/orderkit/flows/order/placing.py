@@ -74,13 +74,14 @@ Permit = Callable[[TeamName | None], None]
 
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
-    """What a person asks for: a kit, ``field=value`` texts, and for whom."""
+    """What a person asks for: a kit, ``field=value`` texts that win over values, and for whom."""
 
     kit: str
     assignments: Mapping[str, str]
     requester: str
     wait: bool = True
     timeout_s: float = 120.0
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ def order(
     """
     requester = Requester(check_requester(request.requester))
     source = kit_template(platform, request.kit)
-    parameters = read_assignments(source.template, request.assignments, {})
+    parameters = read_assignments(source.template, request.assignments, request.values)
     entry = _entry_of(source, parameters)
     if entry is None:
         raise RuntimeError("a kit's template names an order")
@@ -313,16 +314,28 @@ def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
     snapshot = ledger_snapshot(platform)
     check_free(entry, snapshot.blobs)
     team = check_may_order(platform, entry, kit.name, snapshot)
-    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
-    options = TaskOptions(dry_run=True)
-    task = _Task(source, request.values, request.requester, portal, request.id, options)
-    workspace = _run(platform, task, None).workspace
-    files = {path: file.data for path, file in workspace.items()}
-    xr = check_order_files(kit, entry.order, files)
+    xr = rendered_xr(platform, source, request)
     check_values(team, kit, xr)
     cost_limit.check_new(platform, team, entry, placed_xr(kit, entry.team, xr), snapshot.blobs)
     check_references(platform, kit, xr["spec"])
     return OrderDraft(entry, kit, xr)
+
+
+def rendered_xr(platform: Platform, source: TemplateSource, request: TaskRequest) -> Manifest:
+    """
+    Return the XR that a kit's skeleton makes of form values, proved to fit its XRD.
+
+    Raises:
+        InvalidInputError: A value that form, XRD or naming rules refuse.
+    """
+    entry, kit = _entry_of(source, request.values), source.kit
+    if entry is None or kit is None:
+        raise RuntimeError("a kit's template names an order")
+    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
+    options = TaskOptions(dry_run=True)
+    task = _Task(source, request.values, request.requester, portal, request.id, options)
+    workspace = _run(platform, task, None).workspace
+    return check_order_files(kit, entry.order, {path: f.data for path, f in workspace.items()})
 
 
 def _portal(platform: Platform, requester: Requester) -> Portal:

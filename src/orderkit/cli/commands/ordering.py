@@ -1,0 +1,207 @@
+"""The command that orders: a kit with the values of its form, or the XR of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli import completion
+from orderkit.cli.commands.changes import accept_loss_option, reason_option
+from orderkit.cli.options import (
+    PathOption,
+    connect_to,
+    json_option,
+    platform_option,
+    requester_option,
+    timeout_option,
+)
+from orderkit.core.errors import EXIT_DIFFERS, AlreadyOrderedError, ApprovalError, RefusedError
+
+if TYPE_CHECKING:
+    from orderkit.cli.output import Progress
+    from orderkit.flows.change import Changed
+    from orderkit.flows.order.awaiting import Goal
+    from orderkit.flows.order.declared_order import ChangeTerms, Declared, DeclaredOrder
+    from orderkit.flows.order.order_report import OrderReport
+    from orderkit.flows.platform import Platform
+
+_SIZE_MAX = 1_000_001
+"""Bytes that are read of a file; one byte more than a manifest may have."""
+
+
+@click.command("order")
+@click.argument("kit", required=False, shell_complete=completion.kits)
+@click.argument(
+    "assignments",
+    metavar="FIELD=VALUE...",
+    nargs=-1,
+    shell_complete=completion.form_fields,
+)
+@click.option(
+    "--file",
+    "file",
+    type=PathOption(exists=True, dir_okay=False),
+    help="Instead of KIT: a file with an XR of a kit. FIELD=VALUE adds to it.",
+)
+@click.option(
+    "--change",
+    "is_changed",
+    is_flag=True,
+    help="With --file: if the order has other values, change it under its kit's rules.",
+)
+@reason_option
+@accept_loss_option
+@requester_option
+@click.option(
+    "--plan",
+    "is_planned",
+    is_flag=True,
+    help="Show what would be composed and what it would cost. Nothing is written.",
+)
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Return when the order is registered; do not wait until it is Ready.",
+)
+@timeout_option("120s")
+@platform_option
+@json_option
+def order_command(
+    kit: str | None,
+    assignments: tuple[str, ...],
+    file: Path | None,
+    is_changed: bool,
+    reason: str,
+    accept_loss: bool,
+    requester: str,
+    is_planned: bool,
+    no_wait: bool,
+    timeout_s: float,
+    platform_file: str | None,
+    as_json: bool,
+) -> int:
+    """
+    Order KIT with the values of its form, as the portal would, or what a file declares.
+
+    Repeating it changes nothing and says so. After a crash, repeat it: it continues.
+
+    Example: orderkit order garage team_name=ae86 stage=stage2, or: orderkit order --file env.yaml
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order.declared_order import ChangeTerms
+
+    texts = (*filter(None, [kit]), *assignments) if file else assignments
+    ordering = _Ordering(
+        platform_file, order_views.assignments(texts), requester, no_wait, timeout_s, as_json
+    )
+    if file is not None:
+        terms = ChangeTerms(is_changed, reason, accept_loss)
+        return ordering.from_file(file, terms, is_planned=is_planned)
+    if kit is None:
+        raise click.UsageError("Missing argument 'KIT'.")
+    if is_changed or reason or accept_loss:
+        raise click.UsageError("--change, --reason and --accept-loss belong to --file")
+    return ordering.plan(kit) if is_planned else ordering.order(kit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordering:
+    """What both ways to order have in common."""
+
+    platform_file: str | None
+    values: dict[str, str]
+    requester: str
+    no_wait: bool
+    timeout_s: float
+    as_json: bool
+
+    def plan(self, kit: str) -> int:
+        from orderkit.cli.views import plan_views
+        from orderkit.flows.plan.new_order import plan_assignments
+
+        platform = connect_to(self.platform_file)
+        draft, plan = plan_assignments(platform, kit, self.values, self.requester)
+        plan_views.show(draft.entry.order, plan, "json" if self.as_json else None)
+        return RefusedError.exit_code if plan.faults else 0
+
+    def order(self, kit: str) -> int:
+        from orderkit.cli.views import order_views
+        from orderkit.flows.order import placing
+
+        request = placing.OrderRequest(
+            kit, self.values, self.requester, wait=not self.no_wait, timeout_s=self.timeout_s
+        )
+        progress = self._progress()
+        ordered = placing.order(
+            connect_to(self.platform_file), request, on_step=progress, on_wait=progress.on_wait
+        )
+        order_views.show_ordered(ordered, self.as_json)
+        return 0
+
+    def _progress(self) -> Progress:
+        from orderkit.cli.output import Progress
+
+        return Progress(enabled=False if self.as_json else None)
+
+    def from_file(self, file: Path, terms: ChangeTerms, *, is_planned: bool) -> int:
+        from orderkit.cli.views import order_views
+        from orderkit.flows.order.declared_order import DeclaredFile, place_declared, read_declared
+
+        with file.open("rb") as stream:
+            data = stream.read(_SIZE_MAX)
+        platform = connect_to(self.platform_file)
+        declared_file = DeclaredFile(str(file), data, self.values, self.requester)
+        declared = read_declared(platform, declared_file)
+        if is_planned:
+            return self._plan_file(platform, declared)
+        outcome = place_declared(platform, declared, terms, on_step=self._progress())
+        changed = outcome.changed
+        if changed is not None and changed.state == "planned":
+            raise self._differing(file, changed)
+        report = self._waited(platform, outcome)
+        order_views.show_declared(outcome, report, self.as_json)
+        is_proposed = changed is not None and changed.state == "proposed"
+        return ApprovalError.exit_code if is_proposed else 0
+
+    def _plan_file(self, platform: Platform, declared: DeclaredOrder) -> int:
+        from orderkit.cli.views import change_views, plan_views
+        from orderkit.flows.order.declared_order import is_living, planned_change
+        from orderkit.flows.order.placing import TaskRequest
+        from orderkit.flows.plan.new_order import plan_new_order
+
+        if is_living(platform, declared):
+            changed = planned_change(platform, declared)
+            change_views.show_changed(change_views.Finished(changed, None), self.as_json)
+            return 0 if changed.state == "unchanged" else EXIT_DIFFERS
+        task = TaskRequest(declared.kit.name, declared.values, declared.requester)
+        draft, plan = plan_new_order(platform, task)
+        plan_views.show(draft.entry.order, plan, "json" if self.as_json else None)
+        return RefusedError.exit_code if plan.faults else 0
+
+    def _differing(self, file: Path, changed: Changed) -> AlreadyOrderedError:
+        """Show what would change; return the error that says so."""
+        from orderkit.cli.views import change_views
+
+        if not self.as_json:
+            change_views.show_changed(change_views.Finished(changed, None), as_json=False)
+        edits = ", ".join(map(str, changed.edits))
+        return AlreadyOrderedError(
+            f"{changed.order} lives with other values than {file} has: {edits}",
+            hint=f"'orderkit order --file {file} --change' makes this change; or correct the file",
+        )
+
+    def _waited(self, platform: Platform, outcome: Declared) -> OrderReport:
+        """Wait for the newest commit, unless it is not wanted or not written; report the order."""
+        from orderkit.flows.order.awaiting import WaitRequest, report_of, wait
+
+        changed = outcome.changed
+        if not self.no_wait and (changed is None or changed.state == "committed"):
+            commit = str(changed.commit or "") if changed else ""
+            goal: Goal = "commit" if commit else "ready"
+            order = outcome.entry.order
+            request = WaitRequest(order, goal, commit, timeout_s=self.timeout_s)
+            wait(platform, request, on_wait=self._progress().on_wait)
+        return report_of(platform, outcome.entry.order)

@@ -1,0 +1,248 @@
+"""A file with an XR is ordered, found unchanged, changed by the kit's rules, or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from commands import Command
+
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import RepoId
+from orderkit.core.yaml import yaml11
+
+XR = {"apiVersion": "blog.opsbogus.dev/v1alpha1", "kind": "XGarage"}
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path, team: str) -> Write:
+    """Write the XR of an order into a file; None removes a field."""
+    file = tmp_path / "env.yaml"
+
+    def written(meta: dict[str, Any] | None = None, /, **fields: Any) -> str:
+        spec = {"teamName": team, "stage": "stage1", **fields}
+        spec = {name: value for name, value in spec.items() if value is not None}
+        manifest = {**XR, **({"metadata": meta} if meta else {}), "spec": spec}
+        file.write_text(yaml11.dump(manifest))
+        return str(file)
+
+    return written
+
+
+def heads(platform: Running, team: str) -> tuple[object, object]:
+    forge = platform.platform.forge
+    return forge.head(platform.platform.ledger), forge.head(RepoId(team, f"garage-{team}"))
+
+
+def spec_of(platform: Running, team: str) -> Any:
+    repo = RepoId(team, f"garage-{team}")
+    forge = platform.platform.forge
+    (path,) = [p for p in forge.tree(repo, "main") if p.parent.name == "manifests"]
+    revision = forge.read(repo, path, "main")
+    assert revision is not None
+    return yaml.safe_load(revision.data)["spec"]
+
+
+def test_a_file_is_ordered_and_the_same_file_again_writes_nothing(
+    platform: Running, orderkit: Command, write: Write, team: str
+) -> None:
+    file = write(pit={"bays": 2, "lift": True}, guests=["eve", "mallory"], note="a: b # c")
+
+    first = orderkit("order", "--file", file, "--json")
+    before = heads(platform, team)
+    again = orderkit("order", "--file", file, "--json")
+    planned = orderkit("order", "--file", file, "--plan")
+
+    assert (first.code, first.json["created"], first.json["phase"]) == (0, True, "Ready"), first.err
+    assert spec_of(platform, team) == {
+        "teamName": team,
+        "stage": "stage1",
+        "pit": {"bays": 2, "lift": True},
+        "guests": ["eve", "mallory"],
+        "note": "a: b # c",
+    }
+    assert (again.code, again.json["created"]) == (0, False)
+    assert (planned.code, "unchanged" in planned.out) == (0, True)
+    assert heads(platform, team) == before
+
+
+def test_other_values_are_shown_and_written_only_on_request(
+    platform: Running, orderkit: Command, write: Write, team: str
+) -> None:
+    assert orderkit("order", "--file", write(note="old", colour=None)).code == 0
+    before = heads(platform, team)
+    file = write(stage="stage2", note=None)
+
+    differs = orderkit("order", "--file", file)
+    as_json = orderkit("order", "--file", file, "--json")
+    planned = orderkit("order", "--file", file, "--plan", "--json")
+
+    assert (differs.code, as_json.code, planned.code) == (3, 3, 10)
+    assert "stage1" in differs.out.partition("-  stage: ")[2][:9], differs.out
+    assert f"garage-{team} lives with other values than {file} has" in differs.err
+    assert f"orderkit order --file {file} --change" in differs.err
+    assert "stage stage1 → stage2" in as_json.json["error"]["message"]
+    assert planned.json["state"] == "planned"
+    assert heads(platform, team) == before
+
+    changed = orderkit("order", "--file", file, "--change", "--reason", "faster", "--json")
+    again = orderkit("order", "--file", file, "--change", "--json")
+
+    assert changed.code == 0, changed.err
+    assert changed.json["change"]["state"] == "committed"
+    assert changed.json["commit"] == changed.json["revision"]
+    assert spec_of(platform, team) == {"teamName": team, "stage": "stage2"}
+    assert (again.code, "change" in again.json, again.json["commit"]) == (
+        0, False, changed.json["commit"],
+    )  # fmt: skip
+    (newest, *_) = orderkit("history", f"garage-{team}", "--json").json["entries"]
+    assert newest["reason"] == "faster"
+
+
+def test_a_change_that_needs_a_review_is_proposed_once(
+    platform: Running, orderkit: Command, write: Write, team: str
+) -> None:
+    assert orderkit("order", "--file", write(colour="red")).code == 0
+    file = write(colour="blue")
+
+    proposed = orderkit("order", "--file", file, "--change", "--json")
+    again = orderkit("order", "--file", file, "--change")
+
+    assert (proposed.code, proposed.json["change"]["state"]) == (12, "proposed"), proposed.err
+    assert (again.code, "/pulls/1" in again.out) == (12, True)
+    pulls = list(platform.platform.forge.pulls(RepoId(team, f"garage-{team}")))
+    assert [pull.number for pull in pulls] == [1]
+    assert spec_of(platform, team)["colour"] == "red"
+
+
+def test_what_the_kit_forbids_is_refused_also_with_change(
+    platform: Running, orderkit: Command, write: Write, team: str
+) -> None:
+    assert orderkit("order", "--file", write(plate="AE-86", level="low")).code == 0
+    before = heads(platform, team)
+
+    done = orderkit("order", "--file", write(plate="AE-87", level="high"), "--change")
+
+    assert (done.code, "2 problems" in done.err) == (4, True), done.err
+    assert "this field never changes" in done.err
+    assert "one step at a time" in done.err
+    assert heads(platform, team) == before
+
+
+def test_all_problems_are_reported_together_with_their_lines(
+    orderkit: Command, write: Write
+) -> None:
+    file = write(
+        {"name": "other", "labels": {"a": "b"}},
+        stage="stage9", budget=-1, guests="eve", wheels=4, pit={"bays": "two"},
+        password="hunter2-hunter2",
+    )  # fmt: skip
+    lines = Path(file).read_text().splitlines()
+
+    done = orderkit("order", "--file", file, "--json")
+
+    problems = {problem["field"]: problem for problem in done.json["error"]["problems"]}
+    assert done.code == 2
+    assert problems.keys() == {
+        "metadata.labels", "spec.stage", "spec.budget", "spec.guests", "spec.wheels",
+        "spec.pit.bays", "spec.password",
+    }  # fmt: skip
+    at = next(n for n, line in enumerate(lines, 1) if "budget" in line)
+    assert f"(env.yaml:{at})" in problems["spec.budget"]["rule"]
+    assert problems["spec.stage"]["value"] == "'stage9'"
+    assert "hunter2" not in done.out + done.err
+
+
+def test_a_wrong_name_or_namespace_is_refused(orderkit: Command, write: Write, team: str) -> None:
+    done = orderkit("order", "--file", write({"name": "garage-other", "namespace": "x"}))
+
+    assert (done.code, "2 problems" in done.err) == (2, True)
+    assert f"is not 'garage-{team}', the name that these values give the order" in done.err
+    named = orderkit("order", "--file", write({"name": team}), "--plan")
+    assert named.code == 0, named.err
+
+
+def test_assignments_add_what_the_file_lacks_and_win_over_it(
+    orderkit: Command, write: Write, team: str, platform: Running
+) -> None:
+    file = write(teamName=None)
+    missing = orderkit("order", "--file", file)
+    assert (missing.code, "teamName" in missing.err) == (2, True)
+
+    done = orderkit("order", "--file", file, f"team_name={team}", "stage=stage3")
+
+    assert done.code == 0, done.err
+    assert spec_of(platform, team)["stage"] == "stage3"
+
+
+def test_a_field_that_only_changes_set_needs_a_living_order(
+    platform: Running, orderkit: Command, write: Write, team: str
+) -> None:
+    early = orderkit("order", "--file", write(laps=3))
+    assert (early.code, "is set by changes of a living order only" in early.err) == (2, True)
+    assert orderkit("order", "--file", write()).code == 0
+
+    done = orderkit("order", "--file", write(laps=3), "--change")
+    left = orderkit("order", "--file", write())
+
+    assert done.code == 0, done.err
+    assert spec_of(platform, team)["laps"] == 3
+    assert left.code == 0, "a field that the form does not ask for is not taken away"
+
+
+def test_a_kit_that_asks_for_name_and_team_takes_them_from_the_metadata(
+    orderkit: Command, tmp_path: Path, team: str
+) -> None:
+    file = tmp_path / "disk.yaml"
+    meta = {"name": "logs", "namespace": f"team-{team}"}
+    disk = {"apiVersion": "example.org/v1alpha1", "kind": "XDisk", "metadata": meta}
+    file.write_text(yaml11.dump({**disk, "spec": {"sizeGb": 3, "team": team}}))
+
+    ordered = orderkit("order", "--file", str(file), "--json")
+    again = orderkit("order", "--file", str(file), "--json")
+    file.write_text(yaml11.dump({**disk, "metadata": {}, "spec": {"sizeGb": 3, "team": team}}))
+    nameless = orderkit("order", "--file", str(file))
+    named = orderkit("order", "--file", str(file), "name=logs", f"order_team={team}", "--json")
+
+    assert (ordered.code, ordered.json["order"]) == (0, "disk-logs"), ordered.err
+    assert (ordered.json["team"], ordered.json["created"]) == (team, True)
+    assert (again.code, again.json["created"]) == (0, False)
+    assert (nameless.code, "2 problems" in nameless.err) == (2, True)
+    assert "name is missing" in nameless.err
+    assert (named.code, named.json["created"]) == (0, False), named.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "env.yaml: line"),
+        ("", "holds 0 objects, and an order is one"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "is not of a kit"),
+        ("apiVersion: blog.opsbogus.dev/v1\nkind: XGarage\nspec: {}\n", "no matches for kind"),
+        ("apiVersion: blog.opsbogus.dev/v1alpha1\nkind: XGarages\n", "is not of a kit"),
+        ("x" * 1_000_001, "larger than 1000000 bytes"),
+        ("apiVersion: blog.opsbogus.dev/v1alpha1\nkind: XGarage\nspec: 3\n", "spec"),
+        ("apiVersion: blog.opsbogus.dev/v1alpha1\nkind: XGarage\nmetadata: 3\n", "metadata"),
+    ],
+)
+def test_a_file_that_is_no_order_is_refused(
+    orderkit: Command, tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "env.yaml"
+    file.write_text(text)
+
+    done = orderkit("order", "--file", str(file), "--json")
+
+    assert done.code in (1, 2), done.err
+    assert message in json.dumps(done.json)
+
+
+def test_the_options_of_a_file_need_one(orderkit: Command) -> None:
+    assert "Missing argument 'KIT'" in orderkit("order").err
+    assert "belong to --file" in orderkit("order", "garage", "stage=stage1", "--change").err
+    assert orderkit("order", "--file", "missing.yaml").code == 2

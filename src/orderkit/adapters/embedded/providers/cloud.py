@@ -20,7 +20,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -73,6 +73,7 @@ OWNER = "cloud-twin"
 _SCOPES = (
     "region", "location", "project", "resourceGroupName", "cluster", "clusterName", "clusterId",
     "instance", "server", "serverId", "bucket", "database", "role", "zoneId", "zoneName", "vpcId",
+    "namespace",
 )  # fmt: skip
 """Fields of forProvider within which an external name counts."""
 _PROTECTIONS = ("deletionProtection", "deletionProtectionEnabled", "disableApiTermination")
@@ -96,7 +97,7 @@ def external_crd() -> Manifest:
         "type": "object",
         "required": ["apiVersion", "kind", "externalName"],
         "properties": {
-            **dict.fromkeys(("apiVersion", "kind", "externalName", "createdAt"), text),
+            **dict.fromkeys(("apiVersion", "kind", "externalName", "createdAt", "account"), text),
             "revision": {"type": "integer"},
             "forProvider": OPEN,
             "atProvider": OPEN,
@@ -116,12 +117,20 @@ class CloudTwin(Twin):
     ) -> None:
         super().__init__(site, "cloud", settings.kinds, workers=2)
         self._settings, self._library = settings, library
-        self._references = References(site.cluster, library)
+        self._references = References(site, library)
         self._observers: dict[str, set[ObjectKey]] = {}
         """By the name of an ExternalResource: the managed resources that show it."""
         self._controller.watch(
             EXTERNAL, lambda record: tuple(self._observers.get(metadata(record)["name"], ()))
         )
+
+    def start(self) -> None:
+        self._library.played[self] = frozenset(self._settings.kinds)
+        super().start()
+
+    def stop(self) -> None:
+        super().stop()
+        self._library.played.pop(self, None)
 
     def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         failure = failure_of(managed) or self._settings.failure
@@ -216,7 +225,7 @@ class CloudTwin(Twin):
         if after != before:
             self._fail(failure, managed, "quota", "notfound", "denied", verb="update")
             behaviour = self._library.behaviour(Kind.of(managed))
-            for path, old, new in replacements(behaviour, before, after):
+            for path, old, new in replacements(behaviour.replaces, before, after):
                 raise ManagedError(replacement_refusal(path, old, new))
             self._tell(managed, "UpdatedExternalResource", "update")
         return self._write(
@@ -250,6 +259,7 @@ class CloudTwin(Twin):
             "kind": managed["kind"],
             "externalName": name,
             "forProvider": for_provider,
+            "account": _account(managed),
             "managedBy": ObjectKey.of(managed).to_json(),
             "identifiers": sorted(identifiers),
             "dependsOn": sorted(self._needed(kind, for_provider)),
@@ -257,7 +267,7 @@ class CloudTwin(Twin):
         }
         if created:
             spec["createdAt"] = created
-        record_name = metadata(before)["name"] if before else _record_name(kind, name, for_provider)
+        record_name = metadata(before)["name"] if before else _record_name(spec)
         manifest = {
             "apiVersion": EXTERNAL.api_version,
             "kind": EXTERNAL.kind,
@@ -318,10 +328,7 @@ class CloudTwin(Twin):
         left_s = delay_s - self._age_s(spec.get("createdAt", ""))
         if left_s > 0 or failure == "slow":
             return VisitOutcome(CREATING, again_s=max(left_s, 1.0) if left_s > 0 else None)
-        values = ManagedValues(
-            managed, values.external_name, values.password, values.revision,
-            values.for_provider, state,
-        )  # fmt: skip
+        values = replace(values, at_provider=state)
         self._publish(managed, values.rendered(behaviour.connection))
         return VisitOutcome(AVAILABLE, status={"atProvider": state})
 
@@ -455,18 +462,29 @@ def _is_about(record: Manifest, managed: Manifest, external_name: str) -> bool:
     its_kind = Kind.parse(spec["apiVersion"], spec["kind"])
     if (its_kind.group, its_kind.kind) != (kind.group, kind.kind):
         return False
-    scopes = (
+    scopes = [(spec.get("account"), _account(managed))] + [
         (dig(spec, "forProvider", name), dig(managed, "spec", "forProvider", name))
         for name in _SCOPES
-    )
+    ]
     elsewhere = any(there and here and there != here for there, here in scopes)
     return spec["externalName"] == external_name and not elsewhere
 
 
-def _record_name(kind: Kind, external_name: str, for_provider: dict[str, Any]) -> str:
+def _account(managed: Manifest) -> str:
+    """Return whose cloud it is: an account, a cluster, a database server."""
+    reference = dig(managed, "spec", "providerConfigRef", default={}) or {}
+    home = (
+        metadata(managed).get("namespace", "") if reference.get("kind") == "ProviderConfig" else ""
+    )
+    return f"{home}/{reference.get('name', 'default')}".removeprefix("/")
+
+
+def _record_name(spec: dict[str, Any]) -> str:
     """Return the name of an ExternalResource, readable and its own."""
-    scopes = [str(for_provider.get(name, "")) for name in _SCOPES]
-    text = " ".join((str(kind), external_name, *scopes))
+    kind, external_name = spec["kind"], spec["externalName"]
+    scopes = [str(spec["forProvider"].get(name, "")) for name in _SCOPES]
+    group = Kind.parse(spec["apiVersion"], kind).group
+    text = " ".join((kind, group, external_name, spec["account"], *scopes))
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    readable = re.sub(r"[^a-z0-9]+", "-", f"{kind.kind}-{external_name}".lower()).strip("-")[:50]
+    readable = re.sub(r"[^a-z0-9]+", "-", f"{kind}-{external_name}".lower()).strip("-")[:50]
     return f"{readable}-{digest}"

@@ -16,7 +16,7 @@ import requests
 from commands import Done
 
 ROOT = Path(__file__).parents[2]
-_PYTHON = ROOT / ".cache" / "s3" / "bin" / "python"
+PYTHON = ROOT / ".cache" / "s3" / "bin" / "python"
 _START_S = 60
 SDK = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -69,7 +69,7 @@ def s3_server() -> Iterator[S3Server]:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     process = subprocess.Popen(
-        [_PYTHON, "-m", "moto.server", "-H", "127.0.0.1", "-p", port],
+        [PYTHON, "-m", "moto.server", "-H", "127.0.0.1", "-p", port],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ | SDK,
@@ -99,7 +99,7 @@ def _await(server: S3Server, process: subprocess.Popen[bytes]) -> None:
 def sync_command(dist: Path, target: str, url: str, *options: str) -> list[str]:
     """Return the words of ``python -m environments.sync``."""
     arguments = [str(dist), target, "--endpoint-url", url, *options]
-    return [str(_PYTHON), "-m", "environments.sync", *arguments]
+    return [str(PYTHON), "-m", "environments.sync", *arguments]
 
 
 def sync(dist: Path, target: str, url: str, *options: str) -> Done:

@@ -37,8 +37,9 @@ def test_an_environment_is_ordered_on_the_page_and_followed_until_it_is_ready(
     tmp_path: Path,
 ) -> None:
     clients = tmp_path / "clients.yaml"
-    rights = frozenset({"read", "order"})
-    client = Client("wall", digest_of(TOKEN), "user:default/wall", ("ae86",), rights)
+    client = Client(
+        "wall", digest_of(TOKEN), "user:default/wall", ("ae86",), frozenset({"read", "order"})
+    )
     clients.write_text(write_clients([client]))
     request = EmbeddedRunRequest(
         tmp_path / "state", PACK, Ports(0, 0, 0, 0), ("ae86",), values=VALUES
@@ -71,7 +72,7 @@ def follow(url: str, folder: Path) -> None:
         browser.tap("Create environment")
 
         browser.shows("Ready 8/8", timeout_s=300)
-        shown = browser.text()
+        shown = browser.text
         assert "appenvironment-feature-x-review-app" in shown
         assert "Cluster: 203.0.113.20" in shown
         assert "Database: 203.0.113.40" in shown

@@ -66,7 +66,7 @@ def orderkit(platform: Running, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def objects(platform: Running, kind: Kind, namespace: str | None = None) -> list[Manifest]:
-    return [*platform.platform.cluster.list(kind, namespace=namespace)]
+    return [*platform.platform.cluster.list(kind, namespace=namespace).items]
 
 
 def secrets_of(platform: Running, namespace: str) -> dict[str, dict[str, str]]:
@@ -193,7 +193,7 @@ def test_every_allowed_change_is_made_and_keeps_the_password(
     ("change", "why"),
     [
         ("database.service=rds", "never"),
-        ("squad=rx7", "never"),
+        ("squad=rx7", "names the order or its team"),
         ("stage=staging", "never"),
     ],
 )

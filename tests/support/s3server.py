@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import requests
 from commands import Done
@@ -58,7 +59,7 @@ class S3Server:
         answer = requests.get(f"{self.url}/{bucket}?list-type=2&encoding-type=url", timeout=30)
         answer.raise_for_status()
         parts = answer.text.split("<Key>")[1:]
-        return {requests.utils.unquote(part.partition("</Key>")[0]) for part in parts}
+        return {unquote(part.partition("</Key>")[0]) for part in parts}
 
 
 @contextmanager

@@ -138,20 +138,18 @@ def _do_all(pool: ThreadPoolExecutor, work: Callable[[T], None], items: Iterable
         future.result()
 
 
-class _Target(click.ParamType):
-    name = "s3://BUCKET[/PREFIX]"
-
-    def convert(self, value: object, param: object, ctx: object) -> tuple[str, str]:  # noqa: ARG002 - click's signature
-        match = _TARGET.fullmatch(str(value))
-        if match is None:
-            self.fail(f"{printable(value)} is not s3://BUCKET or s3://BUCKET/PREFIX")
-        prefix = (match[2] or "").strip("/")
-        return match[1], f"{prefix}/" if prefix else ""
+def _target(_: click.Context, __: click.Parameter, value: str) -> tuple[str, str]:
+    """Return bucket and prefix."""
+    match = _TARGET.fullmatch(value)
+    if match is None:
+        raise click.BadParameter(f"{printable(value)} is not s3://BUCKET or s3://BUCKET/PREFIX")
+    prefix = (match[2] or "").strip("/")
+    return match[1], f"{prefix}/" if prefix else ""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("dist", type=click.Path(path_type=Path))
-@click.argument("target", type=_Target())
+@click.argument("target", metavar="s3://BUCKET[/PREFIX]", callback=_target)
 @click.option("--endpoint-url", metavar="URL", help="A server of the S3 API other than AWS.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
 @click.option("--no-delete", is_flag=True, help="Keep files that the build no longer has.")

@@ -262,13 +262,13 @@ def test_a_review_app_has_endpoints_and_expires(platform: Running, orderkit: Com
         "DATABASE_URL",
     }
 
-    changed = orderkit("change", "appenvironment-review", "storageGB=20", *WAIT)
+    changed = orderkit("change", "appenvironment-review", "parameters.storageGB=20", *WAIT)
     assert changed.code == 0, changed.err
-    smaller = orderkit("change", "appenvironment-review", "storageGB=10")
+    smaller = orderkit("change", "appenvironment-review", "parameters.storageGB=10")
     assert "may only grow" in smaller.err
 
     assert swept(platform, hours=6.5) == ["warn"]
-    assert swept(platform, hours=7.9) == ["warn"]
+    assert swept(platform, hours=8.4) == ["warn"]
     assert swept(platform, hours=10) == ["end"]
     assert orderkit("wait", "appenvironment-review", "--for", "gone", *WAIT).code == 0
     assert left_in_the_cloud(platform, "review") == []

@@ -39,6 +39,7 @@ PRELOADED = (
     "orderkit.adapters.embedded.certificates",
     "orderkit.cli.commands.demo",
     "orderkit.cli.main",
+    "orderkit.cli.commands.ordering",
     "orderkit.cli.commands.orders",
     "orderkit.cli.commands.platform",
     "orderkit.cli.root",

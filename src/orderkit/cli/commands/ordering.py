@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,10 +19,12 @@ from orderkit.cli.options import (
 from orderkit.core.errors import EXIT_DIFFERS, AlreadyOrderedError, ApprovalError, RefusedError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from orderkit.cli.output import Progress
     from orderkit.flows.change import Changed
+    from orderkit.flows.change.declared_order import ChangeTerms, Declared, DeclaredOrder
     from orderkit.flows.order.awaiting import Goal
-    from orderkit.flows.order.declared_order import ChangeTerms, Declared, DeclaredOrder
     from orderkit.flows.order.order_report import OrderReport
     from orderkit.flows.platform import Platform
 
@@ -91,12 +91,11 @@ def order_command(
     Example: orderkit order garage team_name=ae86 stage=stage2, or: orderkit order --file env.yaml
     """
     from orderkit.cli.views import order_views
-    from orderkit.flows.order.declared_order import ChangeTerms
+    from orderkit.flows.change.declared_order import ChangeTerms
 
     texts = (*filter(None, [kit]), *assignments) if file else assignments
-    ordering = _Ordering(
-        platform_file, order_views.assignments(texts), requester, no_wait, timeout_s, as_json
-    )
+    values, wait_s = order_views.assignments(texts), None if no_wait else timeout_s
+    ordering = _Ordering(platform_file, values, requester, wait_s, as_json=as_json)
     if file is not None:
         terms = ChangeTerms(is_changed, reason, accept_loss)
         return ordering.from_file(file, terms, is_planned=is_planned)
@@ -107,16 +106,21 @@ def order_command(
     return ordering.plan(kit) if is_planned else ordering.order(kit)
 
 
-@dataclass(frozen=True, slots=True)
 class _Ordering:
     """What both ways to order have in common."""
 
-    platform_file: str | None
-    values: dict[str, str]
-    requester: str
-    no_wait: bool
-    timeout_s: float
-    as_json: bool
+    def __init__(
+        self,
+        platform_file: str | None,
+        values: dict[str, str],
+        requester: str,
+        wait_s: float | None,
+        *,
+        as_json: bool,
+    ) -> None:
+        """Take what was given; `wait_s` is None if nothing is waited for."""
+        self.platform_file, self.values, self.requester = platform_file, values, requester
+        self.wait_s, self.as_json = wait_s, as_json
 
     def plan(self, kit: str) -> int:
         from orderkit.cli.views import plan_views
@@ -131,9 +135,8 @@ class _Ordering:
         from orderkit.cli.views import order_views
         from orderkit.flows.order import placing
 
-        request = placing.OrderRequest(
-            kit, self.values, self.requester, wait=not self.no_wait, timeout_s=self.timeout_s
-        )
+        wait, timeout_s = self.wait_s is not None, self.wait_s or 0
+        request = placing.OrderRequest(kit, self.values, self.requester, wait, timeout_s)
         progress = self._progress()
         ordered = placing.order(
             connect_to(self.platform_file), request, on_step=progress, on_wait=progress.on_wait
@@ -148,7 +151,7 @@ class _Ordering:
 
     def from_file(self, file: Path, terms: ChangeTerms, *, is_planned: bool) -> int:
         from orderkit.cli.views import order_views
-        from orderkit.flows.order.declared_order import DeclaredFile, place_declared, read_declared
+        from orderkit.flows.change.declared_order import DeclaredFile, place_declared, read_declared
 
         with file.open("rb") as stream:
             data = stream.read(_SIZE_MAX)
@@ -168,7 +171,7 @@ class _Ordering:
 
     def _plan_file(self, platform: Platform, declared: DeclaredOrder) -> int:
         from orderkit.cli.views import change_views, plan_views
-        from orderkit.flows.order.declared_order import is_living, planned_change
+        from orderkit.flows.change.declared_order import is_living, planned_change
         from orderkit.flows.order.placing import TaskRequest
         from orderkit.flows.plan.new_order import plan_new_order
 
@@ -198,10 +201,10 @@ class _Ordering:
         from orderkit.flows.order.awaiting import WaitRequest, report_of, wait
 
         changed = outcome.changed
-        if not self.no_wait and (changed is None or changed.state == "committed"):
+        if self.wait_s is not None and (changed is None or changed.state == "committed"):
             commit = str(changed.commit or "") if changed else ""
             goal: Goal = "commit" if commit else "ready"
             order = outcome.entry.order
-            request = WaitRequest(order, goal, commit, timeout_s=self.timeout_s)
+            request = WaitRequest(order, goal, commit, timeout_s=self.wait_s)
             wait(platform, request, on_wait=self._progress().on_wait)
         return report_of(platform, outcome.entry.order)

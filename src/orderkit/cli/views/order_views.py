@@ -24,8 +24,8 @@ from orderkit.flows.order.tracing import Trace, TraceNode
 
 if TYPE_CHECKING:
     from orderkit.flows.change import Changed
+    from orderkit.flows.change.declared_order import Declared
     from orderkit.flows.order.awaiting import Waited
-    from orderkit.flows.order.declared_order import Declared
     from orderkit.flows.order.order_report import OrderReport
 
 

@@ -8,8 +8,8 @@ round; after a lost answer, the operation id in the commit tells whether the wri
 people's commits to other fields do not conflict.
 
 ``request`` has the values, ``edit_draft`` drafts the edit, ``change_plan`` plans its effects,
-``proposing`` opens the pull request, ``applying`` runs the rounds. ``flows.order.delivering`` waits
-for the delivery.
+``proposing`` opens the pull request, ``applying`` runs the rounds. ``declared_order`` brings an
+order to what a file says. ``flows.order.delivering`` waits for the delivery.
 
 Called by ``orderkit change``, by the service and by the revert of a commit.
 """

@@ -30,7 +30,9 @@ from orderkit.core.errors import (
     RemoteError,
     every,
 )
+from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit.core.names import (
     MAIN,
     CommitSha,
@@ -325,17 +327,24 @@ def rendered_xr(platform: Platform, source: TemplateSource, request: TaskRequest
     """
     Return the XR that a kit's skeleton makes of form values, proved to fit its XRD.
 
+    A dry run sends no requests, also not the one that reads the YAML of a form: its fields are
+    added afterwards.
+
     Raises:
         InvalidInputError: A value that form, XRD or naming rules refuse.
     """
     entry, kit = _entry_of(source, request.values), source.kit
     if entry is None or kit is None:
         raise RuntimeError("a kit's template names an order")
+    roots = yaml_roots(kit)
+    text = request.values.get(YAML_PARAMETER) if roots else None
+    values = {name: v for name, v in request.values.items() if not text or name != YAML_PARAMETER}
     portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
     options = TaskOptions(dry_run=True)
-    task = _Task(source, request.values, request.requester, portal, request.id, options)
+    task = _Task(source, values, request.requester, portal, request.id, options)
     workspace = _run(platform, task, None).workspace
-    return check_order_files(kit, entry.order, {path: f.data for path, f in workspace.items()})
+    xr = check_order_files(kit, entry.order, {path: f.data for path, f in workspace.items()})
+    return {**xr, "spec": merged(xr["spec"], read_settings(kit, text, roots))} if text else xr
 
 
 def _portal(platform: Platform, requester: Requester) -> Portal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import Ready, StationRequest, StationResponse
 
 from .environment import CREDENTIALS, DATABASE, PORT, USER, Environment, start
 
@@ -23,6 +23,8 @@ def backend(request: StationRequest) -> StationResponse:
     host = (environment.response.desired.composite.resource.get("status") or {}).get("databaseHost")
     if host and (parts.is_ready("database") or parts.exists(BACKEND)):
         parts.want(BACKEND, _deployment(environment, host), after=[CREDENTIALS])
+    if BACKEND not in environment.response.desired.resources:
+        environment.response.desired.composite.ready = Ready.FALSE
     url = f"http://{BACKEND}.{environment.namespace}.svc"
     environment.response.merge_status({"backendUrl": url})
     return environment.response

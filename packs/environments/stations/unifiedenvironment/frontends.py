@@ -41,7 +41,7 @@ def _want_bucket(environment: Environment, frontend: str) -> None:
     tags = {"tags": dict(environment.labels), "forceDestroy": True}
     bucket = f"bucket-{frontend}"
     parts.want(bucket, _resource(environment, "Bucket", tags, external_name=name))
-    reference = {"bucketRef": parts.reference(bucket)}
+    reference = {"bucket": name}
     details: dict[str, dict[str, Any]] = {
         "BucketOwnershipControls": {"rule": {"objectOwnership": "BucketOwnerEnforced"}},
         "BucketPublicAccessBlock": {

@@ -73,3 +73,13 @@ def test_an_environment_has_five_resources_for_each_page(
         **dict.fromkeys(pages, frontends),
         "Service": 1 if database == ("Instance",) else 2,
     }
+
+
+def test_the_example_prices_every_kind_that_the_kits_compose() -> None:
+    """An order whose kind has no price is refused where a team has a cost limit."""
+    table = yaml.safe_load((PACK / "gitops" / "prices.example.yaml").read_text())
+    priced = {entry["kind"] for entry in table["spec"]["prices"]}
+    kits = [yaml.safe_load(path.read_text()) for path in PACK.glob("templates/*/kit.yaml")]
+    composed = {entry["kind"] for kit in kits for entry in kit["spec"]["composes"]}
+
+    assert composed <= priced

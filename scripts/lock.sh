@@ -1,6 +1,7 @@
 #!/bin/sh
-# Write the lock files from the two pyproject.toml, the tool's and the controllers': what users run, what developers add
-# to it, and the image of the controllers. With --check: fail if a dependency is not in them. Needs no network then.
+# Write the lock files from the pyproject.toml of the tool and of the packs' own programs: what users run, what developers
+# add to it, the image of the controllers, the environments' tools with their tests. With --check: fail if a dependency
+# is not in them. Needs no network then.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,3 +18,7 @@ compile() {
 compile -o requirements.lock --all-extras pyproject.toml
 compile -o requirements-dev.lock --all-extras --group dev --constraint requirements.lock pyproject.toml
 compile -o $controllers/requirements.lock $controllers/requirements.in
+
+tools=packs/environments/tools
+.venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers --python-version 3.11 \
+  -o $tools/requirements-test.lock --group $tools/pyproject.toml:test $tools/pyproject.toml

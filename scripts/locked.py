@@ -1,4 +1,4 @@
-"""Print which dependencies of the two pyproject.toml the lock files lack; exit 1 if any."""
+"""Print which dependencies of the three pyproject.toml the lock files lack; exit 1 if any."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 _CONTROLLERS = Path("packs/agents/controllers")
+_TOOLS = Path("packs/environments/tools")
 
 
 def main() -> int:
@@ -17,12 +18,17 @@ def main() -> int:
     controllers = [name for name in pack if _name(name) != project["project"]["name"]]
     tool = project["project"]["dependencies"]
     runtime = [*tool, *(name for extra in extras for name in extra), *controllers]
+    sync = tomllib.loads((_TOOLS / "pyproject.toml").read_text())
     missing = [
         f"{name} is not in {lock}: run scripts/lock.sh"
         for lock, requirements in (
             ("requirements.lock", runtime),
             ("requirements-dev.lock", [*runtime, *project["dependency-groups"]["dev"]]),
             (_CONTROLLERS / "requirements.lock", [*tool, *controllers]),
+            (
+                _TOOLS / "requirements-test.lock",
+                [*sync["project"]["dependencies"], *sync["dependency-groups"]["test"]],
+            ),
         )
         for name in map(_name, requirements)
         if name not in _locked(Path(lock))

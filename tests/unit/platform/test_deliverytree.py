@@ -206,3 +206,16 @@ def test_no_target_leaves_a_sentinel(target: PlatformTarget) -> None:
     found = rendered(Installation(target, CHART, "3.2", EVERYTHING.mirrors, EVERYTHING.providers))
 
     assert [path for path, data in found.items() if SENTINEL.search(data)] == []
+
+
+def test_settings_of_a_pack_are_delivered_whichever_providers_a_platform_has() -> None:
+    """A folder of gitops/config that is no provider's: layers of settings."""
+    sizes = PurePosixPath("gitops/config/settings/sizes.yaml")
+    files = {sizes: b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sizes}\n"}
+
+    without, having = (rendered(Installation(providers=p), files) for p in ((), ("kubernetes",)))
+
+    kubernetes = PurePosixPath("gitops/config/kubernetes/config.yaml")
+    assert sizes in without
+    assert kubernetes not in without
+    assert {sizes, kubernetes} <= having.keys()

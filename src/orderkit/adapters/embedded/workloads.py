@@ -1,9 +1,10 @@
 """
-What a cluster's controllers would say of Deployments, Services and Ingresses; nothing runs.
+What a cluster's controllers would say of Deployments, StatefulSets, claims, Services and Ingresses.
 
-A Deployment has its replicas available as soon as it is looked at, whatever its image; at zero
-replicas the counts are left out, as on a real cluster. Services of type LoadBalancer and Ingresses
-get the loopback address. There are no ReplicaSets, no Pods and no roll-outs.
+Nothing runs. Deployments and StatefulSets have their replicas available as soon as they are looked
+at, whatever their image; at zero replicas the counts are left out, as on a real cluster. Claims
+are bound. Services of type LoadBalancer and Ingresses get the loopback address. There are no
+ReplicaSets, no Pods and no roll-outs.
 
 Started by ``adapters.embedded.platform``, on any ``ports.cluster.Cluster``.
 """
@@ -21,6 +22,8 @@ from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
+STATEFUL_SET = Kind("apps", "v1", "StatefulSet")
+CLAIM = Kind("", "v1", "PersistentVolumeClaim")
 SERVICE = Kind("", "v1", "Service")
 INGRESS = Kind("networking.k8s.io", "v1", "Ingress")
 OWNER = "workloads"
@@ -32,12 +35,12 @@ _CONDITIONS = (
 
 
 class Workloads:
-    """One controller for all three kinds."""
+    """One controller for all of these kinds."""
 
     def __init__(self, cluster: Cluster, *, clock: Clock | None = None) -> None:
         self._cluster, self._clock = cluster, clock or SystemClock()
         self._controller = Controller("workloads", cluster, self._reconcile, workers=1)
-        for kind in (DEPLOYMENT, SERVICE, INGRESS):
+        for kind in (DEPLOYMENT, STATEFUL_SET, CLAIM, SERVICE, INGRESS):
             self._controller.watch(kind)
 
     def start(self) -> None:
@@ -65,16 +68,35 @@ class Workloads:
         kind = Kind.of(workload)
         if kind == DEPLOYMENT:
             return self._of_deployment(workload)
+        if kind == STATEFUL_SET:
+            return _of_stateful_set(workload)
+        if kind == CLAIM:
+            capacity = dig(workload, "spec", "resources", "requests", default={})
+            modes = dig(workload, "spec", "accessModes", default=[])
+            return {"phase": "Bound", "capacity": capacity, "accessModes": modes}
         if kind == INGRESS or dig(workload, "spec", "type") == "LoadBalancer":
             return {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}
         return None
 
     def _of_deployment(self, deployment: Manifest) -> dict[str, Any]:
-        generation = int(metadata(deployment).get("generation", 1))
+        counts = _counts(deployment, "replicas", "updatedReplicas")
         present = dig(deployment, "status", "conditions", default=None) or ()
         now = text_of(self._clock.now())
+        generation = counts["observedGeneration"]
         conditions = merged(present, *_CONDITIONS, generation=generation, now=now)
-        replicas = int(dig(deployment, "spec", "replicas", default=1))
-        names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-        counts = dict.fromkeys(names, replicas) if replicas else {}
-        return {"observedGeneration": generation, **counts, "conditions": conditions}
+        return {**counts, "conditions": conditions}
+
+
+def _of_stateful_set(stateful_set: Manifest) -> dict[str, Any]:
+    counts = _counts(stateful_set, "currentReplicas", "updatedReplicas")
+    revision = f"{metadata(stateful_set)['name']}-{counts['observedGeneration']}"
+    replicas = int(dig(stateful_set, "spec", "replicas", default=1))
+    revisions = {"currentRevision": revision, "updateRevision": revision}
+    return {**counts, **revisions, "replicas": replicas}
+
+
+def _counts(workload: Manifest, *names: str) -> dict[str, Any]:
+    replicas = int(dig(workload, "spec", "replicas", default=1))
+    names = (*names, "readyReplicas", "availableReplicas")
+    counts = dict.fromkeys(names, replicas) if replicas else {}
+    return {"observedGeneration": int(metadata(workload).get("generation", 1)), **counts}

@@ -146,11 +146,12 @@ def _without_providers(
             "is not a folder of gitops/providers",
             hint=f"the pack has: {', '.join(sorted(has)) or 'none'}",
         )
+    left_out = has - wanted_providers
     return {
         path: data
         for path, data in files.items()
         if not (_is_of_provider(path, PROVIDERS) or _is_of_provider(path, CONFIGS))
-        or path.parts[2] in wanted_providers
+        or path.parts[2] not in left_out
     }
 
 

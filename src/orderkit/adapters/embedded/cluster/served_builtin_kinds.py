@@ -2,9 +2,9 @@
 The kinds every cluster serves, with as much schema as server-side apply and strict decoding need.
 
 RBAC objects, NetworkPolicies and ValidatingAdmissionPolicies are stored and served, not enforced.
-Job, Deployment, Service and Ingress are served but nothing runs them
-(``adapters.embedded.workloads`` writes the status that controllers would). Pod is not served. The
-content of their specs is not checked.
+Job, Deployment, StatefulSet, PersistentVolumeClaim, Service and Ingress are served but nothing runs
+them (``adapters.embedded.workloads`` writes the status that controllers would); a ResourceQuota
+limits nothing. Pod is not served. The content of their specs is not checked.
 """
 
 from __future__ import annotations
@@ -318,14 +318,15 @@ _RUNNING = (
     ),
 )
 
+_REPLICATED = _object(
+    spec={**_OPEN, "properties": {"replicas": {"type": "integer", "default": 1}}},
+    status={**_OPEN, "properties": {"conditions": _CONDITIONS}},
+)
 _DEPLOYED = (
     _kind(
         Kind("apps", "v1", "Deployment"),
         "deployments",
-        _object(
-            spec={**_OPEN, "properties": {"replicas": {"type": "integer", "default": 1}}},
-            status={**_OPEN, "properties": {"conditions": _CONDITIONS}},
-        ),
+        _REPLICATED,
         has_status=True,
         has_generation=True,
         short_names=("deploy",),
@@ -336,6 +337,34 @@ _DEPLOYED = (
             AGE,
         ),
         description="Deployment: stored; nobody runs it.",
+    ),
+    _kind(
+        Kind("apps", "v1", "StatefulSet"),
+        "statefulsets",
+        _REPLICATED,
+        has_status=True,
+        has_generation=True,
+        short_names=("sts",),
+        columns=(Column("Ready", ".status.readyReplicas", "integer"), AGE),
+        description="StatefulSet: stored; nobody runs it.",
+    ),
+    _kind(
+        Kind("", "v1", "PersistentVolumeClaim"),
+        "persistentvolumeclaims",
+        _object(spec=_OPEN, status=_OPEN),
+        has_status=True,
+        short_names=("pvc",),
+        columns=(Column("Status", ".status.phase"), AGE),
+        description="PersistentVolumeClaim: stored; nothing is kept in it.",
+    ),
+    _kind(
+        Kind("", "v1", "ResourceQuota"),
+        "resourcequotas",
+        _object(spec=_OPEN, status=_OPEN),
+        has_status=True,
+        short_names=("quota",),
+        columns=(AGE,),
+        description="ResourceQuota: stored, not enforced.",
     ),
     _kind(
         Kind("", "v1", "Service"),

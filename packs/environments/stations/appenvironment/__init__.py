@@ -1,0 +1,1 @@
+"""The kit `appenvironment`: how an order of it is assembled."""

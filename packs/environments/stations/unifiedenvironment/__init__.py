@@ -1,0 +1,1 @@
+"""The kit `unifiedenvironment`: how an order of it is assembled."""

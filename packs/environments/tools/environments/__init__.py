@@ -1,0 +1,1 @@
+"""Tools of the environments' pack that run in pipelines. They need no Orderkit."""

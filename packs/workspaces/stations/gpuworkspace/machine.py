@@ -11,35 +11,49 @@ from __future__ import annotations
 from .cloudinit import cloud_config
 from .workspace import Workspace
 
-_FIXED = ("ami", "userData", "subnetId")
-
 
 def want_machine(workspace: Workspace, ami: str) -> None:
-    """Want the key pair, the instance once it has a security group, and what refers to it."""
-    key_pair = f"key-pair-{workspace.build}"
-    key = {"publicKey": workspace.spec["publicKey"], "tags": workspace.tags()}
+    """Want the key pair, the instance once its security group is ready, and what refers to it."""
+    parts, key_pair, instance = workspace.parts, workspace.key_part, workspace.instance_part
+    key = {"publicKey": workspace.spec["publicKey"], "tags": workspace.tags}
     workspace.want(key_pair, "KeyPair", key)
-    part, state, address = workspace.instance_part, workspace.state_part, workspace.address_part
-    if workspace.may_want(part, workspace.group_part, key_pair):
-        _want_instance(workspace, ami, workspace.object_name(key_pair))
-    reference = {"name": workspace.object_name(part)}
-    if workspace.may_want(state, part):
-        running = "running" if workspace.spec["running"] else "stopped"
-        workspace.want(state, "InstanceState", {"instanceIdRef": reference, "state": running})
-    if workspace.spec["elasticAddress"] and workspace.may_want(address, part):
-        # It outlives a machine that another one replaces, so its reference is resolved again.
-        reference = {**reference, "policy": {"resolve": "Always"}}
-        for_provider = {"domain": "vpc", "instanceRef": reference, "tags": workspace.tags()}
-        workspace.want(address, "EIP", for_provider)
+    _want_instance(workspace, ami)
+    state = {
+        "instanceIdRef": parts.reference(instance),
+        "state": "running" if workspace.spec["running"] else "stopped",
+    }
+    workspace.want(workspace.state_part, "InstanceState", state, uses=[instance], awaited="state")
+    if workspace.spec["elasticAddress"]:
+        _want_address(workspace)
 
 
-def _want_instance(workspace: Workspace, ami: str, key_name: str) -> None:
+def _want_address(workspace: Workspace) -> None:
+    """
+    Want the address once the instance is ready.
+
+    It outlives a machine that another one replaces: it stays with the old one until the new one is
+    ready. A Usage would keep the old one, because it goes only when the address does.
+    """
+    part, parts = workspace.address_part, workspace.parts
+    if parts.is_ready(workspace.instance_part):
+        reference = {**parts.reference(workspace.instance_part), "policy": {"resolve": "Always"}}
+        holder: dict[str, object] = {"instanceRef": reference}
+    elif parts.exists(part):
+        former = parts.observed(part, "spec", "forProvider", "instance")
+        holder = {"instance": former} if former else {}
+    else:
+        return
+    workspace.want(part, "EIP", {"domain": "vpc", "tags": workspace.tags, **holder})
+
+
+def _want_instance(workspace: Workspace, ami: str) -> None:
+    group, key_pair = workspace.group_part, workspace.key_part
     for_provider = {
         "ami": ami,
         "instanceType": workspace.spec["instanceType"],
-        "keyName": key_name,
+        "keyName": workspace.parts.name(key_pair),
         "associatePublicIpAddress": True,
-        "vpcSecurityGroupIdRefs": [{"name": workspace.object_name(workspace.group_part)}],
+        "vpcSecurityGroupIdRefs": [workspace.parts.reference(group)],
         "metadataOptions": {"httpEndpoint": "enabled", "httpTokens": "required"},
         "rootBlockDevice": {
             "volumeSize": workspace.spec["diskGb"],
@@ -48,8 +62,14 @@ def _want_instance(workspace: Workspace, ami: str, key_name: str) -> None:
             "deleteOnTermination": True,
         },
         "userData": cloud_config(workspace.spec),
-        "tags": workspace.tags(),
+        "tags": workspace.tags,
+        **workspace.offered("subnetId"),
     }
-    if workspace.region_settings.get("subnetId"):
-        for_provider["subnetId"] = workspace.region_settings["subnetId"]
-    workspace.want(workspace.instance_part, "Instance", for_provider, fixed=_FIXED)
+    workspace.want(
+        workspace.instance_part,
+        "Instance",
+        for_provider,
+        uses=[group, key_pair],
+        fixed=("ami", "userData", "subnetId"),
+        awaited="instanceType",
+    )

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
+from typing import Any
 
-from .workspace import Manifest, Workspace
+from .workspace import Workspace
 
 _SSH = 22
+_EVERYWHERE = {"cidrIpv4": "0.0.0.0/0", "ipProtocol": "-1"}
 
 
 def want_network(workspace: Workspace) -> None:
-    """Want the security group, and its rules once it exists."""
+    """Want the security group, and its rules once it is ready."""
     group = workspace.group_part
     for_provider = {
-        "name": workspace.object_name(group),
+        "name": workspace.parts.name(group),
         "description": "SSH to a GPU workspace",
-        "tags": workspace.tags(),
+        "tags": workspace.tags,
+        **workspace.offered("vpcId"),
     }
-    if workspace.region_settings.get("vpcId"):
-        for_provider["vpcId"] = workspace.region_settings["vpcId"]
     workspace.want(group, "SecurityGroup", for_provider, fixed=("vpcId",))
-    out = f"out-{workspace.region}"
-    _want_rule(
-        workspace, out, "SecurityGroupEgressRule", {"cidrIpv4": "0.0.0.0/0", "ipProtocol": "-1"}
-    )
+    _want_rule(workspace, f"out-{workspace.region}", "SecurityGroupEgressRule", _EVERYWHERE)
     networks = {IPv4Network(cidr, strict=False) for cidr in workspace.spec["sshFrom"]}
     for cidr in map(str, sorted(networks)):
         part = f"ssh-{workspace.region}-{cidr.replace('.', '-').replace('/', '-')}"
@@ -31,8 +29,7 @@ def want_network(workspace: Workspace) -> None:
         _want_rule(workspace, part, "SecurityGroupIngressRule", rule)
 
 
-def _want_rule(workspace: Workspace, part: str, kind: str, rule: Manifest) -> None:
+def _want_rule(workspace: Workspace, part: str, kind: str, rule: dict[str, Any]) -> None:
     group = workspace.group_part
-    if workspace.may_want(part, group):
-        reference = {"name": workspace.object_name(group)}
-        workspace.want(part, kind, {"securityGroupIdRef": reference, **rule})
+    reference = {"securityGroupIdRef": workspace.parts.reference(group)}
+    workspace.want(part, kind, {**reference, **rule}, uses=[group])

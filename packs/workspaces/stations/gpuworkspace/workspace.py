@@ -9,58 +9,52 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse
-
-Manifest = dict[str, Any]
+from orderkit.stations import Parts, StationRequest, StationResponse, managed
 
 _API = "ec2.aws.m.upbound.io/v1beta1"
-_EXTERNAL_NAME = "crossplane.io/external-name"
 _REBUILDS = ("region", "image", "opencvVersion", "publicKey")
 """Fields of the order that only another machine can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """One order: its request, and the response so far."""
+    """One order: its parts, and what the pack's owner set for its region."""
 
-    request: StationRequest
-    response: StationResponse
+    parts: Parts
     spec: Mapping[str, Any]
-    region_settings: Mapping[str, Any]
-    """``images`` by name, ``subnetId`` and ``vpcId`` of the region, set by the pack's owner."""
+    settings: Mapping[str, Any]
 
     @classmethod
     def of(cls, request: StationRequest) -> Workspace:
         """Read the request."""
-        spec = request.xr["spec"]
-        regions = (request.input.get("settings") or {}).get("regions") or {}
-        return cls(request, StationResponse.to(request), spec, regions.get(spec["region"]) or {})
-
-    @property
-    def name(self) -> str:
-        return str(self.request.xr["metadata"]["name"])
+        parts = Parts(request, StationResponse.to(request))
+        return cls(parts, request.xr["spec"], request.input.get("settings") or {})
 
     @property
     def region(self) -> str:
         return str(self.spec["region"])
 
     @property
-    def build(self) -> str:
-        """Eight digits that change with whatever needs another machine."""
-        fields = json.dumps([self.spec[field] for field in _REBUILDS])
-        return hashlib.sha256(fields.encode()).hexdigest()[:8]
+    def images(self) -> Mapping[str, Any]:
+        """The AMIs that the pack offers in the region, by the names in the form."""
+        images: Mapping[str, Any] = self.offered("images").get("images") or {}
+        return images
 
     @property
     def instance_part(self) -> str:
-        return f"instance-{self.build}"
+        return f"instance-{self._build}"
+
+    @property
+    def key_part(self) -> str:
+        return f"key-pair-{self._build}"
 
     @property
     def state_part(self) -> str:
-        return f"state-{self.build}"
+        return f"state-{self._build}"
 
     @property
     def address_part(self) -> str:
@@ -70,60 +64,54 @@ class Workspace:
     def group_part(self) -> str:
         return f"security-group-{self.region}"
 
-    def object_name(self, part: str) -> str:
-        return f"{self.name}-{part}"
+    @property
+    def _build(self) -> str:
+        """Eight digits that change with whatever needs another machine."""
+        fields = json.dumps([self.spec[field] for field in _REBUILDS])
+        return hashlib.sha256(fields.encode()).hexdigest()[:8]
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags of whatever AWS can tag."""
+        name = str(self.parts.request.xr["metadata"]["name"])
+        return {"Name": name, "WorkspaceOwner": str(self.spec["owner"])}
+
+    def offered(self, setting: str) -> dict[str, Any]:
+        """Return a setting of the region under its name; empty if the pack does not set it."""
+        region = (self.settings.get("regions") or {}).get(self.region) or {}
+        return {setting: region[setting]} if setting in region else {}
+
+    def at_provider(self, part: str, field: str) -> Any:
+        """Return a value that the provider saw; None if it is not known."""
+        return self.parts.observed(part, "status", "atProvider", field)
 
     def want(
-        self, part: str, kind: str, for_provider: Manifest, *, fixed: tuple[str, ...] = ()
+        self,
+        part: str,
+        kind: str,
+        for_provider: dict[str, Any],
+        *,
+        uses: Sequence[str] = (),
+        fixed: Sequence[str] = (),
+        awaited: str = "",
     ) -> None:
         """
-        Want a managed resource.
+        Want a managed resource, created once what it `uses` is ready.
 
         Args:
             fixed: Fields that no update can change: an existing resource keeps its own, so that new
-                settings of the pack reach new workspaces only.
+                settings of the pack reach new machines only.
+            awaited: A field that AWS takes time to change: until it has, the part is not ready,
+                whose condition Ready is still that of the former value.
         """
-        existing = (self._observed(part).get("spec") or {}).get("forProvider") or {}
+        existing = self.parts.observed(part, "spec", "forProvider", default={})
         kept = {field: existing[field] for field in fixed if field in existing}
-        settings = self.request.input.get("settings") or {}
-        config = settings.get("providerConfig", "aws")
-        self.response.want(
-            part,
-            {
-                "apiVersion": _API,
-                "kind": kind,
-                "metadata": {"name": self.object_name(part)},
-                "spec": {
-                    "forProvider": {"region": self.region, **for_provider, **kept},
-                    "providerConfigRef": {"kind": "ClusterProviderConfig", "name": config},
-                },
-            },
+        manifest = managed(
+            _API,
+            kind,
+            {"region": self.region, **for_provider, **kept},
+            provider_config=str(self.settings.get("providerConfig", "aws")),
         )
-
-    def tags(self) -> dict[str, str]:
-        """Return the tags of whatever AWS can tag."""
-        return {"Name": self.name, "WorkspaceOwner": str(self.spec["owner"])}
-
-    def may_want(self, part: str, *needs: str) -> bool:
-        """Return whether a part exists already, or all that it refers to does."""
-        return bool(self._observed(part)) or all(self._exists_in_cloud(need) for need in needs)
-
-    def _exists_in_cloud(self, part: str) -> bool:
-        annotations = (self._observed(part).get("metadata") or {}).get("annotations") or {}
-        return bool(annotations.get(_EXTERNAL_NAME)) or self.is_ready(part)
-
-    def is_ready(self, part: str) -> bool:
-        return self.condition(part, "Ready").get("status") == "True"
-
-    def condition(self, part: str, type_: str) -> Mapping[str, Any]:
-        """Return a condition of a part; empty if it has none of this type."""
-        status = self._observed(part).get("status") or {}
-        conditions = status.get("conditions") or ()
-        return next((entry for entry in conditions if entry.get("type") == type_), {})
-
-    def at_provider(self, part: str) -> Mapping[str, Any]:
-        """Return what the provider saw of a part."""
-        return (self._observed(part).get("status") or {}).get("atProvider") or {}
-
-    def _observed(self, part: str) -> Mapping[str, Any]:
-        return self.request.observed_resource(part) or {}
+        value = self.at_provider(part, awaited) if awaited else None
+        is_late = value not in (None, for_provider.get(awaited))
+        self.parts.want(part, manifest, uses=uses, ready=False if is_late else None)

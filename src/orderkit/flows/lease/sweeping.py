@@ -377,7 +377,12 @@ class _Sweep:
         return SweptOrder(entry.order, entry.team, LeaseAction.PAUSE, what=what) if what else None
 
     def _set(
-        self, entry: OrderEntry, xr_file: XrFile, values: Values, reason: str, operation: str = ""
+        self,
+        entry: OrderEntry,
+        xr_file: XrFile,
+        values: Values,
+        reason: str,
+        operation: str | None = None,
     ) -> str:
         """Give an order values by a direct change; return what it changes, empty if nothing."""
         spec = xr_file.xr.get("spec") or {}

@@ -34,7 +34,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.plan import AssemblyContext, Blueprint
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.stored_defaults import defaults_of
-from orderkit.core.schema.known import layer_of, read_layer
+from orderkit.core.schema.known import layer_of, read_behaviours, read_layer
 from orderkit.core.schema.validate import Validator
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
@@ -249,5 +249,6 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         delivered={**kept, **layer_of(delivered)},
         roles=roles,
         data_kinds={**data_kinds, **pack.data_kinds},
+        behaviours=read_behaviours(pack.files),
         team_fields=teams,
     )

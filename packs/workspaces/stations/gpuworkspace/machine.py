@@ -22,7 +22,7 @@ def want_machine(workspace: Workspace, ami: str) -> None:
         "instanceIdRef": parts.reference(instance),
         "state": "running" if workspace.spec["running"] else "stopped",
     }
-    workspace.want(workspace.state_part, "InstanceState", state, uses=[instance], awaited="state")
+    workspace.want(workspace.state_part, "InstanceState", state, needs=[instance], awaited="state")
     if workspace.spec["elasticAddress"]:
         _want_address(workspace)
 
@@ -32,7 +32,7 @@ def _want_address(workspace: Workspace) -> None:
     Want the address once the instance is ready.
 
     It outlives a machine that another one replaces: it stays with the old one until the new one is
-    ready. A Usage would keep the old one, because it goes only when the address does.
+    ready.
     """
     part, parts = workspace.address_part, workspace.parts
     if parts.is_ready(workspace.instance_part):
@@ -69,7 +69,7 @@ def _want_instance(workspace: Workspace, ami: str) -> None:
         workspace.instance_part,
         "Instance",
         for_provider,
-        uses=[group, key_pair],
+        needs=[group, key_pair],
         fixed=("ami", "userData", "subnetId"),
         awaited="instanceType",
     )

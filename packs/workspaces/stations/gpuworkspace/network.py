@@ -32,4 +32,4 @@ def want_network(workspace: Workspace) -> None:
 def _want_rule(workspace: Workspace, part: str, kind: str, rule: dict[str, Any]) -> None:
     group = workspace.group_part
     reference = {"securityGroupIdRef": workspace.parts.reference(group)}
-    workspace.want(part, kind, {**reference, **rule}, uses=[group])
+    workspace.want(part, kind, {**reference, **rule}, needs=[group])

@@ -91,19 +91,23 @@ class Workspace:
         kind: str,
         for_provider: dict[str, Any],
         *,
-        uses: Sequence[str] = (),
+        needs: Sequence[str] = (),
         fixed: Sequence[str] = (),
         awaited: str = "",
     ) -> None:
         """
-        Want a managed resource, created once what it `uses` is ready.
+        Want a managed resource. One that exists is always wanted.
 
         Args:
+            needs: Parts that must be ready before it is created. An end may delete them first: AWS
+                refuses that as long as they are in use, and the provider tries again.
             fixed: Fields that no update can change: an existing resource keeps its own, so that new
                 settings of the pack reach new machines only.
             awaited: A field that AWS takes time to change: until it has, the part is not ready,
                 whose condition Ready is still that of the former value.
         """
+        if not (self.parts.exists(part) or all(map(self.parts.is_ready, needs))):
+            return
         existing = self.parts.observed(part, "spec", "forProvider", default={})
         kept = {field: existing[field] for field in fixed if field in existing}
         manifest = managed(
@@ -114,4 +118,4 @@ class Workspace:
         )
         value = self.at_provider(part, awaited) if awaited else None
         is_late = value not in (None, for_provider.get(awaited))
-        self.parts.want(part, manifest, uses=uses, ready=False if is_late else None)
+        self.parts.want(part, manifest, ready=False if is_late else None)

@@ -385,14 +385,13 @@ class _Sweep:
         operation: str | None = None,
     ) -> str:
         """Give an order values by a direct change; return what it changes, empty if nothing."""
-        spec = xr_file.xr.get("spec") or {}
-        edits = tuple(FieldEdit(path, "set", values[path]) for path in _differing(spec, values))
-        if not edits:
+        differing = _differing(xr_file.xr.get("spec") or {}, values)
+        if not differing:
             return ""
         if not self._request.dry_run:
             request = ChangeRequest(
                 order=entry.order,
-                edits=edits,
+                edits=tuple(FieldEdit(path, "set", value) for path, value in values.items()),
                 requester=Requester(SWEEPER),
                 reason=reason,
                 operation=operation,
@@ -401,7 +400,7 @@ class _Sweep:
             )
             if change(self._platform, request).repeated:
                 return ""
-        return ", ".join(f"{edit.path} becomes {edit.value}" for edit in edits)
+        return ", ".join(f"{path} becomes {values[path]}" for path in differing)
 
     def _end(self, leased: LeasedOrder, decision: LeaseDecision, record: LeaseRecord) -> SweptOrder:
         entry, platform = leased.entry, self._platform

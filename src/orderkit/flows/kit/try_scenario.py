@@ -24,6 +24,7 @@ from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
 from orderkit.core.check.scenario import RefusalStage, Scenario
 from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
+from orderkit.core.crossplane.managed_state import ManagedKinds
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import Station
@@ -71,6 +72,8 @@ class ScenarioTrial:
     world: World
     composition: str = ""
     """Its name, as the XR shows it."""
+    managed: ManagedKinds | None = None
+    """The managed kinds of the pack's ``schemas/``."""
 
     def run(self, scenario: Scenario, *, case: str) -> ScenarioOutcome:
         """
@@ -136,6 +139,8 @@ class ScenarioTrial:
             existing=scenario.required,
             observed=_adopted({**xr, **status}, scenario.observed),
             statuses=scenario.statuses,
+            managed=self.managed,
+            failures=scenario.fail,
             composition=self.composition,
         )
         once = {"rounds_max": 1} if scenario.run == "once" else {}
@@ -205,6 +210,7 @@ def prepare(
         steps,
         World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
         name_shown(kit.xrd, composition) if composition else "",
+        ManagedKinds.of_pack(pack.files),
     )
 
 

@@ -44,13 +44,14 @@ def desired(parts: Parts) -> dict[str, Manifest]:
     return {name: r.resource for name, r in parts.response.desired.resources.items()}
 
 
-def test_a_part_gets_the_orders_name_and_labels() -> None:
+def test_a_part_gets_the_orders_name_namespace_and_labels() -> None:
     parts = parts_of({}, labels={"owner": "ann"})
 
     parts.want("network", {**managed(*NETWORK, {}), "metadata": {"labels": {"tier": "base"}}})
 
     assert desired(parts)["network"]["metadata"] == {
         "name": "cluster-one-network",
+        "namespace": "team-a",
         "labels": {"owner": "ann", "tier": "base"},
     }
     assert parts.reference("network") == {"name": "cluster-one-network"}

@@ -22,6 +22,7 @@ from orderkit.core.check.kit_yaml_checks import (
     check_kit_yaml,
     check_visible,
 )
+from orderkit.core.check.layer_checks import check_layers, layer_orders
 from orderkit.core.check.rights_checks import check_rights
 from orderkit.core.check.rule_codes import Coded, KitRule
 from orderkit.core.check.station_source import check_station_sources
@@ -72,9 +73,11 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
         findings += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
         findings += [*check_changes(subject, kit), *check_visible(subject, kit)]
         orders = orders_of(subject, kit)
-        runs = runs_of(subject, orders.orders)
+        tried = [*orders.orders, *layer_orders(subject, kit, orders.orders)]
+        runs = runs_of(subject, tried)
         findings += orders.findings
         findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
+        findings += check_layers(subject, kit)
     findings += [*check_station_sources(subject), *check_style(subject, style)]
     findings += check_form_patterns(subject)
     findings.sort(key=_order)

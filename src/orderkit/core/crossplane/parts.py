@@ -52,7 +52,7 @@ class Parts:
     namespace: str = ""
     """The order's own Namespace, if its XR is cluster-scoped and these parts live in it."""
     after: Sequence[str] = ()
-    """Parts that must exist before any of these is created, for example the Namespace."""
+    """Parts that must exist before any of these is created; a later step may want them."""
 
     def name(self, part: str) -> str:
         """
@@ -104,11 +104,15 @@ class Parts:
             ValueError: Nobody wants a part in `uses` or `after`, or a Usage cannot protect it
                 because one of the two is cluster-scoped and the other is not.
         """
-        missing = [p for p in (*self.after, *after) if not self.exists(p)]
+        missing = [p for p in after if not self.exists(p)]
         missing += [p for p in uses if not self.is_ready(p)]
-        if missing and not self.exists(part):
-            self._wait(part, missing)
-            return
+        if not self.exists(part):
+            self._check_wanted(part, missing)
+            missing += [p for p in self.after if not self.exists(p)]
+            if missing:
+                context = {**self.response.context, WAITING: {**self.waiting, part: missing}}
+                self.response.context = context
+                return
         named = self._named(part, manifest)
         if ready is None and _needs_no_judge(named):
             ready = self.exists(part)
@@ -116,19 +120,18 @@ class Parts:
         for used in uses:
             self._protect(used, part, named)
 
-    def _wait(self, part: str, missing: Sequence[str]) -> None:
-        waiting = self.response.context.get(WAITING) or {}
-        for name in missing:
-            if not (self.exists(name) or name in self.response.desired.resources | waiting):
+    def _check_wanted(self, part: str, names: Sequence[str]) -> None:
+        for name in names:
+            if not self.exists(name) and name not in self.response.desired.resources | self.waiting:
                 raise ValueError(f'part "{part}" depends on "{name}", which no station wants')
-        self.response.context = {**self.response.context, WAITING: {**waiting, part: [*missing]}}
 
     def _named(self, part: str, manifest: Manifest) -> Manifest:
         meta = metadata(manifest)
         if not (meta.get("name") or meta.get("generateName")):
             meta = {"name": self.name(part), **meta}
-        if self.namespace and not meta.get("namespace"):
-            meta = {**meta, "namespace": self.namespace}
+        home = self.namespace or metadata(self.request.xr).get("namespace")
+        if home and not meta.get("namespace"):
+            meta = {**meta, "namespace": home}
         labels = {**self.labels, **(meta.get("labels") or {})}
         return {**manifest, "metadata": {**meta, **({"labels": labels} if labels else {})}}
 
@@ -140,9 +143,10 @@ class Parts:
         if not metadata(used).get("name") or not name:
             return
         usage_part = f"usage-{used_part}-by-{part}"
-        namespaces = [metadata(manifest).get("namespace") or "" for manifest in (used, user)]
         xr_namespace = metadata(self.request.xr).get("namespace") or ""
-        used_namespace, user_namespace = (xr_namespace or namespace for namespace in namespaces)
+        used_namespace, user_namespace = (
+            xr_namespace or metadata(object_).get("namespace") or "" for object_ in (used, user)
+        )
         if bool(used_namespace) != bool(user_namespace):
             raise ValueError(
                 f'part "{part}" uses "{used_part}", but only one of them has a namespace, and no '

@@ -21,9 +21,12 @@ from types import MappingProxyType
 from typing import Any
 
 from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
+from orderkit.core.check.kit_under_check import PackFacts
 from orderkit.core.check.scenario import RefusalStage, Scenario
 from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
+from orderkit.core.crossplane.generated_passwords import STAND_IN_SEED
+from orderkit.core.crossplane.layered_settings import ENVIRONMENT
 from orderkit.core.crossplane.managed_state import ManagedKinds
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
@@ -74,6 +77,8 @@ class ScenarioTrial:
     """Its name, as the XR shows it."""
     managed: ManagedKinds | None = None
     """The managed kinds of the pack's ``schemas/``."""
+    layers: tuple[Manifest, ...] = ()
+    """The EnvironmentConfigs that the pack delivers."""
 
     def run(self, scenario: Scenario, *, case: str) -> ScenarioOutcome:
         """
@@ -136,7 +141,7 @@ class ScenarioTrial:
             return ScenarioOutcome(None, files, None, why_not)
         status = {"status": dict(scenario.status)} if scenario.status else {}
         around = SimulatedWorld(
-            existing=scenario.required,
+            existing=self._existing(scenario),
             observed=_adopted({**xr, **status}, scenario.observed),
             statuses=scenario.statuses,
             managed=self.managed,
@@ -148,6 +153,12 @@ class ScenarioTrial:
         _refuse_failed(simulation, once=bool(once))
         self._check_status(xr, simulation)
         return ScenarioOutcome(None, files, simulation)
+
+    def _existing(self, scenario: Scenario) -> list[Manifest]:
+        """Return what stations may look up: layers of the pack, unless the scenario has its own."""
+        own_layers = any(Kind.of(manifest) == ENVIRONMENT for manifest in scenario.required)
+        layers = () if own_layers else self.layers
+        return [STAND_IN_SEED, *layers, *scenario.required]
 
     def _check_status(self, xr: Manifest, simulation: Simulation) -> None:
         """Refuse a status that the XRD does not declare, as the API server does on every round."""
@@ -211,7 +222,12 @@ def prepare(
         World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
         name_shown(kit.xrd, composition) if composition else "",
         ManagedKinds.of_pack(pack.files),
+        _layers(pack) if any("layers" in step.input for step in steps or ()) else (),
     )
+
+
+def _layers(pack: Pack) -> tuple[Manifest, ...]:
+    return tuple(doc.manifest for doc in PackFacts(pack.files).of_kind(ENVIRONMENT))
 
 
 def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:

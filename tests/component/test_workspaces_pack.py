@@ -10,6 +10,10 @@ import pytest
 import yaml
 
 from orderkit.adapters.folders.local_pack import LocalPack
+from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.plan import Assembly
+from orderkit.core.plan.cost import order_cost
+from orderkit.core.plan.price_table import read_prices
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit.check_kits import check_pack
 from orderkit.flows.kit.test_kits import TestSelection as Selection
@@ -70,3 +74,28 @@ def test_user_data_is_data_from_which_no_shell_reads_a_value() -> None:
     assert "4.10.0" not in json.dumps(config["runcmd"])
     (requirements,) = config["write_files"]
     assert requirements["content"] == "opencv-contrib-python-headless==4.10.0.*\n"
+
+
+@pytest.mark.parametrize(
+    ("case", "cost"),
+    [
+        ("first-order", "395.63 USD"),  # 0.526 and 0.005 for 730 hours, 100 GB
+        ("stopped", "11.65 USD"),
+    ],
+)
+def test_what_a_workspace_costs_is_known_and_a_stopped_one_costs_little(
+    case: str, cost: str
+) -> None:
+    prices = read_prices((PACK / "gitops/prices.yaml").read_bytes(), name="prices.yaml")
+    kit = read_kit("gpuworkspace", LocalPack(PACK).files())
+    spec = {"instanceType": "g4dn.xlarge", "running": case != "stopped"}
+    xr = {
+        "apiVersion": kit.kind.api_version,
+        "kind": kit.kind.kind,
+        "metadata": {"name": "gpuworkspace-vision"},
+        "spec": spec,
+    }
+
+    costs = order_cost(Assembly(xr, resources(case), {}), prices)
+
+    assert (str(costs), costs.unknown) == (cost, ())

@@ -13,14 +13,20 @@ from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import service_options
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
-from orderkit.core.platform.service_access import AccessSettings, Client, digest_of, write_clients
+from orderkit.core.platform.service_access import (
+    AccessSettings,
+    Client,
+    Right,
+    digest_of,
+    write_clients,
+)
 from orderkit.web.service import service_app
 
 PACK = Path(__file__).parents[2] / "packs" / "workspaces"
 PAGE = PACK / "docs" / "workspaces.html"
 TOKEN = "okt_workspaces_0123456789"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDemoKeyOfNobodyDemoKeyOfNobodyDemoKeyOf"
-RIGHTS = frozenset({"read", "order", "end"})
+RIGHTS: frozenset[Right] = frozenset({"read", "order", "end"})
 LINES_MAX = 110
 
 

@@ -94,6 +94,12 @@ class Workspace:
         (manifest,) = (found for (of, _), found in self.managed.items() if of == kind)
         return manifest
 
+    @property
+    def networks(self) -> list[str]:
+        """The networks that may connect."""
+        rules = (found for (of, _), found in self.managed.items() if of == _RULES[1])
+        return sorted(str(dig(rule, "spec", "forProvider", "cidrIpv4")) for rule in rules)
+
     def provider_value(self, kind: str, field: str) -> Any:
         return dig(self.one(kind), "spec", "forProvider", field)
 

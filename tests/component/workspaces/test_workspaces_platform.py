@@ -10,7 +10,8 @@ from commands import Command
 from tests.component.leases.conftest import TurnedClock
 from tests.component.workspaces.conftest import Workspace
 
-from orderkit.core.objects.kube_objects import annotations_of
+from orderkit.core.crossplane.managed_state import FAIL
+from orderkit.core.objects.kube_objects import ObjectKey, annotations_of
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
@@ -53,10 +54,10 @@ def test_every_change_that_is_offered_keeps_the_machine_but_one(
     assert orderkit("change", order, "diskGb=200").code == 0
     assert workspace.provider_value("Instance", "rootBlockDevice")["volumeSize"] == 200
     assert orderkit("change", order, 'sshFrom=["198.51.100.0/24"]').code == 0
-    assert workspace.provider_value("SecurityGroupIngressRule", "cidrIpv4") == "198.51.100.0/24"
+    workspace.until(lambda _: workspace.networks == ["198.51.100.0/24"], "only the new network")
     before = workspace.status["publicIp"]
     assert orderkit("change", order, "elasticAddress=true").code == 0
-    assert workspace.until_phase("Ready")["publicIp"] != before
+    workspace.until(lambda status: status.get("publicIp") not in (None, before), "its address")
     assert orderkit("change", order, "stopAtNight=false").code == 0
     assert workspace.status["instanceId"] == first
 
@@ -141,3 +142,19 @@ def test_a_lease_ends_a_workspace_and_nothing_is_left(
     until(
         SystemClock(), lambda: workspace.managed, lambda left: not left, timeout_s=60, goal="none"
     )
+
+
+def test_a_workspace_that_its_provider_reports_has_failed_until_that_is_over(
+    orderkit: Command, workspace: Workspace, platform: Platform
+) -> None:
+    instance = ObjectKey.of(workspace.one("Instance"))
+
+    def fail(how: str | None) -> None:
+        changes = {"metadata": {"annotations": {FAIL: how}}}
+        platform.cluster.patch(instance, changes, owner="admin")
+
+    fail("throttled")
+    assert "sshCommand" not in workspace.until_phase("Failed")
+    assert "Throttling" in orderkit("trace", workspace.order).out
+    fail(None)
+    assert "sshCommand" in workspace.until_phase("Ready")

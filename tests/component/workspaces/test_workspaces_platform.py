@@ -10,12 +10,11 @@ from commands import Command
 from tests.component.leases.conftest import TurnedClock
 from tests.component.workspaces.conftest import Workspace
 
+from orderkit.adapters.embedded.providers.cloud import EXTERNAL
 from orderkit.core.crossplane.managed_state import FAIL
 from orderkit.core.objects.kube_objects import ObjectKey, annotations_of
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
-from orderkit.ports.clock import SystemClock
 
 HOUR = timedelta(hours=1)
 EXTERNAL_NAME = "crossplane.io/external-name"
@@ -128,9 +127,11 @@ def test_a_workspace_that_runs_at_night_is_left_alone(
 
 
 def test_a_lease_ends_a_workspace_and_nothing_is_left(
-    workspace: Workspace, platform: Platform, clock: TurnedClock
+    orderkit: Command, workspace: Workspace, platform: Platform, clock: TurnedClock
 ) -> None:
-    assert len(workspace.managed) == 7
+    assert orderkit("change", workspace.order, "stopAtNight=false").code == 0
+    assert len(workspace.managed) == 6
+    assert len(in_the_cloud(platform, workspace)) == 6
     for passed in (timedelta(days=11, minutes=1), 2 * 24 * HOUR, 22 * HOUR):
         clock.moved += passed
         assert [action for action, _ in swept(platform, workspace)] == ["warn"]
@@ -139,9 +140,17 @@ def test_a_lease_ends_a_workspace_and_nothing_is_left(
 
     assert action == "end"
     assert workspace.xr == {}
-    until(
-        SystemClock(), lambda: workspace.managed, lambda left: not left, timeout_s=60, goal="none"
-    )
+    assert workspace.managed == {}
+    assert in_the_cloud(platform, workspace) == []
+
+
+def in_the_cloud(platform: Platform, workspace: Workspace) -> list[str]:
+    """Return what the twin of AWS still has of a workspace."""
+    return [
+        record["metadata"]["name"]
+        for record in platform.cluster.list(EXTERNAL).items
+        if record["spec"]["managedBy"]["name"].startswith(f"{workspace.order}-")
+    ]
 
 
 def test_a_workspace_that_its_provider_reports_has_failed_until_that_is_over(

@@ -121,6 +121,17 @@ def test_a_part_that_exists_stays_when_what_it_uses_is_ready_no_more() -> None:
     assert parts.waiting == {}
 
 
+def test_what_is_only_needed_is_waited_for_and_not_protected() -> None:
+    before = parts_of({"network": existing(NETWORK, "n", [])})
+    after = parts_of({"network": existing(NETWORK, "n", READY)})
+    for parts in (before, after):
+        parts.want("network", managed(*NETWORK, {}))
+        parts.want("pool", managed(*POOL, {}), needs=["network"])
+
+    assert set(desired(before)) == {"network"}
+    assert set(desired(after)) == {"network", "pool"}
+
+
 def test_a_usage_outlives_an_outage_of_what_it_protects() -> None:
     parts = parts_of({"pool": existing(POOL, "p", READY)})
 

@@ -35,7 +35,7 @@ def seed_secret(seed: str) -> Manifest:
 
 
 STAND_IN_SEED = seed_secret("only for trials, no platform uses it")
-"""What ``kit check`` and ``kit test`` use."""
+"""What ``kit check``, ``kit test`` and plans use."""
 
 
 def generated_password(

@@ -84,6 +84,7 @@ class Parts:
         manifest: Manifest,
         *,
         uses: Sequence[str] = (),
+        needs: Sequence[str] = (),
         after: Sequence[str] = (),
         ready: bool | None = None,
     ) -> None:
@@ -95,17 +96,19 @@ class Parts:
         Args:
             uses: Parts that must be ready before this one is created, and that an end must not
                 delete while this one exists: a Usage protects each. Want them first.
-            after: Parts that must exist before this one is created. An end may delete them first.
+            needs: Parts that must be ready before this one is created, without a Usage: an end may
+                delete them first.
+            after: Parts that must exist before this one is created, without a Usage.
             ready: None: function-auto-ready decides. It cannot judge every kind; those of
                 Kubernetes without a status, ProviderConfigs and Usages count as ready here as soon
                 as they exist.
 
         Raises:
-            ValueError: Nobody wants a part in `uses` or `after`, or a Usage cannot protect it
+            ValueError: Nobody wants one of these parts, or a Usage cannot protect it
                 because one of the two is cluster-scoped and the other is not.
         """
         missing = [p for p in after if not self.exists(p)]
-        missing += [p for p in uses if not self.is_ready(p)]
+        missing += [p for p in (*uses, *needs) if not self.is_ready(p)]
         if not self.exists(part):
             self._check_wanted(part, missing)
             missing += [p for p in self.after if not self.exists(p)]

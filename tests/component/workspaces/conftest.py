@@ -113,9 +113,8 @@ class Workspace:
         return self.until(lambda status: status.get("phase") == phase, f"phase {phase}")
 
 
-@pytest.fixture
-def workspace(orderkit: Command, platform: Platform) -> Workspace:
-    """A workspace that is ordered and Ready."""
+def ordered_workspace(orderkit: Command, platform: Platform) -> Workspace:
+    """Order a workspace and wait until it is Ready."""
     ordered = Workspace(platform, f"ws{next(_numbers)}")
     done = orderkit(
         "order", "gpuworkspace", f"name={ordered.name}", f"team={TEAM}", "owner=user:default/eve",
@@ -123,3 +122,8 @@ def workspace(orderkit: Command, platform: Platform) -> Workspace:
     )  # fmt: skip
     assert done.code == 0, done.err
     return ordered
+
+
+@pytest.fixture
+def workspace(orderkit: Command, platform: Platform) -> Workspace:
+    return ordered_workspace(orderkit, platform)

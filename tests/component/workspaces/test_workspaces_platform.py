@@ -8,12 +8,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from commands import Command
 from tests.component.leases.conftest import TurnedClock
-from tests.component.workspaces.conftest import Workspace
+from tests.component.leases.test_lease_sweeps import KilledError, killed
+from tests.component.workspaces.conftest import Workspace, ordered_workspace
 
 from orderkit.adapters.embedded.providers.cloud import EXTERNAL
 from orderkit.core.crossplane.managed_state import FAIL
 from orderkit.core.objects.kube_objects import ObjectKey, annotations_of
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
+from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform
 
 HOUR = timedelta(hours=1)
@@ -115,6 +117,24 @@ def test_a_night_stops_a_workspace_once_and_who_starts_it_again_is_left_alone(
     assert swept(platform, workspace) == []
     clock.moved += timedelta(days=1) - HOUR / 2
     assert swept(platform, workspace) == [("pause", "running becomes False")]
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_night_whose_sweep_is_killed_is_finished_once_by_the_next_one(
+    side: str, orderkit: Command, platform: Platform, clock: TurnedClock
+) -> None:
+    at_eight(clock, 5)
+    sweep(platform, SweepRequest())  # stops all the others
+    workspace = ordered_workspace(orderkit, platform)
+
+    with pytest.raises(KilledError):
+        sweep(killed(platform, 1, side), SweepRequest())
+    sweep(platform, SweepRequest())
+
+    workspace.until_phase("Stopped")
+    repository = find_living(platform, workspace.order).repository
+    messages = [commit.message for commit in platform.forge.commits(repository, limit=50)]
+    assert len([message for message in messages if "night-" in message]) == 1, messages
 
 
 def test_a_workspace_that_runs_at_night_is_left_alone(

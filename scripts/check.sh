@@ -31,6 +31,7 @@ check picture $bin/python scripts/plan_svg.py --check
 check kits $bin/orderkit kit generate --check
 check agents $bin/orderkit kit generate --check --pack packs/agents
 check envs $bin/orderkit kit generate --check --pack packs/environments
+check workspaces $bin/orderkit kit generate --check --pack packs/workspaces
 check layering scripts/layers.sh --check
 check schema $bin/python scripts/kit_schema.py --check
 $bin/python scripts/sizes.py || failed=1

@@ -18,7 +18,7 @@ PAGES = sorted(
     for pattern in (
         "*.md",
         "docs/**/*.md",
-        "packs/agents/**/*.md",
+        "packs/*/**/*.md",
         "*/README.md",
         "tests/kits/*.md",
     )

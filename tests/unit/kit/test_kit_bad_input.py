@@ -128,6 +128,14 @@ CASES = [
     Case("a pause with another value", "  lease:\n    default: 3d\n    then: pause\n"
          "    pause: {stage: nine}\n  changes:\n  - {name: c, fields: [stage]}",
          "is not a value of 'stage'", 8),
+    Case("nights in no zone", "  lease:\n    default: 3d\n    nightly: {at: '20:00', zone: Berlin,"
+         " set: {stage: one}}\n  changes:\n  - {name: c, fields: [stage]}", "is not a time zone", 7),
+    Case("nights by a change that is reviewed", "  lease:\n    default: 3d\n    nightly: {at: '20:00',"
+         " set: {stage: one}}\n  changes:\n  - {name: c, fields: [stage], how: review}",
+         "is in no change that is committed directly", 7),
+    Case("nights that spare no field", "  lease:\n    default: 3d\n    nightly: {at: '20:00',"
+         " set: {stage: one}, unless: {sise: 1}}\n  changes:\n  - {name: c, fields: [stage]}",
+         "is not a field of the XRD", 7, "'size'"),
     Case("a lease beyond its maximum", "  lease:\n    default: 9w\n    maximum: 30d", "is longer than", 6),
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
 from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.kit.agreements import Lease
+from orderkit.core.kit.agreements import Lease, Nightly
 from orderkit.core.order.lease import (
     CLOCK_BOUND,
     EXPIRES_AT,
@@ -25,6 +25,7 @@ from orderkit.core.order.lease import (
     decide,
     extend,
     grant,
+    night_due,
     policy_of,
     read_record,
 )
@@ -376,3 +377,22 @@ def test_nothing_ends_early_without_warning_or_twice(
     for move, size in moves:
         world.make(move, size)
         assert len(world.ends) <= 1
+
+
+@pytest.mark.parametrize(
+    ("zone", "at", "now", "night", "reason"),
+    [
+        ("UTC", "20:00", "2026-11-23T20:00:00+00:00", "2026-11-23", "it begins on the minute"),
+        ("UTC", "20:00", "2026-11-23T19:59:59+00:00", "", "not before"),
+        ("UTC", "20:00", "2026-11-23T20:59:59+00:00", "2026-11-23", "for an hour"),
+        ("UTC", "20:00", "2026-11-23T21:00:00+00:00", "", "and no longer"),
+        ("Europe/Berlin", "20:00", "2026-11-23T19:30:00+00:00", "2026-11-23", "by the zone"),
+        ("Europe/Berlin", "20:00", "2026-07-23T18:30:00+00:00", "2026-07-23", "in summer, too"),
+        ("UTC", "23:30", "2026-11-24T00:10:00+00:00", "2026-11-23", "of the day before"),
+        ("Asia/Tokyo", "00:10", "2026-11-23T15:20:00+00:00", "2026-11-24", "of the zone's day"),
+    ],
+)
+def test_a_night_is_due_for_an_hour(zone: str, at: str, now: str, night: str, reason: str) -> None:
+    nightly = Nightly(at, zone, {"running": False}, {})
+
+    assert night_due(datetime.fromisoformat(now), nightly) == night, reason

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.kit import form_rules
+from orderkit.core.kit.agreements import Nightly, Values
 from orderkit.core.kit.form_limits import is_machine_bound
 from orderkit.core.kit.generated_mark import html_comment
 from orderkit.core.kit.model import Direction, Example, How, KindRef, Kit, KitChange, Survivor
@@ -178,15 +179,23 @@ def _lease(kit: Kit) -> str:
     length = f"for {length}" if length else "until it is ended or given a lease"
     maximum = f", at most {lease.maximum}" if lease.maximum else ""
     grace = f"{lease.grace} after its expiry" if lease.grace else "Then"
-    values = " and ".join(
-        f"`{path}` becomes `{_json(value)}`" for path, value in lease.pause.items()
-    )
-    follow = f"it pauses: {values}" if lease.then == "pause" else "it ends"
+    follow = f"it pauses: {_values(lease.pause)}" if lease.then == "pause" else "it ends"
     exempt = f" Not for teams {', '.join(lease.exempt_teams)}." if lease.exempt_teams else ""
     return (
         f"\nAn order lives {length}{maximum}. Warnings are recorded {_listed(lease.warn)} before."
-        f" {grace} {follow}. {_extensions(kit)}{exempt}\n"
+        f" {grace} {follow}. {_extensions(kit)}{_night(lease.nightly)}{exempt}\n"
     )
+
+
+def _night(nightly: Nightly | None) -> str:
+    if nightly is None:
+        return ""
+    unless = f", unless {_values(nightly.unless, 'is')}" if nightly.unless else ""
+    return f" Each night at {nightly.at} ({nightly.zone}) {_values(nightly.values)}{unless}."
+
+
+def _values(values: Values, verb: str = "becomes") -> str:
+    return " and ".join(f"`{path}` {verb} `{_json(value)}`" for path, value in values.items())
 
 
 def _extensions(kit: Kit) -> str:

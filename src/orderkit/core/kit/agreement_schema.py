@@ -45,6 +45,11 @@ APPROVAL_RULE = closed(
     },
 )
 _CLOCK: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
+_ZONE: Schema = {
+    **TEXT,
+    "default": "UTC",
+    "description": "A time zone of the IANA database, for example Europe/Berlin.",
+}
 WINDOW = closed(
     "Changes of orders are delivered in this time; others wait until it begins.",
     ["days", "from", "to"],
@@ -57,11 +62,7 @@ WINDOW = closed(
         ),
         "from": described(_CLOCK, "22:00"),
         "to": described(_CLOCK, "04:00. Not after from: on the next day."),
-        "zone": {
-            **TEXT,
-            "default": "UTC",
-            "description": "A time zone of the IANA database, for example Europe/Berlin.",
-        },
+        "zone": _ZONE,
     },
 )
 _DURATION: Schema = {"type": "string", "pattern": DURATION}
@@ -103,6 +104,18 @@ LEASE = closed(
         },
         "pause": map_of(SCALAR, "The values that pause an order, by field; changed directly."),
         "grace": described(_DURATION, "How long after the expiry that happens. Default: at once."),
-        "except": list_of(TEXT, "Teams whose orders have no expiry.", uniqueItems=True),
+        "except": list_of(
+            TEXT, "Teams whose orders have no expiry and no nights.", uniqueItems=True
+        ),
+        "nightly": closed(
+            "What orders get each night, for example to stop what nobody needs then.",
+            ["at", "set"],
+            {
+                "at": described(_CLOCK, "When, for example 20:00."),
+                "zone": _ZONE,
+                "set": map_of(SCALAR, "The values, by field; changed directly."),
+                "unless": map_of(SCALAR, "Orders with these values are left alone."),
+            },
+        ),
     },
 )

@@ -12,6 +12,22 @@ DEFAULT_WARNINGS = ("24h", "1h")
 """When an order's people are warned before its lease ends, unless the kit says otherwise."""
 
 
+Values = Mapping[str, str | int | float | bool]
+"""Values of fields of the XR, by dotted path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nightly:
+    """Values that a kit's orders get each night, by a change that is committed directly."""
+
+    at: str
+    """``20:00``, by the clock of `zone`."""
+    zone: str
+    values: Values
+    unless: Values
+    """An order with these values is left alone; empty: none is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """How long an order lives, in durations such as ``30d``."""
@@ -31,12 +47,13 @@ class Lease:
     warn: tuple[str, ...] = DEFAULT_WARNINGS
     """How long before its expiry warnings are recorded."""
     then: Literal["end", "pause"] = "end"
-    pause: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    pause: Values = field(default_factory=dict)
     """The values that pause an order."""
     grace: str = ""
     """Between the expiry and what follows; empty: none."""
     exempt_teams: tuple[str, ...] = ()
-    """Teams whose orders have no expiry: ``except`` in kit.yaml."""
+    """Teams whose orders have no expiry, and no nights: ``except`` in kit.yaml."""
+    nightly: Nightly | None = None
 
 
 @dataclass(frozen=True, slots=True)

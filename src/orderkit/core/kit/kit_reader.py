@@ -21,6 +21,7 @@ from orderkit.core.kit.agreements import (
     ApprovalRule,
     Lease,
     MaintenanceWindow,
+    Nightly,
 )
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
@@ -354,7 +355,14 @@ def _lease(entry: Mapping[str, Any]) -> Lease:
         pause=entry.get("pause", {}),
         grace=entry.get("grace", ""),
         exempt_teams=tuple(entry.get("except", ())),
+        nightly=_nightly(entry.get("nightly")),
     )
+
+
+def _nightly(entry: Mapping[str, Any] | None) -> Nightly | None:
+    if not entry:
+        return None
+    return Nightly(entry["at"], entry.get("zone", "UTC"), entry["set"], entry.get("unless", {}))
 
 
 def _survivor(entry: Mapping[str, Any]) -> Survivor:

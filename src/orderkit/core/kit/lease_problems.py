@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
+from zoneinfo import available_timezones
 
 from orderkit.core.durations import duration_text, parse_duration
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.agreements import Values
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
 from orderkit.core.kit.model import How, Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitFields
@@ -37,6 +39,7 @@ def lease_problems(kit: Kit, fields: KitFields, spec: Mapping[str, Any]) -> Iter
         return
     yield from _field(kit, fields)
     yield from _pause(kit, fields)
+    yield from _nightly(kit, fields)
 
 
 def _lengths(kit: Kit, written: Mapping[str, Any]) -> Iterator[KitProblem]:
@@ -103,8 +106,29 @@ def _pause(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
     if lease.then != "pause" and lease.pause:
         yield KitProblem("kit", (*_LEASE, "pause"), None, "is for then: pause", "leave it out")
         return
-    for path, value in lease.pause.items():
-        steps: Steps = (*_LEASE, "pause", path)
+    yield from _values(kit, fields, (*_LEASE, "pause"), lease.pause)
+
+
+def _nightly(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
+    nightly, steps = kit.lease.nightly, (*_LEASE, "nightly")
+    if nightly is None:
+        return
+    if nightly.zone not in available_timezones():
+        hint = "for example Europe/Berlin or UTC"
+        yield KitProblem("kit", (*steps, "zone"), nightly.zone, "is not a time zone", hint)
+    yield from _values(kit, fields, (*steps, "set"), nightly.values)
+    for path in nightly.unless:
+        if fields.find(path) is None:
+            hint = nearest(path, fields.paths)
+            yield KitProblem(
+                "kit", (*steps, "unless", path), path, "is not a field of the XRD", hint
+            )
+
+
+def _values(kit: Kit, fields: KitFields, place: Steps, values: Values) -> Iterator[KitProblem]:
+    """Yield what is wrong with values that a sweep sets by itself."""
+    for path, value in values.items():
+        steps: Steps = (*place, path)
         field = fields.find(path)
         if field is None:
             hint = nearest(path, fields.paths)

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
 from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.kit.agreements import Lease
+from orderkit.core.kit.agreements import Lease, Nightly
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
 
 EXPIRES_AT = "orderkit.dev/expires-at"
@@ -32,6 +33,8 @@ OVERDUE = timedelta(hours=6)
 An order that ought to have ended longer ago than this is warned again: for so long nobody swept, or
 our clock jumped.
 """
+NIGHTFALL = timedelta(hours=1)
+"""How long after a night's begin a sweep still does what the night brings."""
 REASON_MAX = 500
 _RECORD_MAX = 4_000
 
@@ -425,6 +428,21 @@ def _warning(now: datetime, record: LeaseRecord, warning: tuple[str, timedelta])
         text,
         f"expires at {time_text(expires)}",
     )
+
+
+def night_due(now: datetime, nightly: Nightly) -> str:
+    """
+    Return which night has begun within the last hour, as a date; empty if none has.
+
+    A night that nobody swept in its first hour is left out: people may be at work again.
+    """
+    at = time.fromisoformat(nightly.at)
+    local = now.astimezone(ZoneInfo(nightly.zone))
+    for day in (local.date(), local.date() - timedelta(days=1)):
+        begin = datetime.combine(day, at, local.tzinfo).astimezone(UTC)
+        if timedelta(0) <= now - begin < NIGHTFALL:
+            return day.isoformat()
+    return ""
 
 
 def clock_doubt(

@@ -1,6 +1,8 @@
 """
 Sweep the leases of all orders: record warnings, pause and end what is due. Idempotent.
 
+A kit may also have its orders changed each night; that needs no lease of theirs.
+
 The cluster's copies of the Applications say which orders may be due, in one request; what is done
 about one is decided by its file in the ledger (`core.order.lease.decide`), which is written back
 with the blob id that was read. So two sweeps at once do no harm, and one that is killed is
@@ -20,6 +22,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import ConflictError, InvalidInputError, OrderkitError, RefusedError
+from orderkit.core.kit.agreements import Values
 from orderkit.core.kit.model import How, Kit
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -41,6 +44,7 @@ from orderkit.core.order.lease import (
     clock_doubt,
     decide,
     grant,
+    night_due,
     policy_of,
     read_record,
     time_text,
@@ -54,6 +58,7 @@ from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.lease.extending import LeasedOrder, read_leased
 from orderkit.flows.order import tracing
 from orderkit.flows.order.expiry_note import try_note_expiry
+from orderkit.flows.order.live_order import XrFile
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack, read_text
 from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester
@@ -121,6 +126,8 @@ class Swept:
         return {"at": self.at, "doubt": self.doubt or None, "orders": orders}
 
 
+Orders = list[tuple[OrderEntry, Manifest]]
+"""Orders of the ledger, each with its Application in the cluster."""
 OnSwept = Callable[[SweptOrder], None]
 
 
@@ -154,25 +161,50 @@ class _Sweep:
         due: list[tuple[LeasedOrder, LeaseDecision]] = []
         swept: list[SweptOrder] = []
         paths = ledger_snapshot(self._platform).blobs
-        for entry in self._candidates(paths):
+        orders = self._orders(paths)
+        for entry in self._candidates(orders, paths):
             swept += self._first(entry, due)
         for entry in ledger.ending_orders(paths):
             if entry.application_path not in paths:  # its lease went with it
                 swept += self._safely(entry, partial(self._continue, entry))
         for leased, decision in sorted(due, key=lambda pair: _expires(pair[0])):
             swept += self._safely(leased.entry, partial(self._act, leased, decision))
+        for entry, kit, night in self._nights(orders, paths):
+            swept += self._safely(entry, partial(self._stop_for, night, entry, kit))
         return Swept(time_text(self._now), self._doubt, tuple(swept))
 
-    def _candidates(self, paths: Collection[PurePosixPath]) -> Iterator[OrderEntry]:
+    def _candidates(self, orders: Orders, paths: Collection[PurePosixPath]) -> Iterator[OrderEntry]:
         """Yield the orders that may be due, by what the cluster has of them."""
+        for entry, application in orders:
+            ends_already = entry.end_path in paths
+            if self._may_be_due(entry, application, ends_already=ends_already):
+                yield entry
+
+    def _orders(self, paths: Collection[PurePosixPath]) -> Orders:
+        """Return the orders that have an Application in the cluster."""
         listed = self._platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
         applications = {str(metadata(application)["name"]): application for application in listed}
-        for entry in ledger.entries(paths):
-            application = applications.get(entry.order)
-            if application and labels_of(application).get(ledger.ORDER_LABEL) == entry.order:
-                ends_already = entry.end_path in paths
-                if self._may_be_due(entry, application, ends_already=ends_already):
-                    yield entry
+        return [
+            (entry, application)
+            for entry in ledger.entries(paths)
+            if (application := applications.get(entry.order))
+            and labels_of(application).get(ledger.ORDER_LABEL) == entry.order
+        ]
+
+    def _nights(
+        self, orders: Orders, paths: Collection[PurePosixPath]
+    ) -> Iterator[tuple[OrderEntry, Kit, str]]:
+        """Yield the orders of kits for which a night has just begun."""
+        if self._doubt:
+            return
+        for entry, application in orders:
+            kit = self._kits.get(ledger.kit_of(application))
+            nightly = (
+                kit.lease.nightly if kit and entry.team not in kit.lease.exempt_teams else None
+            )
+            night = night_due(self._now, nightly) if nightly else ""
+            if kit and night and entry.end_path not in paths:
+                yield entry, kit, night
 
     def _may_be_due(self, entry: OrderEntry, application: Manifest, *, ends_already: bool) -> bool:
         try:
@@ -319,32 +351,56 @@ class _Sweep:
         return _swept(leased, LeaseAction.REPORT, record, what=why)
 
     def _pause(self, leased: LeasedOrder) -> SweptOrder | None:
-        order = leased.entry.order
-        kit = self._kits[leased.kit]
-        xr_file = xr_in_git(self._platform, order)
+        xr_file = xr_in_git(self._platform, leased.entry.order)
         if xr_file is None:
             what = "its lease is over, and there is no XR in Git to pause"
             return _swept(leased, LeaseAction.REPORT, leased.record, what=what, is_done=False)
-        edits = tuple(
-            FieldEdit(path, "set", value)
-            for path, value in kit.lease.pause.items()
-            if not same(dig(xr_file.xr, "spec", *path.split(".")), value)
-        )
-        if not edits:
+        expires = time_text(leased.record.expires) if leased.record else ""
+        values = self._kits[leased.kit].lease.pause
+        what = self._set(leased.entry, xr_file, values, f"its lease ended at {expires}")
+        return _swept(leased, LeaseAction.PAUSE, leased.record, what=what) if what else None
+
+    def _stop_for(self, night: str, entry: OrderEntry, kit: Kit) -> SweptOrder | None:
+        """
+        Give an order the values of the night, once: who starts it again is left alone.
+
+        The operation's id is the night's, so a repetition finds the commit and changes nothing.
+        """
+        nightly, xr_file = kit.lease.nightly, xr_in_git(self._platform, entry.order)
+        if nightly is None or xr_file is None:
             return None
+        spec = xr_file.xr.get("spec") or {}
+        if nightly.unless and not _differing(spec, nightly.unless):
+            return None
+        reason, operation = f"the night of {night} begins", f"night-{night}-{entry.order}"
+        what = self._set(entry, xr_file, nightly.values, reason, operation)
+        return SweptOrder(entry.order, entry.team, LeaseAction.PAUSE, what=what) if what else None
+
+    def _set(
+        self,
+        entry: OrderEntry,
+        xr_file: XrFile,
+        values: Values,
+        reason: str,
+        operation: str | None = None,
+    ) -> str:
+        """Give an order values by a direct change; return what it changes, empty if nothing."""
+        differing = _differing(xr_file.xr.get("spec") or {}, values)
+        if not differing:
+            return ""
         if not self._request.dry_run:
-            expires = time_text(leased.record.expires) if leased.record else ""
             request = ChangeRequest(
-                order=order,
-                edits=edits,
+                order=entry.order,
+                edits=tuple(FieldEdit(path, "set", value) for path, value in values.items()),
                 requester=Requester(SWEEPER),
-                reason=f"its lease ended at {expires}",
+                reason=reason,
+                operation=operation,
                 how=How.DIRECT,
                 base=xr_file.commit,
             )
-            change(self._platform, request)
-        values = ", ".join(f"{edit.path} becomes {edit.value}" for edit in edits)
-        return _swept(leased, LeaseAction.PAUSE, leased.record, what=values)
+            if change(self._platform, request).repeated:
+                return ""
+        return ", ".join(f"{path} becomes {values[path]}" for path in differing)
 
     def _end(self, leased: LeasedOrder, decision: LeaseDecision, record: LeaseRecord) -> SweptOrder:
         entry, platform = leased.entry, self._platform
@@ -371,6 +427,10 @@ class _Sweep:
         if not self._request.dry_run:
             what = self._destroy(entry, "its lease ended")
         return SweptOrder(entry.order, entry.team, LeaseAction.END, what=what)
+
+
+def _differing(spec: Mapping[str, Any], values: Values) -> list[str]:
+    return [path for path in values if not same(dig(spec, *path.split(".")), values[path])]
 
 
 def _expires(leased: LeasedOrder) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""The kit `gpuworkspace`: one developer's machine with a GPU, on AWS."""

@@ -301,13 +301,13 @@ def test_changes_that_raced_are_noticed_after_the_commit(
     assert head is not None
     old = read_xr(platform.platform, live, head).xr
     new = {**old, "spec": {**old["spec"], "stage": "stage3"}}
-    assert cost_limit.excess(platform.platform, live, old, new) == ""
+    assert cost_limit.change_excess(platform.platform, live, old, new) is None
     publish_order(platform, team, orders[1], "stage3")
 
-    warning = cost_limit.excess(platform.platform, live, old, new)
+    excess = str(cost_limit.change_excess(platform.platform, live, old, new))
 
-    assert f"committed, but {orders[0]} costs 110.10 EUR a month" in warning
-    assert "together 220.20, above the team's cost limit of 200.00" in warning
+    assert f"{orders[0]} costs 110.10 EUR a month" in excess
+    assert "together 220.20, above the team's cost limit of 200.00" in excess
 
 
 def publish_order(platform: Running, team: str, order: str, stage: str = "stage2") -> None:

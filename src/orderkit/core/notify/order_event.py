@@ -86,7 +86,7 @@ def due(event: OrderEvent, notified: Mapping[str, Notified], *, began: str) -> O
     A new channel first learns what needs somebody now, and nothing that was well before.
 
     Args:
-        told: By topic: the last that the channel was told of this order.
+        notified: By topic: the last that the channel was told of this order.
         began: When the channel was first used, RFC 3339 in UTC.
     """
     last = notified.get(event.topic)

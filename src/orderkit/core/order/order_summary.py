@@ -45,8 +45,8 @@ from orderkit.core.schema.cel import conditions
 from orderkit.core.visible_text import visible
 
 VALUE_MAX, REASON_MAX = 500, 2_000
-_SHORT = 20
 """Characters that are shown of a value, and of a reason."""
+_SHORT = 20
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z\Z", re.ASCII)
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY = 1024

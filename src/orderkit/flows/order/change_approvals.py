@@ -15,7 +15,6 @@ from orderkit.core.objects.kube_objects import Manifest, annotations_of
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.order_state import short
-from orderkit.core.plan import Plan
 from orderkit.flows.argocd.commit_pinning import application_at, pinned_commit
 from orderkit.flows.order.approval_needs import Asking, change_needs
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
@@ -34,13 +33,12 @@ def needs_of_step(
     asking: Asking,
     *,
     current: XrFile | None = None,
-    plan: Plan | None = None,
 ) -> tuple[Need, ...]:
     """
     Return the agreements that delivering a new XR of an order needs.
 
     Args:
-        current: The XR from which `plan` begins.
+        current: The newest XR of ``main``, if it was read already.
 
     Raises:
         OrderkitError: What is delivered now cannot be read, or the forge or cluster fails.
@@ -53,8 +51,7 @@ def needs_of_step(
     if commit is None:
         return ()
     delivered = current if current and current.commit == commit else read_xr(platform, live, commit)
-    is_same = current is not None and current.data == delivered.data
-    return change_needs(platform, live, delivered.xr, new, asking, plan=plan if is_same else None)
+    return change_needs(platform, live, delivered.xr, new, asking)
 
 
 def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:

@@ -310,6 +310,32 @@ def test_changes_that_raced_are_noticed_after_the_commit(
     assert "together 220.20, above the team's cost limit of 200.00" in excess
 
 
+def test_a_push_past_orderkit_above_the_limit_is_reported(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order = OrderId(f"garage-{team}")
+    publish_order(platform, team, order)
+    register(platform.platform, Registration(order, "garage", TeamName(team), "user:default/x"))
+    assert orderkit("team", "change", team, "--limit", "cost=100").code == 0
+    assert f"team {team} cost" not in orderkit("status", order).out
+    excess = f"the orders of team {team} cost 110.10 EUR a month, above its limit of 100.00"
+
+    publish_order(platform, team, order, "stage3")
+
+    assert excess in orderkit("status", order).out
+    findings = orderkit("doctor", "--json").json["findings"]
+    (limits,) = [finding for finding in findings if finding["what"] == "limits"]
+    assert (limits["verdict"], excess in limits["detail"]) == ("warn", True)
+    until(
+        SystemClock(),
+        lambda: ask(platform, "GET", f"/v1/teams/{team}")["costExcess"],
+        lambda said: said == excess,
+        timeout_s=90,
+        goal="the sum of the team",
+    )
+    assert orderkit("team", "change", team, "--no-limit", "cost").code == 0
+
+
 def publish_order(platform: Running, team: str, order: str, stage: str = "stage2") -> None:
     """Write a repository as a portal's steps would."""
     repo = RepoId(team, order)

@@ -121,6 +121,7 @@ def row_of(
         lease_warning=texts.clean(warning, _SHORT),
         costs=costs,
         approval=texts.clean(sources.approval if state.phase == "Waiting" else "", REASON_MAX),
+        change_approval=texts.clean(sources.change_approval, REASON_MAX),
         revision=texts.clean(state.revision or ""),
         delivered=texts.clean(applied(application or {})),
         repository=_repository(sources, forge_url),

@@ -166,6 +166,25 @@ def cost_excess(
     )
 
 
+def sum_excess(team: TeamFile, costs: Mapping[str, OrderCost | None]) -> str:
+    """Say that a team's orders cost more than its limit, or that nobody knows; empty if neither."""
+    limit = team.limits.cost
+    if limit is None:
+        return ""
+    amounts = []
+    for order, cost in costs.items():
+        known_cost = _known_cost(limit, team.team, order, cost)
+        if isinstance(known_cost, RefusedError):
+            return str(known_cost)
+        amounts.append(known_cost)
+    if (total := add_up(amounts)) <= limit.amount:
+        return ""
+    return (
+        f"the orders of team {team.team} cost {money(total)} {limit.currency} a month, above its"
+        f" limit of {money(limit.amount)}"
+    )
+
+
 def is_dearer(cost: OrderCost | None, before: OrderCost) -> bool:
     """Say whether an order may cost more than before: one that does not may always stay."""
     most, most_before = cost.most if cost else None, before.most

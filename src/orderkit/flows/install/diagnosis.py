@@ -59,6 +59,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "protection": delivery_diagnosis.protection,
         "undelivered": delivery_diagnosis.undelivered,
         "approvals": delivery_diagnosis.approvals,
+        "limits": delivery_diagnosis.limits,
         "pack": _pack,
         "ledger": _ledger,
         "signatures": delivery_diagnosis.signatures,

@@ -118,7 +118,6 @@ class LeaseView:
     """The lease of an order, for people and programs."""
 
     leased: LeasedOrder
-    now: str
     left: timedelta | None
     changed: bool = False
     remark: str = ""
@@ -193,9 +192,8 @@ def lease_of(platform: Platform, order: str) -> LeaseView:
 def _view(
     platform: Platform, leased: LeasedOrder, *, changed: bool = False, remark: str = ""
 ) -> LeaseView:
-    now = platform.clock.now()
-    left = leased.record.expires - now if leased.record else None
-    return LeaseView(leased, time_text(now), left, changed, remark)
+    left = leased.record.expires - platform.clock.now() if leased.record else None
+    return LeaseView(leased, left, changed, remark)
 
 
 @dataclass(frozen=True, slots=True)

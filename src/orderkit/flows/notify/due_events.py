@@ -114,7 +114,11 @@ def _decided(notified: NotifiedEvents, rows: Mapping[str, OrderRow], past: PastS
         and (last := notified.of(order).get("approval"))
         and last.kind == "approval-wanted"
     }
-    return {order for order in waited if order not in rows or not rows[order].approval}
+    return {
+        order
+        for order in waited
+        if order not in rows or not (rows[order].approval or rows[order].change_approval)
+    }
 
 
 def _time(text: str) -> datetime | None:

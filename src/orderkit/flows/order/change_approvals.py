@@ -12,10 +12,11 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, CommitSha
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.commit_pinning import application_at, pinned_commit
+from orderkit.flows.order import cost_limit
 from orderkit.flows.order.approval_needs import Asking, change_needs
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform
@@ -56,16 +57,19 @@ def needs_of_step(
 
 def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:
     """
-    Check that a commit of ``main`` may be delivered although nobody agreed to it.
+    Check that a commit of ``main`` may be delivered although Orderkit did not write it.
 
     Returns:
         Which agreement it lacks, if the kit lets that pass with a report; else empty.
 
     Raises:
-        RefusedError: It needs an agreement, and its kit refuses what bypasses one.
+        RefusedError: It needs an agreement, and its kit refuses what bypasses one; or it is above
+            a limit of its team.
     """
-    if not live.kit.approval.rules or pinned_commit(platform, live.entry) in (None, head):
+    pinned = pinned_commit(platform, live.entry)
+    if pinned is None or pinned == head:
         return ""
+    refuse_excess(platform, live, pinned, head)
     needs = needs_of_step(platform, live, read_xr(platform, live, head).xr, asking)
     if not needs or live.kit.approval.bypass == "report":
         return sentence(needs)
@@ -76,6 +80,33 @@ def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: 
         hint=f"take it back: orderkit revert {order} {short(head)}; then ask for it with"
         f" 'orderkit change {order}'",
     )
+
+
+def refuse_excess(
+    platform: Platform, live: LiveOrder, delivered: CommitSha, head: CommitSha
+) -> None:
+    """
+    Check that delivering a commit of ``main`` exceeds no limit of the team, unless it may ask.
+
+    Raises:
+        RefusedError: It does.
+    """
+    team, order = live.team, live.entry.order
+    if team.limits.over == "ask" or not (team.limits.cost or team.limits.fields):
+        return
+    old, new = (read_xr(platform, live, commit).xr for commit in (delivered, head))
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    excess = cost_limit.change_excess(platform, live, old, new)
+    excesses = [
+        *team_limits.value_excesses(team, live.kit, spec, before=before),
+        *([excess] if excess else []),
+    ]
+    if excesses:
+        raise RefusedError(
+            f"{order}: {MAIN} is at {short(head)}, which is not delivered:"
+            f" {'; '.join(map(str, excesses))}",
+            hint=f"take it back: orderkit revert {order} {short(head)}; or {excesses[0].hint}",
+        )
 
 
 def noted_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:

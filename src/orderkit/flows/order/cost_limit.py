@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha
+from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.ledger import OrderEntry
@@ -88,12 +88,32 @@ def change_excess(
     return team_limits.cost_excess(live.team, live.entry.order, cost, others)
 
 
+def team_excess(platform: Platform, team: TeamFile, paths: Collection[PurePosixPath]) -> str:
+    """
+    Say that what Git has of a team's orders costs more than its limit; empty if it does not.
+
+    A push past Orderkit can bring that about, and so can a lower limit or a higher price.
+
+    Raises:
+        RemoteError: The forge or the cluster.
+    """
+    if team.limits.cost is None:
+        return ""
+    return team_limits.sum_excess(team, _costs(platform, team.team, paths))
+
+
 def _others(
     platform: Platform, entry: OrderEntry, paths: Collection[PurePosixPath]
 ) -> dict[str, OrderCost | None]:
-    """Return what the team's other live orders cost, as Git has them."""
-    entries = [OrderEntry(entry.team, order) for order in ledger.living_orders(paths, entry.team)]
-    entries = [e for e in entries if e.order != entry.order and e.end_path not in paths]
+    return _costs(platform, entry.team, paths, besides=entry.order)
+
+
+def _costs(
+    platform: Platform, team: TeamName, paths: Collection[PurePosixPath], *, besides: str = ""
+) -> dict[str, OrderCost | None]:
+    """Return what a team's live orders cost, as Git has them."""
+    entries = [OrderEntry(team, order) for order in ledger.living_orders(paths, team)]
+    entries = [e for e in entries if e.order != besides and e.end_path not in paths]
     kits = {kit.name: kit for kit in published_pack(platform).kits()}
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="costs") as threads:
         costs = threads.map(lambda other: _cost(platform, other, kits), entries)

@@ -125,7 +125,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
     if is_new:
         if proposed := _propose(platform, registration, live, snapshot):
             return proposed
-    elif kit.approval.rules and (head := platform.forge.head(entry.repository)):
+    elif head := platform.forge.head(entry.repository):
         bypassed = _bypassed(platform, registration, live, head)
     commit = _enter_in_place(
         platform, registration, live, snapshot, is_new=is_new, bypassed=bypassed

@@ -34,7 +34,7 @@ from orderkit.flows.notify.notified_events import (
 )
 from orderkit.flows.notify.notifying import LEASE_NAME
 
-ROOM = Path(__file__).parents[2] / "day2"
+ROOM = Path(__file__).parents[2] / "day2" / "job"
 SERVICE = "system:serviceaccount:orderkit:orderkit-service"
 RUNNER = "system:serviceaccount:orderkit:orderkit-runner"
 
@@ -96,7 +96,7 @@ def test_a_recorded_run_uses_all_rights_of_the_runner_and_no_others(
     }
 
     runners = reference_pack() / "gitops/apis/garage/runner.yaml"
-    assert used == granted(ROOM / "job" / "rights.yaml", runners)
+    assert used == granted(ROOM / "rights.yaml", runners)
 
 
 def test_a_recorded_run_uses_all_rights_of_the_service_and_no_others(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import requests
 from commands import Command
 from forgeusers import ForgeUser, embedded_admin, new_user
+from tests.component.platform.test_orders import push
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
@@ -311,7 +312,7 @@ def test_changes_that_raced_are_noticed_after_the_commit(
 
 
 def test_a_push_past_orderkit_above_the_limit_is_reported(
-    orderkit: Command, platform: Running, team: str
+    orderkit: Command, platform: Running, team: str, tmp_path: Path
 ) -> None:
     order = OrderId(f"garage-{team}")
     publish_order(platform, team, order)
@@ -320,7 +321,7 @@ def test_a_push_past_orderkit_above_the_limit_is_reported(
     assert f"team {team} cost" not in orderkit("status", order).out
     excess = f"the orders of team {team} cost 110.10 EUR a month, above its limit of 100.00"
 
-    publish_order(platform, team, order, "stage3")
+    push(platform, team, tmp_path, lambda text: text.replace("stage2", "stage3"))
 
     assert excess in orderkit("status", order).out
     findings = orderkit("doctor", "--json").json["findings"]

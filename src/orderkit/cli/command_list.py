@@ -25,11 +25,8 @@ COMMANDS = {
     "plan": ("plan", "Say what a change will do, down to composed resources."),
     "change": ("changes", "Change fields of a living order through Git."),
     "merge": ("changes", "Merge a pull request of an order that somebody else approved."),
-    "approve": (
-        "approvals",
-        "Agree to an order or a change that waits for approval, or decline it.",
-    ),
-    "approvals": ("approvals", "List the orders and changes that wait for approval."),
+    "approve": ("approvals", "Agree to an order or a change that waits, or decline it."),
+    "approvals": ("approvals", "List orders and changes that wait for approval."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
     "lease": ("lease", "Show, extend and sweep how long orders live."),

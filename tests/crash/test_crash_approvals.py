@@ -6,10 +6,12 @@ No service runs, which would settle at the same time and take a write from the p
 
 from __future__ import annotations
 
+import os
+import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,13 +24,16 @@ from tests.crash.test_crash_commands import Kill, kills
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect
+from orderkit.core.names import OrderId
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.platform.notification_settings import NAMESPACE_NAME
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.approval.deciding import approve, decline
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.notify.notified_events import ensure_namespace
 from orderkit.flows.order.approval_records import agreements
 from orderkit.flows.platform import ledger_snapshot
 
@@ -43,6 +48,8 @@ DECLINE = [
     "forge archive",
     "forge write",  # the tombstone
 ]
+DECLINE_ON_FORGE = ["forge review", "forge close_pull"]
+NOTIFY = ["cluster create", "cluster create"]  # since when the channel is used, what it was told
 NEVER = Kill((), 0, "before")
 
 
@@ -74,7 +81,15 @@ def desk(served: Desk) -> Desk:
     return new_desk(served.platform, served.admin)
 
 
-def run(state: Path, entry: OrderEntry, deed: str, kill: Kill, login: str = "") -> list[str]:
+def run(
+    state: Path,
+    entry: OrderEntry,
+    deed: str,
+    kill: Kill,
+    login: str = "",
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> list[str]:
     """Let a process do something, which dies at a write, or never. Return the writes then."""
     file = str(state / "platform.yaml")
     arguments = [file, entry.order, str(kill.at), kill.side, deed, login]
@@ -84,6 +99,7 @@ def run(state: Path, entry: OrderEntry, deed: str, kill: Kill, login: str = "") 
         capture_output=True,
         text=True,
         check=False,
+        env={**os.environ, **(environment or {})},
         timeout=120,
     )
     assert done.returncode == (-signal.SIGKILL if kill.at else 0), done.stderr
@@ -162,3 +178,59 @@ def test_a_killed_withdrawal_is_finished_once(desk: Desk, state: Path, kill: Kil
     assert len(ledger.tombstones(paths, entry.order)) == 1
     assert not {entry.waiting_path, entry.end_path, entry.application_path} & set(paths)
     assert desk.proposal(entry).state == "closed"
+
+
+def writer(desk: Desk) -> dict[str, str]:
+    """Return the credentials of frank, who may write to the ledger and so close its proposals."""
+    path = f"/repos/{desk.platform.ledger}/collaborators/{desk.frank.login}"
+    desk.admin.api("PUT", path, {"permission": "write"})
+    return {
+        "ORDERKIT_FORGE_USER": desk.frank.login,
+        "ORDERKIT_FORGE_PASSWORD": desk.frank.password,
+    }
+
+
+def test_the_writes_of_declining_on_the_forge_are_known(desk: Desk, state: Path) -> None:
+    entry, frank = desk.order().entry, writer(desk)
+    assert run(state, entry, "decline-on-forge", NEVER, environment=frank) == DECLINE_ON_FORGE
+
+
+@pytest.mark.parametrize("kill", kills(DECLINE_ON_FORGE), ids=str)
+def test_a_killed_declining_on_the_forge_is_finished_once(
+    desk: Desk, state: Path, kill: Kill
+) -> None:
+    entry, frank = desk.order().entry, writer(desk)
+
+    run(state, entry, "decline-on-forge", kill, environment=frank)
+    run(state, entry, "decline-on-forge", NEVER, environment=frank)
+    settle(desk.platform, entry)
+
+    reviews = desk.platform.forge.reviews(desk.platform.ledger, desk.proposal(entry).number)
+    assert [(r.reviewer.login, r.state) for r in reviews] == [(desk.frank.login, "rejected")]
+    assert desk.phase(entry) == "Ended"
+
+
+@pytest.fixture
+def channel(desk: Desk) -> str:
+    ensure_namespace(desk.platform, NAMESPACE_NAME)
+    return f"chat{secrets.token_hex(3)}"
+
+
+def test_the_writes_of_a_notification_are_known(desk: Desk, state: Path, channel: str) -> None:
+    entry = OrderEntry(desk.team, OrderId("garage-a"))
+    assert run(state, entry, "notify", NEVER, channel)[::2] == NOTIFY
+
+
+@pytest.mark.parametrize("kill", kills(NOTIFY), ids=str)
+def test_a_killed_notification_is_sent_again_with_the_same_id(
+    desk: Desk, state: Path, channel: str, kill: Kill
+) -> None:
+    entry = OrderEntry(desk.team, OrderId("garage-a"))
+
+    lines = [run(state, entry, "notify", kill, channel)]
+    lines += [run(state, entry, "notify", NEVER, channel) for _ in range(2)]
+
+    sent = [[line for line in run_lines if line.startswith("sent ")] for run_lines in lines]
+    assert len({line for run_lines in sent for line in run_lines}) == 1
+    assert sent[0] or sent[1]
+    assert sent[2] == []

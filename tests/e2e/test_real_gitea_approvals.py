@@ -94,7 +94,7 @@ def test_the_requester_cannot_and_finance_can(desk: Desk) -> None:
 
     assert waiting is not None
     assert waiting.state == "waiting"
-    assert f"{desk.eve.login} is behind the order and does not count" in waiting.missing
+    assert f"{desk.eve.login} is behind it and does not count" in waiting.missing
     assert settled is None or settled.state == "delivered", settled.missing
     report = until(
         desk.platform.clock,

@@ -88,7 +88,7 @@ def test_nobody_agrees_to_an_order_of_their_own(desk: Desk) -> None:
     with pytest.raises(RefusedError, match=f"{desk.frank.login} is behind"):
         approve(desk.platform, entry.order, person(desk.frank))
 
-    assert f"{desk.frank.login} is behind the order and does not count" in missing(desk, entry)
+    assert f"{desk.frank.login} is behind it and does not count" in missing(desk, entry)
 
 
 def test_a_claim_is_not_an_agreement(desk: Desk) -> None:

@@ -1,11 +1,12 @@
 """
 End an order in a process that dies by SIGKILL before or after its n-th write, as if power failed.
 
-``python -m dyingend PLATFORM_FILE ORDER NUMBER before|after [approve|decline|settle LOGIN]`` counts
-the writes to forge and catalog; with a deed, somebody decides about an order that waits. What it
-asks of the cluster is not counted: refreshes, as many as it has to wait. *After* is when the
-server's whole answer is here, of which the flow learns nothing. NUMBER 0 never dies: it prints the
-writes, one a line.
+``python -m dyingend PLATFORM_FILE ORDER NUMBER before|after [DEED LOGIN]`` counts the writes to
+forge and catalog. With ``approve``, ``decline`` or ``settle``, somebody decides about an order that
+waits; with ``decline-on-forge`` by the forge's credentials in the environment. What it asks of the
+cluster is not counted: refreshes, as many as it has to wait; but for ``notify``, which tells the
+channel LOGIN once that the order fails. *After* is when the server's whole answer is here, of which
+the flow learns nothing. NUMBER 0 never dies: it prints the writes, one a line.
 """
 
 from __future__ import annotations
@@ -15,12 +16,18 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.flows.approval.deciding import approve, decline, waiting_entry
+from orderkit.core.notify.order_event import due, row_events
+from orderkit.core.order.order_view import OrderRow
+from orderkit.core.platform.notification_settings import NAMESPACE_NAME
+from orderkit.flows.approval.deciding import approve, decline, decline_on_forge, waiting_entry
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.notify.notified_events import NotifiedEvents
+from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
 
 REQUESTER = "user:default/test"
@@ -36,7 +43,9 @@ _WRITES: dict[str, tuple[str, ...]] = {
         "delete_branch",
         "open_pull",
         "ensure_branch",
+        "review",
     ),
+    "cluster": ("create", "replace"),
     "catalog": ("unregister",),
 }
 
@@ -89,10 +98,28 @@ def main(file: str, order: str, number: str, side: str, *more: str) -> None:
             approve(deadly, order, person)
         case "decline":
             decline(deadly, order, person)
+        case "decline-on-forge":
+            decline_on_forge(deadly, order, REQUESTER)
         case "settle":
             settle(deadly, waiting_entry(deadly, order))
+        case "notify":
+            cluster: Any = _Deadly(platform.cluster, "cluster", counter)
+            _notify(replace(platform, cluster=cluster), order, login)
         case _:
             destroy(deadly, EndRequest(order, REQUESTER), on_step=lambda *_: None)
+
+
+def _notify(platform: Platform, order: str, channel: str) -> None:
+    """Do what the worker of a channel does: send what is due, note it, write it down."""
+    notified = NotifiedEvents(platform, NAMESPACE_NAME, channel)
+    notified.load()
+    row = OrderRow(order, "ae86", "garage", "Failing", revision="a" * 40)
+    for event in row_events(row, datetime(2026, 11, 23, tzinfo=UTC)):
+        if numbered := due(event, notified.of(order), began=notified.began):
+            sys.stdout.write(f"sent {numbered.id}\n")
+            sys.stdout.flush()
+            notified.note(numbered)
+            notified.flush()
 
 
 if __name__ == "__main__":

@@ -45,7 +45,6 @@ from orderkit.ports.signatures import Signatures
 
 if TYPE_CHECKING:
     from orderkit.core.kit.model import Kit
-    from orderkit.core.names import TeamName
     from orderkit.core.objects.kube_objects import Manifest
     from orderkit.core.objects.secret_values import SecretTexts
     from orderkit.core.order.order_cost import OrderCost
@@ -373,7 +372,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         pipeline_functions=LocalFunctions(),
         secrets_of=_secrets_of,
         cost_of=_cost_of,
-        plan_between=_plan_between,
+        plan_new=_plan_new,
         teams=settings.teams,
         functions=settings.functions,
         service_registers=settings.service_registers,
@@ -405,13 +404,11 @@ def _team_token(forge: Endpoint, team: str) -> str:
     return token(replace(forge, token_file=forge.team_token_folder / team))
 
 
-def _plan_between(
-    platform: Platform, kit: Kit, team: TeamName, old: Manifest | None, new: Manifest
-) -> Plan | None:
-    """Import the planner once a rule of approval reads a cost, or an order is proposed."""
-    from orderkit.flows.plan.order_plan import plan_between
+def _plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
+    """Import the planner once an order is proposed."""
+    from orderkit.flows.plan.order_plan import plan_new
 
-    return plan_between(platform, kit, team, old, new)
+    return plan_new(platform, kit, xr)
 
 
 def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:

@@ -20,7 +20,7 @@ from orderkit.core.kit import deliverable_kinds
 from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit.core.names import BlobSha, CommitSha, RepoId, TeamName
+from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.core.order.order_cost import OrderCost
@@ -75,10 +75,8 @@ class Platform:
     """A team's token for Argo CD from outside; empty: an account is made on the forge."""
     webhook: Webhook | None = None
     """How the forge reports pull requests and pushes to the service; None: not known."""
-    plan_between: Callable[[Platform, Kit, TeamName, Manifest | None, Manifest], Plan | None] = (
-        lambda *_: None
-    )
-    """Plans the step from one XR of a team's order, or from nothing, to another; None: no plan."""
+    plan_new: Callable[[Platform, Kit, Manifest], Plan | None] = lambda *_: None
+    """Plans a new order, by its XR as Argo CD will apply it; None: no plan."""
     other_clock: Callable[[], datetime | None] = lambda: None
     """Returns the time by the API server's clock; None: it is not at hand."""
     adopted: frozenset[str] = frozenset()

@@ -76,6 +76,8 @@ class PullRequest:
     """As the text of the pull request says, which everybody who may push can edit."""
     author: ForgeUser = ForgeUser(0, "")
     """Who opened it, as the forge authenticated them."""
+    created: str = ""
+    """RFC 3339."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,15 @@ class CommitStatus:
     state: StatusState
     description: str = ""
     target_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPullRef:
+    """Where a pull request is open, and when it changed last as far as the forge says."""
+
+    repo: RepoId
+    number: int
+    updated: str
 
 
 class ForgePulls(Protocol):
@@ -185,6 +196,15 @@ class ForgePulls(Protocol):
         """Yield pull requests, newest first; merged ones count as closed. Idempotent."""
         ...
 
+    def open_pulls(self, org: str) -> Iterator[OpenPullRef]:
+        """
+        Yield the open pull requests of an organisation's repositories that we may see.
+
+        One request for each page, however many repositories there are. Idempotent. A new one may
+        appear seconds later.
+        """
+        ...
+
     def update_pull(
         self,
         repo: RepoId,
@@ -247,9 +267,13 @@ class ForgePulls(Protocol):
         """
         ...
 
-    def approve(self, repo: RepoId, number: int, *, head: CommitSha, text: str) -> None:
+    def review(
+        self, repo: RepoId, number: int, state: ReviewState, *, head: CommitSha, text: str
+    ) -> None:
         """
-        Approve a pull request at a head, as whoever our credentials belong to. Idempotent.
+        Approve or reject a pull request at a head, as whoever our credentials belong to.
+
+        Idempotent.
 
         Raises:
             RefusedError: We opened it ourselves, or it is not open.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.order import ledger
-from orderkit.flows.approval.deciding import Decision, approve, decline, pending
+from orderkit.flows.approval.deciding import Decision, approve, decline
+from orderkit.flows.approval.pending import pending
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.request_schemas import APPROVAL, named
+from orderkit.web.request_schemas import APPROVAL, LABEL, named
 
 
 def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -51,7 +52,7 @@ def _decide(service: Service, call: ServiceRequest) -> Decision:
 def get_approvals(service: Service, call: ServiceRequest) -> ServiceResponse:
     """List what waits for the caller; for the portal itself, everything that waits."""
     call.who.teams("read")
-    entries = pending(service.platform, call.who.proof)
+    entries = pending(service.platform, call.who.proof, order=call.query.get("order"))
     return ServiceResponse(200, {"approvals": [entry.to_json() for entry in entries]})
 
 
@@ -79,10 +80,11 @@ def operations(order: str) -> tuple[ServiceOperation, ...]:
             "listApprovals",
             "GET",
             "/v1/approvals",
-            "List the orders that wait for the caller's approval.",
+            "List the orders and changes that wait for the caller's approval.",
             get_approvals,
-            {200: ("They, by team and id.", named("Approvals"))},
+            {200: ("What waits, by team and id; orders first.", named("Approvals"))},
             "read",
+            query={"order": LABEL},
             slow=True,
         ),
     )

@@ -274,6 +274,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
                 approval=TEXT,
                 url=TEXT,
                 head=TEXT,
+                number=nullable({"type": "integer"}),
             )
         )
     ),

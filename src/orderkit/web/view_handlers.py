@@ -6,6 +6,7 @@ Called by ``request_pipeline``, listed in ``operation_table``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from orderkit.core.kit.change_forms import changes_of, title_of
@@ -16,6 +17,9 @@ from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import sums_json
 from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.core.order.order_view import OrderRow
+from orderkit.core.order.team_file import TeamFile
+from orderkit.core.order.team_limits import sum_excess
 from orderkit.core.plan.cost_statement import period_of
 from orderkit.flows.order import order_outputs, viewing
 from orderkit.flows.plan.statements import StatementRequest, make_statement
@@ -113,6 +117,12 @@ def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
     return ServiceResponse(200, make_statement(service.platform, request).to_json())
 
 
+def rows_excess(team: TeamFile, rows: Iterable[OrderRow]) -> str:
+    """Say that a team's orders cost more than its limit, as far as rows know; empty if not."""
+    living = (row for row in rows if row.phase not in ("Ending", "Ended"))
+    return sum_excess(team, {row.order: row.costs for row in living if row.costs})
+
+
 def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show a team: its people, its limits, and how its orders are."""
     team, teams = TeamName(call.path["team"]), call.who.teams("read")
@@ -134,6 +144,7 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
         "namespaces": [ledger.team_namespace(team), *file.namespaces],
         "limits": file.limits.to_json(),
         "costs": sums_json(row.costs for row in rows),
+        "costExcess": rows_excess(file, rows) or None,
         "total": len(rows),
         "phases": counts(rows),
         "orders": [row.to_json() for row in page],

@@ -208,6 +208,7 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
     if state != _LEFT_OUT:
         name = f"the review of {repo}#{number}"
         _run_safely(service, name, lambda: keep_judged(service.platform, repo, number))
+        service.model.reread_changes()
     if state in {"lost", "bug"}:
         why = "the platform failed; it is planned again with the next push"
         _say_failed(service, repo, number, why)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timedelta
+
 import pytest
 import requests
 from approvaldesk import Desk
+from bays import Bay, ask, set_
 from commands import Command
 from forgeusers import ForgeUser
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.approval.settling import settle, settle_all
+from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 
 
 def await_phase(desk: Desk, entry: OrderEntry, *phases: str) -> None:
@@ -106,3 +113,114 @@ def test_the_live_model_shows_who_has_to_agree(desk: Desk, site: Running) -> Non
 
     assert (shown["phase"], shown["kit"]) == ("Waiting", "garage")
     assert shown["approval"] == "group finance, because stage 3 is expensive"
+
+
+def test_a_change_that_waits_is_listed_shown_and_told(
+    desk: Desk, orderkit: Command, site: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.order(stage="stage1")
+    bay = Bay(desk.platform, desk.team, desk.team)
+    pull = ask(bay, set_("stage", "stage3")).pull
+    assert pull is not None
+    why = "group finance, because stage 3 is expensive"
+    service, headers = site.settings.service, {SECRET_HEADER: token(site.settings.service)}
+
+    def row() -> dict[str, object]:
+        answer = requests.get(
+            f"{service.url}/v1/orders?team={desk.team}", headers=headers, timeout=60
+        )
+        found: dict[str, object] = answer.json()["orders"][0]
+        return found
+
+    shown = until(
+        desk.platform.clock,
+        row,
+        lambda row: bool(row["changeApproval"]),
+        timeout_s=90,
+        goal="the change in the live model",
+    )
+    waiting = requests.get(f"{service.url}/v1/approvals", headers=headers, timeout=60).json()
+    listed = orderkit("approvals").out
+    sign_as(monkeypatch, desk.frank)
+    for_frank, done = orderkit("approvals"), orderkit("approve", bay.order, "--pull", "1")
+    sign_as(monkeypatch, desk.carol)
+    for_carol = orderkit("approvals").out
+
+    assert shown["changeApproval"] == f"#1 at {pull.head_commit[:8]} waits for {why}"
+    (entry,) = [entry for entry in waiting["approvals"] if entry["order"] == bay.order]
+    assert (entry["number"], entry["approval"], entry["head"]) == (1, why, pull.head_commit)
+    for text in (listed, for_frank.out):
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{bay.order} ")]
+        assert line.split()[1] == "#1"
+    assert why in for_frank.out
+    assert done.code == 0, done.err
+    assert bay.order not in for_carol
+
+
+def test_the_command_declines_with_ones_own_credentials(
+    desk: Desk, orderkit: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frank may not write to the ledger: his review blocks, and the platform closes."""
+    entry = desk.order().entry
+    with monkeypatch.context() as patched:
+        sign_as(patched, desk.frank)
+        done = orderkit("approve", entry.order, "--decline", "--reason", "too dear")
+    assert done.code == 0, done.err
+    assert f"{desk.frank.login} asked for changes" in done.out
+    settled = settle(desk.platform, entry)
+    assert settled is not None
+    assert settled.missing == f"{desk.frank.login} asked for changes"
+
+    path = f"/repos/{desk.platform.ledger}/collaborators/{desk.frank.login}"
+    desk.admin.api("PUT", path, {"permission": "write"})
+    sign_as(monkeypatch, desk.frank)
+    done = orderkit("approve", entry.order, "--decline", "--reason", "too dear")
+
+    assert "declined on the forge" in done.out
+    await_phase(desk, entry, "Ended")
+
+
+def test_an_interrupted_withdrawal_is_finished_by_the_same_command(
+    desk: Desk, orderkit: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = desk.order().entry
+    begin_withdrawal(
+        desk.platform, entry, requester="user:default/x", proof="", notes=(), repository=None
+    )
+    with monkeypatch.context() as patched:
+        sign_as(patched, desk.frank)
+        assert "the platform withdraws it" in orderkit("approve", entry.order, "--decline").out
+
+    done = orderkit("approve", entry.order, "--decline")
+
+    assert done.code == 0, done.err
+    assert desk.phase(entry) == "Ended"
+    assert desk.proposal(entry).state == "closed"
+
+
+def test_an_interrupted_withdrawal_is_finished_by_the_service(desk: Desk) -> None:
+    entry = desk.order().entry
+    begin_withdrawal(
+        desk.platform, entry, requester="user:default/x", proof="", notes=(), repository=None
+    )
+
+    class Later(SystemClock):
+        def now(self) -> datetime:
+            return super().now() + timedelta(minutes=3)
+
+    settle_all(replace(desk.platform, clock=Later()))
+
+    assert desk.phase(entry) == "Ended"
+
+
+def test_the_platforms_account_closes_a_change(desk: Desk, orderkit: Command) -> None:
+    entry = desk.order(stage="stage1").entry
+    bay = Bay(desk.platform, desk.team, desk.team)
+    assert ask(bay, set_("stage", "stage3")).pull is not None
+
+    done = orderkit("approve", entry.order, "--pull", "1", "--decline", "--reason", "too dear")
+
+    assert done.code == 0, done.err
+    pull = desk.platform.forge.pull(bay.repo, 1)
+    assert pull is not None
+    assert pull.state == "closed"

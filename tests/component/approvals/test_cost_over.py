@@ -12,8 +12,11 @@ from tests.component.platform.test_costs import TABLE, publish
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import RefusedError
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve
+from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.change.reviewing import merge_reviewed
+from orderkit.flows.order.registering import Registration, register
 from orderkit.ports.requesters import Requester
 
 LIMIT = "above the team's cost limit of 50.00"
@@ -46,6 +49,21 @@ def test_without_asking_it_is_refused(bay: Bay, eve: Requester) -> None:
 
     assert bay.spec()["stage"] == "stage1"
     assert list(bay.platform.forge.pulls(bay.repo)) == []
+
+
+def test_what_was_pushed_past_it_to_a_protected_main_is_not_delivered(
+    bay: Bay, desk: Desk, eve: Requester
+) -> None:
+    before = pinned_commit(desk.platform, OrderEntry(desk.team, bay.order))
+    bay.edit("stage1", "stage2")
+    registration = Registration(bay.order, "garage", desk.team, "user:default/boss")
+
+    with pytest.raises(RefusedError, match=f"is not delivered: .*{LIMIT}"):
+        register(desk.platform, registration)
+
+    assert pinned_commit(desk.platform, OrderEntry(desk.team, bay.order)) == before
+    ask(bay, set_("stage", "stage1"), requester=eve)
+    assert register(desk.platform, registration).order == bay.order
 
 
 def test_a_team_that_may_ask_proposes_it_and_the_platform_team_agrees(

@@ -106,7 +106,7 @@ def test_two_people_are_two_people(desk: Desk) -> None:
     assert first is not None
     assert second is not None
     assert f"so far: {desk.carol.login}" in first.missing
-    assert f"{desk.eve.login} is behind the order and does not count" in second.missing
+    assert f"{desk.eve.login} is behind it and does not count" in second.missing
 
 
 def test_the_same_order_again_finds_its_open_pull_request(desk: Desk) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import requests
 from commands import Command
 from forgeusers import ForgeUser, embedded_admin, new_user
+from tests.component.platform.test_orders import push
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
@@ -301,13 +302,39 @@ def test_changes_that_raced_are_noticed_after_the_commit(
     assert head is not None
     old = read_xr(platform.platform, live, head).xr
     new = {**old, "spec": {**old["spec"], "stage": "stage3"}}
-    assert cost_limit.excess(platform.platform, live, old, new) == ""
+    assert cost_limit.change_excess(platform.platform, live, old, new) is None
     publish_order(platform, team, orders[1], "stage3")
 
-    warning = cost_limit.excess(platform.platform, live, old, new)
+    excess = str(cost_limit.change_excess(platform.platform, live, old, new))
 
-    assert f"committed, but {orders[0]} costs 110.10 EUR a month" in warning
-    assert "together 220.20, above the team's cost limit of 200.00" in warning
+    assert f"{orders[0]} costs 110.10 EUR a month" in excess
+    assert "together 220.20, above the team's cost limit of 200.00" in excess
+
+
+def test_a_push_past_orderkit_above_the_limit_is_reported(
+    orderkit: Command, platform: Running, team: str, tmp_path: Path
+) -> None:
+    order = OrderId(f"garage-{team}")
+    publish_order(platform, team, order)
+    register(platform.platform, Registration(order, "garage", TeamName(team), "user:default/x"))
+    assert orderkit("team", "change", team, "--limit", "cost=100").code == 0
+    assert f"team {team} cost" not in orderkit("status", order).out
+    excess = f"the orders of team {team} cost 110.10 EUR a month, above its limit of 100.00"
+
+    push(platform, team, tmp_path, lambda text: text.replace("stage2", "stage3"))
+
+    assert excess in orderkit("status", order).out
+    findings = orderkit("doctor", "--json").json["findings"]
+    (limits,) = [finding for finding in findings if finding["what"] == "limits"]
+    assert (limits["verdict"], excess in limits["detail"]) == ("warn", True)
+    until(
+        SystemClock(),
+        lambda: ask(platform, "GET", f"/v1/teams/{team}")["costExcess"],
+        lambda said: said == excess,
+        timeout_s=90,
+        goal="the sum of the team",
+    )
+    assert orderkit("team", "change", team, "--no-limit", "cost").code == 0
 
 
 def publish_order(platform: Running, team: str, order: str, stage: str = "stage2") -> None:

@@ -10,6 +10,8 @@ import pytest
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.errors import AccessError, NotFoundError, RefusedError
 from orderkit.core.names import RepoId
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import CommitStatus, ForgeUser, MergeStyle, PullDraft, PullRequest
 
 if TYPE_CHECKING:
@@ -159,6 +161,41 @@ def test_f209_who_pushed_is_noted_and_a_new_base_forgets_it(shop: Workshop) -> N
     kinds = {(e.kind, e.by.login) for e in shop.forge.pull_events(repo, pull.number)}
     assert ("retarget", shop.outsider[0]) in kinds
     assert ("push", shop.forge.user()) not in kinds
+
+
+def test_f216_the_open_pull_requests_of_an_organisation_are_listed(shop: Workshop) -> None:
+    repo, other = shop.seeded_repo(), shop.seeded_repo()
+    pull, closed = opened(shop, repo), opened(shop, other)
+    shop.forge.close_pull(other, closed.number)
+
+    def listed(owner: str) -> list[tuple[RepoId, int]]:
+        return [(ref.repo, ref.number) for ref in shop.forge.open_pulls(owner)]
+
+    # Gitea's index of pull requests is written in the background.
+    until(
+        SystemClock(),
+        lambda: listed(repo.owner),
+        lambda refs: refs.count((repo, pull.number)) == 1 and (other, closed.number) not in refs,
+        timeout_s=60,
+        goal="the list",
+    )
+    assert all(ref.updated for ref in shop.forge.open_pulls(repo.owner))
+
+
+def test_f217_somebody_rejects_once_as_themselves(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    pull = opened(shop, repo)
+    login, password = shop.outsider
+    guest = GiteaForge(shop.target.url, user=login, password=password, allow_http=shop.target.real)
+
+    for _ in range(2):
+        guest.review(repo, pull.number, "rejected", head=pull.head_commit, text="too dear")
+    with pytest.raises(RefusedError):
+        shop.forge.review(repo, pull.number, "approved", head=pull.head_commit, text="mine")
+
+    (review_,) = shop.forge.reviews(repo, pull.number)
+    assert (review_.reviewer.login, review_.state) == (login, "rejected")
+    guest.close()
 
 
 def test_f210_rights_are_told_by_login(shop: Workshop) -> None:

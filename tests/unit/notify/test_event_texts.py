@@ -63,7 +63,7 @@ def event(row: OrderRow) -> OrderEvent:
             "Its budget is used up.",
         ),
         (
-            event(replace(ROW, phase="Written", approval="ae86-leads have to agree")),
+            event(replace(ROW, phase="Waiting", approval="ae86-leads have to agree")),
             "garage-ae86 waits for approval",
             "ae86-leads have to agree.",
         ),
@@ -71,13 +71,18 @@ def event(row: OrderRow) -> OrderEvent:
             event(
                 replace(
                     ROW,
-                    phase="Written",
+                    phase="Waiting",
                     approval="ae86-leads, because of its cost",
                     reason="waits for approval by ae86-leads, because of its cost",
                 )
             ),
             "garage-ae86 waits for approval",
             "It waits for approval by ae86-leads, because of its cost.",
+        ),
+        (
+            event(replace(ROW, phase="Written", change_approval="#3 at 1234abcd waits for leads")),
+            "A change of garage-ae86 waits for approval",
+            "Change #3 at 1234abcd waits for leads.",
         ),
         (
             event(

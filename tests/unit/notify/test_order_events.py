@@ -43,7 +43,8 @@ def kinds(
 
 
 SETTINGS = NotificationSettings()
-WAITING = replace(READY, phase="Assembling", approval="leads have to agree")
+WAITING = replace(READY, phase="Waiting", approval="leads have to agree")
+CHANGING = replace(READY, change_approval="#3 at 1234abcd waits for leads")
 EXPIRING = replace(READY, phase="Assembling", expires="2026-11-24T05:00:00Z", lease_warning="24h")
 
 
@@ -54,6 +55,7 @@ EXPIRING = replace(READY, phase="Assembling", expires="2026-11-24T05:00:00Z", le
         ("it failed a moment ago", failing(3), []),
         ("it has been failing for long", failing(11), ["failing"]),
         ("it waits for approval", WAITING, ["approval-wanted"]),
+        ("a change of it waits for approval", CHANGING, ["ready", "approval-wanted"]),
         ("its lease ends", EXPIRING, ["expiring"]),
         ("no warning is recorded yet", replace(EXPIRING, lease_warning=""), []),
         (
@@ -137,15 +139,19 @@ def test_a_new_channel_learns_what_needs_somebody_and_nothing_that_was_well() ->
 
 
 @pytest.mark.parametrize(
-    ("phase", "sentence"),
-    [("Delivering", ""), (None, "It was withdrawn.")],
+    ("before", "phase", "sentence"),
+    [
+        (WAITING, "Delivering", ""),
+        (WAITING, None, "It was withdrawn."),
+        (replace(CHANGING, phase="Written"), None, "The order has ended."),
+    ],
 )
 def test_a_decided_approval_follows_the_one_that_was_wanted(
-    phase: Phase | None, sentence: str
+    before: OrderRow, phase: Phase | None, sentence: str
 ) -> None:
-    wanted = one(WAITING)
+    wanted = one(before)
     row = replace(READY, phase=phase) if phase else None
-    event = due(approval_decided(row, wanted, WAITING), notified(wanted), began=BEGAN)
+    event = due(approval_decided(row, wanted, before), notified(wanted), began=BEGAN)
     assert event is not None
     assert (event.kind, event.team, event.detail) == ("approval-decided", "ae86", sentence)
     assert due(event, notified(event), began=BEGAN) is None

@@ -29,7 +29,7 @@ from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.core.errors import ConflictError, NotFoundError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.ports.forge import Operation, PullDraft, PullRequest, PullState
+from orderkit.ports.forge import OpenPullRef, Operation, PullDraft, PullRequest, PullState
 
 _LINE = re.compile(r"\s*<!-- orderkit-operation: (\S+) requester: (.*?) -->\s*\Z")
 
@@ -122,6 +122,14 @@ class GiteaPulls(Branches, Notes):
             pull = self._pull_of(item, repo)
             if head in (None, pull.head) and base in (None, pull.base):
                 yield pull
+
+    def open_pulls(self, org: str) -> Iterator[OpenPullRef]:
+        """Yield the open pull requests of an organisation; see the port."""
+        query = {"owner": org, "type": "pulls", "state": "open"}
+        doing = f"list the open pull requests of {org}"
+        for item in self._pages("/repos/issues/search", query, doing):
+            repo = RepoId(org, text_in(item.get("repository"), "name"))
+            yield OpenPullRef(repo, number_in(item, "number"), str(item.get("updated_at") or ""))
 
     def update_pull(
         self,
@@ -228,6 +236,7 @@ class GiteaPulls(Branches, Notes):
             operation=line[1] if line else "",
             requester=line[2] if line else "",
             author=user_in(entry),
+            created=str(entry.get("created_at") or ""),
         )
 
 

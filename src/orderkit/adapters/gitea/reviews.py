@@ -34,6 +34,7 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.pulls import ForgeUser, PullEvent, Review, ReviewState
 
 _STATES: Mapping[str, ReviewState] = {"APPROVED": "approved", "REQUEST_CHANGES": "rejected"}
+_EVENT_OF = {state: event for event, state in _STATES.items()}
 _EVENTS = ("pull_push", "change_target_branch")
 _GLOB = re.compile(r"[*?\[\]{}\\]")
 _OWNERS = "Owners"
@@ -63,21 +64,23 @@ class GiteaReviews(Calls):
             if review.get("state") in _STATES
         )
 
-    def approve(self, repo: RepoId, number: int, *, head: CommitSha, text: str) -> None:
+    def review(
+        self, repo: RepoId, number: int, state: ReviewState, *, head: CommitSha, text: str
+    ) -> None:
         """
-        Approve a pull request at a head; see the port.
+        Approve or reject a pull request at a head; see the port.
 
         Raises:
             RefusedError: We opened it ourselves, or it is not open.
             NotFoundError: No such pull request, or we may not see it.
         """
-        doing, login = f"approve {repo}#{number}", self._login().lower()
+        doing, login = f"review {repo}#{number}", self._login().lower()
         path = self._path(repo, "pulls", str(number), "reviews")
-        body = {"event": "APPROVED", "body": text, "commit_id": head}
+        body = {"event": _EVENT_OF[state], "body": text, "commit_id": head}
 
         def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
             own = [r for r in self.reviews(repo, number) if r.reviewer.login.lower() == login]
-            is_there = own and (own[-1].state, own[-1].commit) == ("approved", head)
+            is_there = own and (own[-1].state, own[-1].commit) == (state, head)
             return True if is_there and not own[-1].dismissed else None
 
         def act() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from orderkit.cli import completion
-from orderkit.cli.options import connect_to, json_option, platform_option
+from orderkit.cli.options import connect_to, json_option, platform_option, requester_option
 
 
 @click.command("approve")
@@ -17,25 +17,40 @@ from orderkit.cli.options import connect_to, json_option, platform_option
     metavar="NUMBER",
     help="The pull request of a change. Default: the order itself waits.",
 )
+@click.option("--decline", is_flag=True, help="Do not agree: withdraw the order or the change.")
+@click.option("--reason", default="", metavar="TEXT", help="With --decline: why.")
+@requester_option
 @platform_option
 @json_option
 def approve_command(
-    order: str, number: int | None, platform_file: str | None, as_json: bool
+    order: str,
+    number: int | None,
+    decline: bool,
+    reason: str,
+    requester: str,
+    platform_file: str | None,
+    as_json: bool,
 ) -> None:
     """
-    Agree to ORDER, or to a change of it, with your own credentials for the forge.
+    Agree to ORDER, or to a change of it, with your own credentials for the forge; or decline.
 
-    It is an approving review of the newest commit on the forge, which proves who you are;
-    Orderkit's service then delivers. The platform's own account proves nobody: with it, the
-    command delivers what everybody agreed to. To decline, close the pull request, or use
-    'orderkit destroy ORDER'.
+    It is a review of the newest commit on the forge, which proves who you are; Orderkit's service
+    then delivers or withdraws. Declining also closes the pull request if you may. The platform's
+    own account proves nobody: with it, the command delivers what everybody agreed to, or withdraws.
 
-    Example: orderkit approve garage-ae86, or: orderkit approve garage-ae86 --pull 3
+    Example: orderkit approve garage-ae86, or: orderkit approve garage-ae86 --pull 3 --decline
     """
     from orderkit.cli.views import approval_views
-    from orderkit.flows.approval.deciding import approve_on_forge
+    from orderkit.core.errors import UsageError
+    from orderkit.flows.approval.deciding import approve_on_forge, decline_on_forge
 
-    decision = approve_on_forge(connect_to(platform_file), order, number=number)
+    if reason and not decline:
+        raise UsageError("--reason says why you decline; add --decline")
+    platform = connect_to(platform_file)
+    if decline:
+        decision = decline_on_forge(platform, order, requester, number=number, reason=reason)
+    else:
+        decision = approve_on_forge(platform, order, number=number)
     approval_views.show_decision(decision, as_json)
 
 
@@ -44,14 +59,15 @@ def approve_command(
 @json_option
 def approvals_command(platform_file: str | None, as_json: bool) -> None:
     """
-    List the orders that wait for approval, who has to agree, and why.
+    List the orders and changes that wait for approval, who has to agree, and why.
 
-    With your own credentials for the forge, only those that wait for you; with the platform's, all.
+    With your own credentials for the forge, what waits for you; with those of the ledger's admins,
+    such as the platform's own, everything.
 
     Example: orderkit approvals
     """
     from orderkit.cli.views import approval_views
-    from orderkit.flows.approval.deciding import pending_for_credentials
+    from orderkit.flows.approval.pending import pending_for_credentials
 
     approvals = list(pending_for_credentials(connect_to(platform_file)))
     approval_views.show_approvals(approvals, as_json)

@@ -131,6 +131,6 @@ def lease_sweep(
     moment = lease_views.moment(at, platform.clock.now()) if at else None
     request = SweepRequest(dry_run, moment, adopt, timeout_s)
     progress = Progress(enabled=False if as_json else None)
-    swept = sweep(platform, request, on_order=lambda one: progress(one.action, one.order))
+    swept = sweep(platform, request, on_order=lambda order: progress(order.action, order.order))
     lease_views.show_swept(swept, dry_run=dry_run, as_json=as_json)
     return int(not all(order.is_done for order in swept.orders))

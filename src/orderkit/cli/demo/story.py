@@ -167,7 +167,8 @@ def _lease(story: Story, running: Running) -> None:
     due = []
     for hours in (1, 7):
         at = platform.clock.now() + timedelta(hours=hours)
-        due.append([one.stage for one in sweep(platform, SweepRequest(dry_run=True, at=at)).orders])
+        swept = sweep(platform, SweepRequest(dry_run=True, at=at))
+        due.append([order.stage for order in swept.orders])
     expect(due == [[], ["24h"]], f"the warning is due a day before: {due}")
     story.stage("sweep", "nothing is due in an hour; in 7 hours it would warn: 24h are left")
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orderkit.cli.output import emit_json, emit_table, say
-from orderkit.flows.approval.deciding import Decision, PendingApproval
+from orderkit.flows.approval.deciding import Decision
+from orderkit.flows.approval.pending import PendingApproval
 
 
 def show_decision(decision: Decision, as_json: bool) -> None:
-    """Show what became of an order or a change by somebody's agreement."""
+    """Show what became of an order or a change by somebody's decision."""
     if as_json:
         emit_json("orderkit.approval/v1", decision.to_json())
         return
     words = {
         "approved": "approved on the forge; the platform delivers it once everybody agreed",
         "delivered": "everybody agreed, and it is being delivered",
+        "declined": "declined on the forge; the platform withdraws it",
         "withdrawn": "was withdrawn",
     }
     say(f"{decision.order}: {words.get(decision.state, decision.missing)}")
@@ -32,5 +34,8 @@ def show_approvals(approvals: Sequence[PendingApproval], as_json: bool) -> None:
     if not approvals:
         say("nothing waits for approval")
         return
-    rows = [(a.order, a.team, a.requester, a.approval) for a in approvals]
-    emit_table(("ORDER", "TEAM", "REQUESTER", "WAITS FOR"), rows)
+    rows = [
+        (a.order, f"#{a.number}" if a.number else "order", a.team, a.requester, a.approval)
+        for a in approvals
+    ]
+    emit_table(("ORDER", "WHAT", "TEAM", "REQUESTER", "WAITS FOR"), rows)

@@ -129,6 +129,8 @@ def message_of(event: OrderEvent, *, address: str) -> Message:
     title = words.title.format(order=event.order)
     if event.kind == "expiring" and event.stage:
         title = f"{event.order} expires in less than {event.stage}"
+    if event.kind == "approval-wanted" and event.phase != "Waiting":
+        title = f"A change of {event.order} waits for approval"
     sentence = " ".join(filter(None, (words.sentence(event), _way_out(event))))
     link = address if event.kind == "ended" else f"{address}/orders/{quote(event.order, safe='')}"
     return Message(

@@ -86,7 +86,7 @@ def due(event: OrderEvent, notified: Mapping[str, Notified], *, began: str) -> O
     A new channel first learns what needs somebody now, and nothing that was well before.
 
     Args:
-        told: By topic: the last that the channel was told of this order.
+        notified: By topic: the last that the channel was told of this order.
         began: When the channel was first used, RFC 3339 in UTC.
     """
     last = notified.get(event.topic)
@@ -111,6 +111,9 @@ def row_events(row: OrderRow, failing_since: datetime | None) -> Iterator[OrderE
         is_reason = row.reason.endswith(row.approval)
         detail = f"It {row.reason}" if is_reason else row.approval
         yield _event(row, "approval-wanted", "approval", row.approval, detail=detail)
+    elif row.change_approval:
+        detail = f"Change {row.change_approval}"
+        yield _event(row, "approval-wanted", "approval", row.change_approval, detail=detail)
     if row.expires and row.lease_warning:
         yield _event(
             row,
@@ -138,7 +141,8 @@ def approval_decided(
     known = row or before
     if known is None:
         raise ValueError("an approval of an unknown order")
-    outcome = "" if row else "It was withdrawn."
+    ended = "It was withdrawn." if known.phase == "Waiting" else "The order has ended."
+    outcome = "" if row else ended
     event = _event(known, "approval-decided", "approval", "", detail=outcome, when="")
     return replace(event, subject=wanted.subject, phase=row.phase if row else "")
 

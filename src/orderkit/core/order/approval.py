@@ -17,7 +17,7 @@ from typing import Any
 
 from orderkit.core.names import CommitSha, OrderId, TeamName
 from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION
+from orderkit.core.yaml.documents import record, record_schema
 
 CONTEXT = "orderkit/approval"
 """The status of a pull request's head: success if everybody who has to agree did."""
@@ -28,24 +28,7 @@ KEPT_MAX = 100
 _TEXT = {"type": "string"}
 
 
-def _document(kind: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": ["apiVersion", "kind", "metadata", "spec"],
-        "properties": {
-            "apiVersion": {"const": API_VERSION},
-            "kind": {"const": kind},
-            "metadata": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {"name": _TEXT},
-            },
-            "spec": {"type": "object", "required": required, "properties": properties},
-        },
-    }
-
-
-_WAITING = _document(
+_WAITING = record_schema(
     "WaitingOrder",
     {
         **dict.fromkeys(
@@ -64,7 +47,7 @@ _AGREEMENT = {
         "account": {"type": "integer"},
     },
 }
-_APPROVALS = _document(
+_APPROVALS = record_schema(
     "Approvals", {"approvals": {"type": "array", "items": _AGREEMENT}}, ["approvals"]
 )
 
@@ -106,7 +89,7 @@ class WaitingOrder:
         }
         if self.proof:
             spec["proof"] = self.proof
-        return yaml11.dump(_head("WaitingOrder", self.order) | {"spec": spec})
+        return yaml11.dump(record("WaitingOrder", str(self.order), spec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +123,7 @@ class Agreement:
 def approvals_file(order: OrderId, agreements: Sequence[Agreement]) -> str:
     """Write the file of agreements, without the oldest ones."""
     kept = [agreement.to_json() for agreement in agreements[-KEPT_MAX:]]
-    return yaml11.dump(_head("Approvals", order) | {"spec": {"approvals": kept}})
+    return yaml11.dump(record("Approvals", str(order), {"approvals": kept}))
 
 
 def parse_waiting(data: str | bytes, *, name: str) -> WaitingOrder:
@@ -176,7 +159,3 @@ def parse_approvals(data: str | bytes, *, name: str) -> tuple[Agreement, ...]:
     return tuple(
         Agreement(**{key: entry[key] for key in _AGREEMENT["required"]}) for entry in entries
     )
-
-
-def _head(kind: str, order: OrderId) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": str(order)}}

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from orderkit.core.names import OrderId
 from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION
+from orderkit.core.yaml.documents import record, record_schema
 
 Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
 STEPS: tuple[Step, ...] = get_args(Step)
@@ -37,34 +37,20 @@ _OBJECT = {
         "namespace": {"type": "string"},
     },
 }
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "properties": {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"enum": ["End", "Tombstone"]},
-        "metadata": {
-            "type": "object",
-            "required": ["name"],
-            "properties": {"name": {"type": "string"}},
+_SCHEMA = record_schema(
+    ["End", "Tombstone"],
+    {
+        **{
+            key: {"type": "string"}
+            for key in ("requester", "kit", "startedAt", "endedAt", "emptiedAt")
         },
-        "spec": {
-            "type": "object",
-            "required": ["requester", "kit", "repository", "step", "mustBeGone"],
-            "properties": {
-                "requester": {"type": "string"},
-                "kit": {"type": "string"},
-                "repository": {"enum": ["archive", "delete"]},
-                "step": {"enum": list(STEPS)},
-                "startedAt": {"type": "string"},
-                "endedAt": {"type": "string"},
-                "emptiedAt": {"type": "string"},
-                "mustBeGone": {"type": "array", "items": _OBJECT},
-                "survives": {"type": "array", "items": {"type": "string"}},
-            },
-        },
+        "repository": {"enum": ["archive", "delete"]},
+        "step": {"enum": list(STEPS)},
+        "mustBeGone": {"type": "array", "items": _OBJECT},
+        "survives": {"type": "array", "items": {"type": "string"}},
     },
-}
+    ["requester", "kit", "repository", "step", "mustBeGone"],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +69,11 @@ class EndRecord:
     ended_at: str = ""
     survives: Sequence[str] = ()
     """What outlives the order according to its kit, in words."""
+
+    @property
+    def is_withdrawal(self) -> bool:
+        """Whether it is the end of an order that waited, of which nothing was ever delivered."""
+        return self.passed("removing") and not (self.must_be_gone or self.emptied_at)
 
     def at(self, step: Step) -> EndRecord:
         """Return the record at a later step."""
@@ -104,14 +95,9 @@ class EndRecord:
             "mustBeGone": [key.to_json() for key in self.must_be_gone],
             "survives": list(self.survives) or "",
         }
-        return yaml11.dump(
-            {
-                "apiVersion": API_VERSION,
-                "kind": "Tombstone" if self.ended_at else "End",
-                "metadata": {"name": str(self.order)},
-                "spec": {key: value for key, value in spec.items() if value != ""},
-            }
-        )
+        kept = {key: value for key, value in spec.items() if value != ""}
+        kind = "Tombstone" if self.ended_at else "End"
+        return yaml11.dump(record(kind, str(self.order), kept))
 
 
 def parse(text: str, *, name: str) -> EndRecord:
@@ -121,10 +107,10 @@ def parse(text: str, *, name: str) -> EndRecord:
     Raises:
         InvalidInputError: It is unreadable or incomplete.
     """
-    record = yaml11.load(text, name=name, schema=_SCHEMA)
-    spec = record["spec"]
+    document = yaml11.load(text, name=name, schema=_SCHEMA)
+    spec = document["spec"]
     return EndRecord(
-        order=OrderId(record["metadata"]["name"]),
+        order=OrderId(document["metadata"]["name"]),
         kit=spec["kit"],
         requester=spec["requester"],
         repository=spec["repository"],

@@ -14,37 +14,20 @@ from typing import Any
 
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION
+from orderkit.core.yaml.documents import record_schema
 
 PATH = PurePosixPath(".orderkit", "order.yaml")
 MANIFESTS = PurePosixPath("manifests")
 """The folder of an order's repository that is delivered."""
 
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "properties": {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "Order"},
-        "metadata": {
-            "type": "object",
-            "required": ["name"],
-            "properties": {"name": {"type": "string"}},
-        },
-        "spec": {
-            "type": "object",
-            "required": ["kit", "team", "requester", "ordered"],
-            "properties": {
-                "kit": {"type": "string"},
-                "team": {"type": "string"},
-                "packCommit": {"type": "string"},
-                "requester": {"type": "string"},
-                "lease": {"type": "object"},
-                "ordered": {"type": "object"},
-            },
-        },
+_SCHEMA = record_schema(
+    "Order",
+    {
+        **{key: {"type": "string"} for key in ("kit", "team", "packCommit", "requester")},
+        **{key: {"type": "object"} for key in ("lease", "ordered")},
     },
-}
+    ["kit", "team", "requester", "ordered"],
+)
 
 
 @dataclass(frozen=True, slots=True)

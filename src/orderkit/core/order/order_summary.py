@@ -45,8 +45,8 @@ from orderkit.core.schema.cel import conditions
 from orderkit.core.visible_text import visible
 
 VALUE_MAX, REASON_MAX = 500, 2_000
-_SHORT = 20
 """Characters that are shown of a value, and of a reason."""
+_SHORT = 20
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z\Z", re.ASCII)
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY = 1024
@@ -121,6 +121,7 @@ def row_of(
         lease_warning=texts.clean(warning, _SHORT),
         costs=costs,
         approval=texts.clean(sources.approval if state.phase == "Waiting" else "", REASON_MAX),
+        change_approval=texts.clean(sources.change_approval, REASON_MAX),
         revision=texts.clean(state.revision or ""),
         delivered=texts.clean(applied(application or {})),
         repository=_repository(sources, forge_url),

@@ -45,6 +45,8 @@ class OrderSources:
     """Who ordered it by the ledger's history, which counts only if its Application is silent."""
     approval: str = ""
     """Who has to agree before it is delivered, and why; empty: nobody."""
+    change_approval: str = ""
+    """Which open changes of it wait for whose agreement, and why; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ class OrderRow:
     """The last warning before `expires` that was recorded, as kit.yaml writes it: ``24h``."""
     approval: str = ""
     """Who has to agree before it is delivered, and why; empty: nobody, or they have agreed."""
+    change_approval: str = ""
+    """Which open changes of it wait for whose agreement, and why; empty: none."""
     revision: str = ""
     """The commit that Argo CD compared last."""
     delivered: str = ""
@@ -180,6 +184,7 @@ class OrderRow:
             "expires": self.expires or None,
             "leaseWarning": self.lease_warning or None,
             "approval": self.approval or None,
+            "changeApproval": self.change_approval or None,
             "revision": self.revision or None,
             "delivered": self.delivered or None,
             "repository": self.repository,

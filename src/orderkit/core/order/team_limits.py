@@ -19,7 +19,7 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, RefusedError, UsageError, raise_problems
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import OrderId
+from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.order import ledger
@@ -130,37 +130,33 @@ def value_excesses(
     return refusals
 
 
-def check_cost(
-    team: TeamFile,
-    order: str,
-    cost: OrderCost | None,
-    others: Mapping[str, OrderCost | None],
-    *,
-    before: OrderCost | None = None,
-) -> None:
+def cost_excess(
+    team: TeamFile, order: str, cost: OrderCost | None, others: Mapping[str, OrderCost | None]
+) -> RefusedError | None:
     """
-    Check that an order, with all others of its team, costs no more than the team may spend.
+    Return why an order, with all others of its team, costs more than the team may spend.
 
-    What is paid up to a limit counts in full. An order that gets no dearer may stay.
+    What is paid up to a limit counts in full. A cost that is not known cannot be compared, so it is
+    too much. None: it may be spent, or the team has no such limit.
 
     Args:
         order: Its id.
         cost: What it costs; None: the platform has no prices.
         others: What the team's other live orders cost.
-        before: What it cost before a change; None for a new order.
-
-    Raises:
-        RefusedError: The sum is above the limit; or a cost is not known, so that it cannot be
-            compared.
     """
     limit = team.limits.cost
-    if limit is None or (before is not None and not _is_dearer(cost, before)):
-        return
-    known = {other: _known_cost(team, other, of) for other, of in {**others, order: cost}.items()}
+    if limit is None:
+        return None
+    known: dict[str, Decimal] = {}
+    for other, amount in {**others, order: cost}.items():
+        known_cost = _known_cost(limit, team.team, other, amount)
+        if isinstance(known_cost, RefusedError):
+            return known_cost
+        known[other] = known_cost
     adds, now = known.pop(order), add_up(known.values())
     if add_up((now, adds)) <= limit.amount:
-        return
-    raise RefusedError(
+        return None
+    return RefusedError(
         f"{order} costs {money(adds)} {limit.currency} a month, and the other orders of team "
         f"{team.team} {money(now)}: together {money(add_up((now, adds)))}, above the team's cost "
         f"limit of {money(limit.amount)}",
@@ -170,26 +166,47 @@ def check_cost(
     )
 
 
-def _is_dearer(cost: OrderCost | None, before: OrderCost) -> bool:
+def sum_excess(team: TeamFile, costs: Mapping[str, OrderCost | None]) -> str:
+    """Say that a team's orders cost more than its limit, or that nobody knows; empty if neither."""
+    limit = team.limits.cost
+    if limit is None:
+        return ""
+    amounts = []
+    for order, cost in costs.items():
+        known_cost = _known_cost(limit, team.team, order, cost)
+        if isinstance(known_cost, RefusedError):
+            return str(known_cost)
+        amounts.append(known_cost)
+    if (total := add_up(amounts)) <= limit.amount:
+        return ""
+    return (
+        f"the orders of team {team.team} cost {money(total)} {limit.currency} a month, above its"
+        f" limit of {money(limit.amount)}"
+    )
+
+
+def is_dearer(cost: OrderCost | None, before: OrderCost) -> bool:
+    """Say whether an order may cost more than before: one that does not may always stay."""
     most, most_before = cost.most if cost else None, before.most
     if cost is None or most is None or most_before is None:
         return cost != before
     return most > most_before or not set(cost.unknown) <= set(before.unknown)
 
 
-def _known_cost(team: TeamFile, order: str, cost: OrderCost | None) -> Decimal:
-    """Return an amount that can be compared with the limit of the team."""
-    limit = team.limits.cost
+def _known_cost(
+    limit: CostLimit, team: TeamName, order: str, cost: OrderCost | None
+) -> Decimal | RefusedError:
+    """Return an amount that can be compared with the limit of the team, or why there is none."""
     unknown = ("the platform has no price table",) if cost is None else cost.unknown
     hint = "give every kind a price in gitops/prices.yaml of the pack, '0' for what is free"
-    if cost is not None and limit is not None and cost.currency not in ("", limit.currency):
+    if cost is not None and cost.currency not in ("", limit.currency):
         unknown = (f"prices are in {cost.currency}, the limit is in {limit.currency}",)
-        hint = f"orderkit team change {team.team} --limit {COST}=…{cost.currency}"
+        hint = f"orderkit team change {team} --limit {COST}=…{cost.currency}"
     if cost is None or cost.most is None or unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        raise RefusedError(
+        return RefusedError(
             f"what {order} costs is not known ({''.join(unknown[:1])}{more}), so team "
-            f"{team.team} cannot be held to its cost limit",
+            f"{team} cannot be held to its cost limit",
             hint=hint,
         )
     return cost.most

@@ -29,6 +29,7 @@ from itertools import islice
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, shorten
+from orderkit.core.objects.kube_objects import dig
 from orderkit.core.order.order_cost import DIGITS, exact
 from orderkit.core.plan.price_table import CURRENCIES, PRICE_SCHEMA, read_prices
 from orderkit.core.yaml import yaml11
@@ -227,7 +228,7 @@ def _aws(name: str, data: bytes, currency: str) -> _PriceList:
 
 def _aws_json(name: str, data: bytes, currency: str) -> _PriceList:
     offer = _json(name, data)
-    products, terms = offer.get("products"), _part(offer, "terms", "OnDemand")
+    products, terms = offer.get("products"), dig(offer, "terms", "OnDemand")
     day = str(offer.get("publicationDate"))[:10]
     if not isinstance(products, dict) or terms is None:
         hint = "an offer file of AWS's price list has products and terms.OnDemand"
@@ -237,21 +238,21 @@ def _aws_json(name: str, data: bytes, currency: str) -> _PriceList:
         for sku, product in products.items():
             attributes = {
                 "sku": (str(sku),),
-                "productfamily": (str(_part(product, "productFamily")),),
+                "productfamily": (str(dig(product, "productFamily")),),
                 **{
                     _folded(key): (str(value),)
-                    for key, value in _map(_part(product, "attributes")).items()
+                    for key, value in _map(dig(product, "attributes")).items()
                 },
             }
             for term in _map(_map(terms).get(sku)).values():
-                dimensions = list(map(_map, _map(_part(term, "priceDimensions")).values()))
+                dimensions = list(map(_map, _map(dig(term, "priceDimensions")).values()))
                 tiers = tuple(
                     (
                         str(d.get("beginRange")),
                         _amount(d["pricePerUnit"][currency], f"{name}: {sku}"),
                     )
                     for d in dimensions
-                    if currency in _map(_part(d, "pricePerUnit"))
+                    if currency in _map(dig(d, "pricePerUnit"))
                 )
                 if tiers:
                     yield ListedPrice(
@@ -308,23 +309,22 @@ def _gcp(name: str, data: bytes, currency: str) -> _PriceList:
 
     def prices() -> Iterator[ListedPrice]:
         for sku in skus:
-            info: Any = next(iter(_listed(_part(sku, "pricingInfo"))[-1:]), {})
-            expression = _map(_part(info, "pricingExpression"))
-            usage = _part(sku, "category", "usageType")
+            info: Any = next(iter(_listed(dig(sku, "pricingInfo"))[-1:]), {})
+            expression = _map(dig(info, "pricingExpression"))
+            usage = dig(sku, "category", "usageType")
             tiers = tuple(_gcp_tiers(name, expression, currency))
             if usage != "OnDemand" or not tiers:
                 continue
             attributes = {
-                "skuid": (str(_part(sku, "skuId")),),
-                "description": (str(_part(sku, "description")),),
-                "serviceregions": tuple(map(str, _listed(_part(sku, "serviceRegions")))),
+                "skuid": (str(dig(sku, "skuId")),),
+                "description": (str(dig(sku, "description")),),
+                "serviceregions": tuple(map(str, _listed(dig(sku, "serviceRegions")))),
                 **{
-                    _folded(key): (str(value),)
-                    for key, value in _map(_part(sku, "category")).items()
+                    _folded(key): (str(value),) for key, value in _map(dig(sku, "category")).items()
                 },
             }
             yield ListedPrice(
-                str(_part(sku, "skuId")),
+                str(dig(sku, "skuId")),
                 attributes,
                 str(expression.get("usageUnit")),
                 tiers,
@@ -338,7 +338,7 @@ def _gcp_tiers(
     name: str, expression: Mapping[str, Any], currency: str
 ) -> Iterator[tuple[str, Decimal]]:
     for rate in _listed(expression.get("tieredRates")):
-        unit_price = _map(_part(rate, "unitPrice"))
+        unit_price = _map(dig(rate, "unitPrice"))
         if unit_price.get("currencyCode") == currency:
             with localcontext(prec=DIGITS):
                 units = _amount(unit_price.get("units") or 0, name)
@@ -354,13 +354,6 @@ def _json(name: str, data: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InvalidInputError(name, "", "is not a JSON object")
     return content
-
-
-def _part(value: Any, *names: str) -> Any:
-    """Return a part of nested maps; None if one of them is missing."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _map(value: Any) -> Mapping[str, Any]:

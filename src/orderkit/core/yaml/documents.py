@@ -71,3 +71,30 @@ def document(
             },
         },
     }
+
+
+def record_schema(kinds: str | list[str], spec: dict[str, Any], required: list[str]) -> Any:
+    """
+    Return the JSON Schema of a record that Orderkit writes.
+
+    Unlike `document`, it lets fields pass that a later version added.
+    """
+    return {
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": kinds} if isinstance(kinds, str) else {"enum": kinds},
+            "metadata": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}},
+            },
+            "spec": {"type": "object", "required": required, "properties": spec},
+        },
+    }
+
+
+def record(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of Orderkit's."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}

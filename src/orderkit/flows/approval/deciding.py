@@ -4,13 +4,12 @@ Somebody agrees to an order, or declines it: with a proof of who they are, never
 Two ways: a person whom the service knows by a token or a session, whose agreement goes into the
 ledger; or a person's own credentials for the forge, with which they review the pull request there.
 
-Called by ``orderkit approve`` and ``orderkit approvals``, and by the service.
+Called by ``orderkit approve`` and by the service; ``pending`` lists what waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +17,12 @@ from orderkit.core.errors import (
     AccessError,
     ConflictError,
     NotFoundError,
-    OrderkitError,
     RefusedError,
 )
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, RepoId
 from orderkit.core.order import end_record, ledger
-from orderkit.core.order.approval import Agreement, WaitingOrder
+from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.plan.plan_markdown import plain_line
 from orderkit.flows.approval.settling import settle, withdraw
@@ -37,10 +35,9 @@ from orderkit.flows.change.reviewing import (
 )
 from orderkit.flows.order import order_report
 from orderkit.flows.order.approval_judging import forge_user, may_agree
-from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.commit_judging import CommitJudge
-from orderkit.flows.order.live_order import find_living, new_live_order, read_xr
+from orderkit.flows.order.live_order import find_living
 from orderkit.flows.order.order_proposals import (
     Proposal,
     open_proposal,
@@ -50,6 +47,9 @@ from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.ports.forge import ForgeUser, PullRequest
 from orderkit.ports.requesters import UNKNOWN, Requester
 
+_DECLINED = "orderkit/declined"
+"""Marks the comment that says who declined."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -58,7 +58,7 @@ class Decision:
     order: str
     team: str
     state: str
-    """``waiting``, ``approved`` on the forge, ``delivered`` or ``withdrawn``."""
+    """``waiting``, ``approved`` or ``declined`` on the forge, ``delivered`` or ``withdrawn``."""
     missing: str = ""
     """Who still has to agree, and why."""
     url: str = ""
@@ -73,25 +73,6 @@ class Decision:
             "missing": self.missing or None,
             "url": self.url or None,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class PendingApproval:
-    """An order that waits for somebody."""
-
-    order: str
-    team: str
-    kit: str
-    requester: str
-    since: str
-    approval: str
-    """Who has to agree, and why."""
-    url: str
-    head: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command and service answer with."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def approve(
@@ -116,7 +97,7 @@ def approve(
         RefusedError: The person is not proved, not asked, or behind the order or the change.
         ConflictError: What is proposed changed since the person looked.
     """
-    subject = _subject(platform, order, number)
+    subject = subject_of(platform, order, number)
     pull = subject.pull
     if head is not None and not (head and pull.head_commit.startswith(head)):
         raise ConflictError(
@@ -165,15 +146,14 @@ def decline(
     if number is None and (ending := _own_withdrawal(platform, order, person)):
         withdraw(platform, ending, person.ref, person.proof, reason)
         return Decision(order, ending.team, "withdrawn")
-    subject = _subject(platform, order, number)
+    subject = subject_of(platform, order, number)
     if not (person.proof and person.ref == subject.requester):
         subject.asked_person(person)
     if number is None:
         withdraw(platform, subject.entry, person.ref, person.proof, reason)
     else:
-        why = f": {plain_line(reason)}" if reason else ""
-        text = f"Declined by {plain_line(person.ref)}{why}"
-        platform.forge.comment(subject.repo, number, text, marker="orderkit/declined")
+        text = _declined(person.ref, reason)
+        platform.forge.comment(subject.repo, number, text, marker=_DECLINED)
         platform.forge.close_pull(subject.repo, number)
     return Decision(order, subject.entry.team, "withdrawn", url=subject.pull.web_url)
 
@@ -203,7 +183,7 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
     me = platform.forge.user()
     if pull.author.login.lower() != me.lower():
         text = f"{order}: agreed to with 'orderkit approve'"
-        platform.forge.approve(repo, pull.number, head=pull.head_commit, text=text)
+        platform.forge.review(repo, pull.number, "approved", head=pull.head_commit, text=text)
         return Decision(order, entry.team, "approved", approval, pull.web_url)
     if number is None:
         decision = _settled(platform, entry)
@@ -219,6 +199,55 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
     return decision
 
 
+def decline_on_forge(
+    platform: Platform, order: str, requester: str, *, number: int | None = None, reason: str = ""
+) -> Decision:
+    """
+    Decline an order that waits, or a change, with the caller's own credentials. Idempotent.
+
+    It is a review that asks for changes, which proves who declines, and blocks. Whoever may also
+    closes the pull request; the service then withdraws the order. With the platform's credentials
+    the order is withdrawn at once, for `requester`; an interrupted withdrawal is continued.
+
+    Raises:
+        NotFoundError: No such order or pull request, it does not wait, or the caller may not see
+            the ledger.
+    """
+    ending = ledger.ending_order(ledger_snapshot(platform).blobs, order)
+    if number is None and ending is not None and _is_withdrawn(platform, ending):
+        if platform.forge.missing_rights(platform.ledger):
+            return Decision(order, ending.team, "declined")
+        withdraw(platform, ending, requester, reason=reason)
+        return Decision(order, ending.team, "withdrawn")
+    entry, repo, pull, _ = _on_forge(platform, order, number)
+    me = platform.forge.user()
+    is_own = pull.author.login.lower() == me.lower()
+    if is_own and number is None:
+        withdraw(platform, entry, requester, reason=reason)
+        return Decision(order, entry.team, "withdrawn", url=pull.web_url)
+    text = _declined(requester if is_own else me, reason)
+    if is_own:
+        platform.forge.comment(repo, pull.number, text, marker=_DECLINED)
+    else:
+        platform.forge.review(repo, pull.number, "rejected", head=pull.head_commit, text=text)
+    try:
+        platform.forge.close_pull(repo, pull.number)
+    except AccessError:
+        missing = f"{me} asked for changes; whoever may write to {repo} can close it"
+        return Decision(order, entry.team, "waiting", missing, pull.web_url)
+    state = "declined" if number is None else "withdrawn"
+    return Decision(order, entry.team, state, url=pull.web_url)
+
+
+def _declined(who: str, reason: str) -> str:
+    return f"Declined by {plain_line(who)}{f': {plain_line(reason)}' if reason else ''}"
+
+
+def _is_withdrawn(platform: Platform, entry: OrderEntry) -> bool:
+    text = read_text(platform, platform.ledger, entry.end_path, MAIN)
+    return text is not None and end_record.parse(text, name=str(entry.end_path)).is_withdrawal
+
+
 def _on_forge(
     platform: Platform, order: str, number: int | None
 ) -> tuple[OrderEntry, RepoId, PullRequest, str]:
@@ -232,75 +261,6 @@ def _on_forge(
     if pull is None or waiting is None:
         raise NotFoundError(f"{order} is not proposed yet", hint="repeat its order")
     return entry, platform.ledger, pull, waiting.approval
-
-
-def pending(platform: Platform, person: Requester | None = None) -> Iterator[PendingApproval]:
-    """
-    Yield the orders that wait, by team and id.
-
-    Args:
-        person: Only what waits for this person, who may agree; None: all.
-    """
-    for entry in ledger.waiting_orders(ledger_snapshot(platform).blobs):
-        try:
-            proposal = proposal_of(platform, entry)
-            if proposal is None or (person is not None and not _waits_for(proposal, person)):
-                continue
-        except OrderkitError as error:
-            if person is None:
-                yield PendingApproval(entry.order, entry.team, "", "", "", str(error), "", "")
-            continue
-        yield _pending(proposal.waiting, proposal.pull, proposal.needs)
-
-
-def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
-    """
-    Yield the orders that wait for whoever our credentials belong to; all for the platform's own.
-
-    Raises:
-        NotFoundError: They may not see the ledger.
-    """
-    snapshot, me = ledger_snapshot(platform), platform.forge.user()
-    for entry in ledger.waiting_orders(snapshot.blobs):
-        waiting = waiting_order(platform, entry, snapshot.commit)
-        pull = open_proposal(platform, waiting) if waiting else None
-        if waiting is None or pull is None:
-            continue
-        live = new_live_order(platform, entry, snapshot, waiting.kit)
-        xr = read_xr(platform, live, waiting.commit).xr
-        asking = Asking(waiting.requester, waiting.proof)
-        needs = order_needs(platform, live, xr, asking, snapshot)
-        approvers = {approver for need in needs for approver in need.by}
-        is_mine = pull.author.login.lower() == me.lower()
-        if is_mine or any(_is_me(platform, entry, approver, me) for approver in approvers):
-            yield _pending(waiting, pull, needs)
-
-
-def _is_me(platform: Platform, entry: OrderEntry, approver: str, me: str) -> bool:
-    """Say whether our credentials are those of one who is asked, as far as they can see."""
-    if approver in ("team", "platform"):
-        repo = platform.forge.repo(entry.repository if approver == "team" else platform.ledger)
-        return repo is not None and repo.can_write
-    kind, _, name = approver.partition(":default/")
-    if kind == "user":
-        return name.lower() == me.lower()
-    org, _, team = name.partition(":")
-    with suppress(AccessError):
-        return any(m.login.lower() == me.lower() for m in platform.forge.members(org, team))
-    return False
-
-
-def _pending(waiting: WaitingOrder, pull: PullRequest, needs: Iterable[Need]) -> PendingApproval:
-    return PendingApproval(
-        waiting.order,
-        waiting.team,
-        waiting.kit,
-        waiting.requester,
-        waiting.since,
-        sentence(needs),
-        pull.web_url,
-        pull.head_commit,
-    )
 
 
 def waiting_entry(platform: Platform, order: str) -> OrderEntry:
@@ -320,7 +280,7 @@ def waiting_entry(platform: Platform, order: str) -> OrderEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class Subject:
     """What somebody may agree to: a proposed order, or a change's pull request."""
 
     platform: Platform
@@ -359,13 +319,20 @@ class _Subject:
         return user
 
 
-def _subject(platform: Platform, order: str, number: int | None) -> _Subject:
+def subject_of(platform: Platform, order: str, number: int | None) -> Subject:
+    """
+    Return what waits: the order itself, or a change of it by the number of its pull request.
+
+    Raises:
+        NotFoundError: No such order or pull request, or it does not wait.
+        RefusedError: Who is behind it is not known.
+    """
     if number is None:
         entry = waiting_entry(platform, order)
         proposal = proposal_of(platform, entry)
         if proposal is None:
             raise NotFoundError(f"{order} does not wait for approval any more")
-        return _of_proposal(proposal)
+        return subject_of_proposal(proposal)
     live = find_living(platform, order)
     pull = open_pull(platform, live, number)
     if pull.state != "open":
@@ -375,11 +342,12 @@ def _subject(platform: Platform, order: str, number: int | None) -> _Subject:
     commits = platform.forge.compare(live.repository, MAIN, pull.head_commit)
     proved = {judge.requester(commit) for commit in commits}
     requester = proved.pop() if len(proved) == 1 else ""
-    return _Subject(platform, live.entry, live.repository, pull, needs, behind, requester)
+    return Subject(platform, live.entry, live.repository, pull, needs, behind, requester)
 
 
-def _of_proposal(proposal: Proposal) -> _Subject:
-    return _Subject(
+def subject_of_proposal(proposal: Proposal) -> Subject:
+    """Return a proposed order as something to agree to; raises RefusedError as `subject_of`."""
+    return Subject(
         proposal.platform,
         proposal.live.entry,
         proposal.platform.ledger,
@@ -388,14 +356,6 @@ def _of_proposal(proposal: Proposal) -> _Subject:
         proposal.behind(),
         proposal.waiting.requester,
     )
-
-
-def _waits_for(proposal: Proposal, person: Requester) -> bool:
-    try:
-        subject = _of_proposal(proposal)
-        return subject.asked_person(person).id not in subject.behind
-    except RefusedError:
-        return False
 
 
 def _merged(platform: Platform, entry: OrderEntry, number: int, person: Requester) -> Decision:
@@ -413,6 +373,7 @@ def _merged(platform: Platform, entry: OrderEntry, number: int, person: Requeste
 def _settled(platform: Platform, entry: OrderEntry) -> Decision:
     settled = settle(platform, entry)
     if settled is None:  # another process settled it
-        return Decision(entry.order, entry.team, "delivered")
+        is_there = entry.application_path in ledger_snapshot(platform).blobs
+        return Decision(entry.order, entry.team, "delivered" if is_there else "withdrawn")
     url = settled.pull.web_url if settled.pull else ""
     return Decision(entry.order, entry.team, settled.state, settled.missing, url)

@@ -7,15 +7,20 @@ Called by the service when it hears of the ledger, and each minute, and by ``dec
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.order import ledger
+from orderkit.core.names import MAIN
+from orderkit.core.order import end_record, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.order.order_proposals import Settled, proposal_of
-from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 
 _PATIENCE_S = 30.0
+_INTERRUPTED = timedelta(minutes=2)
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +47,34 @@ def settle(platform: Platform, entry: OrderEntry, *, patience_s: float = 0.0) ->
 
 
 def settle_all(platform: Platform) -> None:
-    """Settle every order that waits, as far as that is possible now. Idempotent."""
-    for entry in ledger.waiting_orders(ledger_snapshot(platform).blobs):
-        try:
-            settle(platform, entry, patience_s=_PATIENCE_S)
-        except OrderkitError as error:
-            logger.warning("%s waits for approval and cannot be settled: %s", entry.order, error)
+    """
+    Settle every order that waits, as far as that is possible now. Idempotent.
+
+    Withdrawals that were interrupted are finished: nobody repeats one that began on the forge.
+    """
+    paths = ledger_snapshot(platform).blobs
+    for entry in ledger.waiting_orders(paths):
+        _try(entry, lambda entry: settle(platform, entry, patience_s=_PATIENCE_S))
+    for entry in ledger.ending_orders(paths):
+        if entry.application_path not in paths:
+            _try(entry, partial(_finish_withdrawal, platform))
+
+
+def _try(entry: OrderEntry, act: Callable[[OrderEntry], object]) -> None:
+    try:
+        act(entry)
+    except OrderkitError as error:
+        logger.warning("%s cannot be settled: %s", entry.order, error)
+
+
+def _finish_withdrawal(platform: Platform, entry: OrderEntry) -> None:
+    text = read_text(platform, platform.ledger, entry.end_path, MAIN)
+    record = end_record.parse(text, name=str(entry.end_path)) if text else None
+    if record is None or not record.is_withdrawal:
+        return
+    age = platform.clock.now() - datetime.fromisoformat(record.started_at)
+    if age > _INTERRUPTED:  # whoever began it is gone
+        withdraw(platform, entry, record.requester)
 
 
 def withdraw(

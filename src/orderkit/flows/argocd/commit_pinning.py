@@ -31,11 +31,10 @@ from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import nudge, refresh
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.main_protection import needs_protection, orders_in_need
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.ports.forge import FileChange, FileRevision, Operation
-
-_ROUNDS = 5
 
 
 def commit_to_pin(
@@ -142,7 +141,8 @@ def _pin(
 ) -> bool:
     """Write the commit into the ledger; False if that has it already, or names no commit."""
     ancestry = Ancestry(platform.forge, entry.repository)
-    for rounds_left in reversed(range(_ROUNDS)):
+
+    def attempt() -> bool:
         file = _read(platform, entry)
         application = application_of(file)
         before = ledger.delivered_commit(application)
@@ -158,14 +158,10 @@ def _pin(
             f"{entry.order}: {short(commit)}",
             proof,
         )
-        try:
-            platform.forge.write(platform.ledger, [change], operation)
-        except ConflictError:
-            if not rounds_left:
-                raise
-        else:
-            return True
-    raise AssertionError("unreachable")
+        platform.forge.write(platform.ledger, [change], operation)
+        return True
+
+    return in_rounds(attempt)
 
 
 def _read(platform: Platform, entry: OrderEntry) -> FileRevision | None:

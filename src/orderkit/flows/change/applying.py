@@ -151,7 +151,6 @@ class _Run:
             draft.xr,
             Asking(request.requester.ref, request.requester.proof),
             current=draft.current,
-            plan=draft.change_plan.plan if draft.change_plan else None,
         )
         if needs and request.how is How.DIRECT:
             raise RefusedError(
@@ -209,8 +208,9 @@ class _Run:
         outcome = replace(outcome, commit=commit_result.commit)
         with suppress(RemoteError):  # the change is committed; failures from here on do not undo it
             outcome = replace(outcome, other_pulls=proposer.others())
-            if excess := cost_limit.excess(self.platform, live, draft.current.xr, draft.xr):
-                outcome = replace(outcome, warnings=(*outcome.warnings, excess))
+            if excess := cost_limit.change_excess(self.platform, live, draft.current.xr, draft.xr):
+                warnings = (*outcome.warnings, f"committed, but {excess}")
+                outcome = replace(outcome, warnings=warnings)
         return outcome
 
     def _deliver(self, commit: CommitSha) -> None:

@@ -83,9 +83,9 @@ class EditDraft:
     edits: tuple[FieldDifference, ...]
     verdict: ChangeVerdict
     change_plan: ChangePlan | None = None
+    """What the edit will do; None before it is planned."""
     needs: tuple[Need, ...] = ()
     """Who has to agree before it is delivered."""
-    """What the edit will do; None before it is planned."""
 
     @property
     def diff(self) -> str:

@@ -33,11 +33,10 @@ from orderkit.flows.main_protection import TEAM
 from orderkit.flows.order.approval_judging import (
     LOGIN_ANNOTATION,
     WRITES,
-    Agreed,
     agreed,
     forge_user,
-    may_agree,
     missing,
+    objection,
 )
 from orderkit.flows.order.approval_needs import Asking
 from orderkit.flows.order.change_approvals import may_need_approval, needs_of_step
@@ -103,11 +102,10 @@ class Judgement:
                 return ReviewVerdict((), approval=self._approval(""))
             people = self._people(commits, events, my_id)
             agreed_ = agreed(self.platform, self.live.entry, repo, pull, people, reviews=reviews)
-            refusal = self._refuse_opponents(agreed_, needs)
-            lacking = missing(self.platform, self.live.entry, needs, agreed_.people)
+            refusal = objection(self.platform, self.live.entry, needs, agreed_)
+            lacking = missing(self.platform, self.live.entry, needs, agreed_)
             if lacking:
-                own = f"; {', '.join(agreed_.own)} is behind it and does not count"
-                refusal = f"it needs approval by {lacking}{own if agreed_.own else ''}"
+                refusal = f"it needs approval by {lacking}"
             names = tuple(user.login for user in agreed_.people)
             if not is_free:
                 names = (*self._approvers(reviews, people, agreed_.recorded), *names)
@@ -131,6 +129,11 @@ class Judgement:
         events = forge.pull_events(repo, self.pull.number)
         self._refuse_unknown_pushers(commits, events)
         return self._needs(commits), self._people(commits, events, self._my_id())
+
+    def needs(self) -> tuple[Need, ...]:
+        """Return who has to agree; raises RefusedError as `parties` does."""
+        forge, repo = self.platform.forge, self.live.repository
+        return self._needs(forge.compare(repo, self.base, self.pull.head_commit))
 
     def _my_id(self) -> int:
         forge = self.platform.forge
@@ -166,15 +169,6 @@ class Judgement:
             xr, _ = merged(read_xr(platform, live, base).xr, main.xr, theirs.xr)
             needs += needs_of_step(platform, live, xr, asking)
         return tuple(dict.fromkeys(needs))
-
-    def _refuse_opponents(self, agreed_: Agreed, needs: Sequence[Need]) -> str:
-        """Return who of those that are asked asked for changes; empty if nobody did."""
-        opponents = [
-            user.login
-            for user in agreed_.against
-            if any(may_agree(self.platform, self.live.entry, need, user) for need in needs)
-        ]
-        return f"{', '.join(opponents)} asked for changes" if opponents else ""
 
     def _on_forge(self, events: Sequence[PullEvent]) -> Iterator[ForgeUser]:
         """Yield who opened it and who pushed to it."""

@@ -29,7 +29,7 @@ from orderkit.flows.main_protection import CONTEXT, needs_protection
 from orderkit.flows.order.approval_judging import (
     set_approval_status,
 )
-from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.order.change_approvals import may_need_approval, refuse_excess
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.plan.announcing import set_plan_status
 from orderkit.flows.plan.pull_requests import plan_pull
@@ -111,17 +111,18 @@ def _refuse_bypass(
     platform: Platform, live: LiveOrder, pull: PullRequest, merge: CommitSha
 ) -> None:
     """
-    Check that those who have to agree to what a merge delivers did.
+    Check that those who have to agree to what a merge delivers did, and the limits of the team.
 
     Somebody may have merged it past Orderkit, or written to main just before.
 
     Raises:
-        RefusedError: They did not.
+        RefusedError: They did not, or it is above a limit.
     """
     before = pinned_commit(platform, live.entry)
-    if before is None or not may_need_approval(live):
+    if before is None or Ancestry(platform.forge, live.repository).contains(before, merge):
         return
-    if Ancestry(platform.forge, live.repository).contains(before, merge):
+    refuse_excess(platform, live, before, merge)
+    if not may_need_approval(live):
         return
     (commit,) = platform.forge.commits(live.repository, ref=merge, limit=1)
     lacking = Judgement(platform, live, pull, str(commit.parents[0]), merge).verdict().approval

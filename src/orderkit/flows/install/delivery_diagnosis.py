@@ -22,6 +22,7 @@ from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.main_protection import squashing_orders, unprotected_orders
 from orderkit.flows.order.commit_judging import published_keys
+from orderkit.flows.order.cost_limit import team_excess
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import team_of
 
@@ -110,6 +111,23 @@ def approvals(platform: Platform) -> DoctorFinding:
         "warn",
         f"{len(notes)} orders are delivered without approval; {'; '.join(notes[:_NAMED])}",
         "see 'orderkit history ORDER'; take it back: 'orderkit revert', then 'orderkit register'",
+    )
+
+
+def limits(platform: Platform) -> DoctorFinding:
+    """Report teams whose orders cost more than they may, which a push past Orderkit can do."""
+    files = ledger_snapshot(platform)
+    teams = [team_of(platform, team, files) for team in ledger.teams(files.blobs)]
+    held = [file for file in teams if file.limits.cost and file.limits.over == "refuse"]
+    excesses = list(filter(None, (team_excess(platform, file, files.blobs) for file in held)))
+    if not excesses:
+        return DoctorFinding("limits", "ok", f"{len(held)} teams have a cost limit and keep it")
+    return DoctorFinding(
+        "limits",
+        "warn",
+        "; ".join(map(plain_line, excesses[:_NAMED])),
+        "orderkit list --team TEAM --sort=-cost; what was pushed by hand is in 'orderkit history"
+        " ORDER', and 'orderkit revert' takes it back",
     )
 
 

@@ -8,7 +8,7 @@ nothing is written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from orderkit.core.argocd.application import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
@@ -59,6 +59,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "protection": delivery_diagnosis.protection,
         "undelivered": delivery_diagnosis.undelivered,
         "approvals": delivery_diagnosis.approvals,
+        "limits": delivery_diagnosis.limits,
         "pack": _pack,
         "ledger": _ledger,
         "signatures": delivery_diagnosis.signatures,
@@ -233,14 +234,13 @@ def _policies(platform: Platform) -> DoctorFinding:
 
 def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are not orders: the platform's layers and the teams."""
-    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    layers = {
-        str(metadata(application)["name"]): application
-        for application in applications
-        if ORDER_LABEL not in labels_of(application)
-    }
+    listed = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    applications = {str(metadata(application)["name"]): application for application in listed}
     bad = {
-        name: why for name, layer in sorted(layers.items()) if (why := _unhealthy(platform, layer))
+        name: why
+        for name, layer in sorted(applications.items())
+        if ORDER_LABEL not in labels_of(layer)
+        if (why := _unhealthy(platform, layer, applications))
     }
     if not bad:
         return DoctorFinding("layers", "ok", f"{len(applications)} Applications")
@@ -256,13 +256,24 @@ def _layers(platform: Platform) -> DoctorFinding:
     )
 
 
-def _unhealthy(platform: Platform, application: Manifest) -> Hindrance | None:
-    """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
+def _unhealthy(
+    platform: Platform, application: Manifest, applications: Mapping[str, Manifest]
+) -> Hindrance | None:
+    """
+    Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy.
+
+    Not of one that delivers an unhealthy Application: that is judged itself, as layer or order.
+    """
     hindrance = obstacle(platform, application)
     if hindrance:
         return hindrance
     health = dig(application, "status", "health", default={})
-    if health.get("status") == "Healthy":
+    delivered = dig(application, "status", "resources", default=()) or ()
+    names = (str(child.get("name")) for child in delivered if child.get("kind") == APPLICATION.kind)
+    children = map(applications.get, names)
+    if health.get("status") == "Healthy" or any(
+        child and dig(child, "status", "health", "status") != "Healthy" for child in children
+    ):
         return None
     message = health.get("message") or "what it delivers is not healthy"
     return Hindrance(f"{health.get('status', 'Unknown')}: {message}")

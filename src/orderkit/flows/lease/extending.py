@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from orderkit.core.durations import duration_text, rough_duration
-from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import check_requester
 from orderkit.core.objects.kube_objects import Manifest, metadata
@@ -36,6 +36,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_of
 from orderkit.flows.argocd.refreshing import refresh
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import order_report
 from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
@@ -117,7 +118,6 @@ class LeaseView:
     """The lease of an order, for people and programs."""
 
     leased: LeasedOrder
-    now: str
     left: timedelta | None
     changed: bool = False
     remark: str = ""
@@ -192,9 +192,8 @@ def lease_of(platform: Platform, order: str) -> LeaseView:
 def _view(
     platform: Platform, leased: LeasedOrder, *, changed: bool = False, remark: str = ""
 ) -> LeaseView:
-    now = platform.clock.now()
-    left = leased.record.expires - now if leased.record else None
-    return LeaseView(leased, time_text(now), left, changed, remark)
+    left = leased.record.expires - platform.clock.now() if leased.record else None
+    return LeaseView(leased, left, changed, remark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,17 +229,16 @@ def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
             f"{entry.order} is ending and cannot be extended any more",
             hint=f"finish the end: orderkit destroy {entry.order}",
         )
-    for rounds_left in reversed(range(_ROUNDS)):
+
+    def attempt() -> tuple[LeasedOrder, LeaseRecord]:
         leased = read_leased(platform, entry)
         record = extend(leased.record, leased.policy, platform.clock.now(), extension)
-        changed = record is not leased.record
-        try:
-            if changed:
-                _write(platform, leased, record, request)
-            break
-        except ConflictError:
-            if not rounds_left:
-                raise
+        if record is not leased.record:
+            _write(platform, leased, record, request)
+        return leased, record
+
+    leased, record = in_rounds(attempt, rounds=_ROUNDS)
+    changed = record is not leased.record
     requester, expires = request.requester, time_text(record.expires)
     remark = try_note_expiry(platform, entry.order, expires, requester)
     refresh(platform, ledger.team_application(entry.team))

@@ -19,7 +19,7 @@ from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
 from orderkit.flows.platform import Platform
 
 SWEEP_INTERVAL_S = 300.0
-_KEY = ObjectKey(LEASE, "orderkit-lease-sweep", ARGOCD_NAMESPACE)
+SWEEP_LEASE = ObjectKey(LEASE, "orderkit-lease-sweep", ARGOCD_NAMESPACE)
 _JOIN_S = 5.0
 _END_S = 120.0
 
@@ -32,7 +32,7 @@ class LeaseSweeper:
     def __init__(self, platform: Platform, *, interval_s: float = SWEEP_INTERVAL_S) -> None:
         """Contact nothing yet."""
         self._platform, self._interval_s = platform, interval_s
-        candidate = Candidate(_KEY, uuid.uuid4().hex, duration_s=max(1, int(2 * interval_s)))
+        candidate = Candidate(SWEEP_LEASE, uuid.uuid4().hex, duration_s=max(1, int(2 * interval_s)))
         self._election = LeaderElection(platform.cluster, platform.clock, candidate)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._keep_sweeping, name="leases", daemon=True)

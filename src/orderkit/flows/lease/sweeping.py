@@ -56,6 +56,7 @@ from orderkit.flows.end.before_end import xr_in_git
 from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.lease.extending import LeasedOrder, read_leased
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import tracing
 from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.order.live_order import XrFile
@@ -65,7 +66,6 @@ from orderkit.ports.requesters import Requester
 
 SWEEPER = "user:default/orderkit-lease"
 """Whom commits of a sweep name."""
-_ROUNDS = 5
 _SLACK = timedelta(hours=1)
 _FIRST = (LeaseAction.WARN, LeaseAction.REPORT)
 """What a sweep does first: it takes no time, and others wait for it."""
@@ -216,11 +216,7 @@ class _Sweep:
         policy = self._policy(entry, ledger.kit_of(application))
         if record is None:
             return bool(policy and policy.default)
-        longest = (
-            max((length for _, length in policy.warnings), default=timedelta(0))
-            if (policy)
-            else timedelta(0)
-        )
+        longest = policy.warnings[0][1] if policy and policy.warnings else timedelta(0)
         return bool(record.ending) or record.expires - longest - _SLACK <= self._now
 
     def _policy(self, entry: OrderEntry, kit_name: str) -> LeasePolicy | None:
@@ -287,15 +283,14 @@ class _Sweep:
 
     def _act(self, leased: LeasedOrder, decision: LeaseDecision) -> SweptOrder | None:
         """Carry a decision out, as the file is now: it may have changed since it was read."""
-        for rounds_left in reversed(range(_ROUNDS)):
-            try:
-                return self._act_once(leased, decision)
-            except ConflictError:
-                if not rounds_left:
-                    raise
-            leased = read_leased(self._platform, leased.entry)
-            decision = self._decided(leased) or LeaseDecision(LeaseAction.NOTHING)
-        raise AssertionError("unreachable")
+        with suppress(ConflictError):
+            return self._act_once(leased, decision)
+
+        def attempt() -> SweptOrder | None:
+            now = read_leased(self._platform, leased.entry)
+            return self._act_once(now, self._decided(now) or LeaseDecision(LeaseAction.NOTHING))
+
+        return in_rounds(attempt)
 
     def _act_once(self, leased: LeasedOrder, decision: LeaseDecision) -> SweptOrder | None:
         record = decision.record or leased.record

@@ -42,6 +42,8 @@ class ForgeRecords:
     waiting: Mapping[str, WaitingOrder] = field(default_factory=dict)
     """The orders that wait for approval."""
     waiting_blobs: Mapping[str, BlobSha] = field(default_factory=dict)
+    changes: Mapping[str, str] = field(default_factory=dict)
+    """By order: which open changes of it wait for whose agreement."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 

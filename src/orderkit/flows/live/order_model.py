@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orderkit.core.errors import InProgressError, NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
@@ -42,6 +42,7 @@ from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_ow
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_masks import RowMasks
+from orderkit.flows.live.waiting_changes import WaitingChanges
 from orderkit.flows.order.order_report import own_xr
 from orderkit.flows.platform import Platform
 
@@ -97,7 +98,8 @@ class OrderModel:
         self._costs = RowCosts(platform, self._note)
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
-        self._settle_at_s = time.monotonic() + REREAD_S
+        self._waiting_changes = WaitingChanges(platform)
+        self._settle_at_s, self._changes_at_s = time.monotonic() + REREAD_S, time.monotonic()
         self._rows: dict[str, LiveRow] = {}
         self._sorted: tuple[LiveRow, ...] | None = None
         self._followers: dict[Kind, KindFollower] = {}
@@ -163,6 +165,11 @@ class OrderModel:
 
     def reread(self) -> None:
         """Read ledger and pack soon: somebody says that they changed."""
+        self._hint.set()
+
+    def reread_changes(self) -> None:
+        """Look soon which changes wait for approval: the forge reports a pull request."""
+        self._changes_at_s = time.monotonic()
         self._hint.set()
 
     # -- life
@@ -245,9 +252,8 @@ class OrderModel:
             if not error:
                 self._forge_heard_s = time.monotonic()
             self._forge_error = error
-            if not error and self._records.waiting and time.monotonic() >= self._settle_at_s:
-                settle_all(self._platform)
-                self._settle_at_s = time.monotonic() + REREAD_S
+            if not error:
+                self._read_approvals()
             self._stop.wait(_RETRY_S if error else _REREAD_PAUSE_S)
             if not error:
                 self._hint.wait(REREAD_S)
@@ -258,6 +264,21 @@ class OrderModel:
         with self._lock:
             unowned = [row.row.order for row in self._rows.values() if not row.row.owner]
         self._use(with_owners(self._platform, self._records, unowned))
+
+    def _read_approvals(self) -> None:
+        """Settle orders that wait, and look for changes that do, if it is time."""
+        try:
+            if time.monotonic() >= self._settle_at_s:
+                self._settle_at_s = time.monotonic() + REREAD_S
+                settle_all(self._platform)
+            if time.monotonic() >= self._changes_at_s:
+                self._changes_at_s = time.monotonic() + REREAD_S
+                changes = self._waiting_changes.read(self._records)
+                self._use(replace(self._records, changes=changes))
+        except OrderkitError as error:
+            logger.warning("what waits for approval cannot be read now: %s", error)
+        except Exception:
+            logger.exception("a bug while reading what waits for approval")
 
     def _use(self, records: ForgeRecords) -> None:
         former = self._records
@@ -270,12 +291,13 @@ class OrderModel:
                 self._kit_kinds = frozenset(kit.kind for kit in (records.kits or {}).values())
                 self._changed.update(now)
             self._changed.update(o for o in before.keys() | now if before.get(o) != now.get(o))
-            proposals = (former.waiting, records.waiting)
-            self._changed.update(
-                o
-                for o in proposals[0].keys() | proposals[1]
-                if proposals[0].get(o) != proposals[1].get(o)
-            )
+            for was, is_now in (
+                (former.waiting, records.waiting),
+                (former.changes, records.changes),
+            ):
+                self._changed.update(
+                    o for o in was.keys() | is_now.keys() if was.get(o) != is_now.get(o)
+                )
             self._changed.update(records.owners.keys() - former.owners.keys())
             self._wake.notify_all()
 
@@ -375,7 +397,10 @@ class OrderModel:
             parts = self._objects.parts(key, self._unknown) if key and xr else ()
             approval = waiting.approval if waiting else ""
             owner = waiting.requester if waiting else records.owners.get(order, "")
-            sources = OrderSources(entry, is_ending, application, xr, parts, owner, approval)
+            change_approval = records.changes.get(order, "")
+            sources = OrderSources(
+                entry, is_ending, application, xr, parts, owner, approval, change_approval
+            )
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
             costs = self._costs.of(order, xr, records.pack_commit)

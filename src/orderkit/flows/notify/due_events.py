@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orderkit.core.notify.order_event import OrderEvent, approval_decided, due, row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.flows.notify.ledger_notes import LedgerNotes
 from orderkit.flows.notify.notified_events import NotifiedEvents
+
+_FORGOTTEN_AFTER = timedelta(hours=1)
+"""For how long an order is absent before what was told of it is forgotten."""
 
 
 @dataclass(slots=True)
@@ -37,6 +40,21 @@ class PastStates:
         if row.phase in ("Ready", "Attention", "Ending"):
             self.failing.pop(row.order, None)
         return None
+
+    def forgotten(self, known: set[str], kept: set[str], now: datetime) -> set[str]:
+        """
+        Return the orders that have been absent for long enough to be forgotten.
+
+        Args:
+            known: Those that any channel was told of.
+            kept: Those that are there, or ended lately.
+        """
+        gone = (known | self.waiting.keys()) - kept
+        self.absent = {order: self.absent.get(order, now) for order in gone}
+        old = {order for order, since in self.absent.items() if now - since >= _FORGOTTEN_AFTER}
+        for order in old:
+            self.waiting.pop(order, None)
+        return old
 
 
 def present_events(
@@ -96,7 +114,11 @@ def _decided(notified: NotifiedEvents, rows: Mapping[str, OrderRow], past: PastS
         and (last := notified.of(order).get("approval"))
         and last.kind == "approval-wanted"
     }
-    return {order for order in waited if order not in rows or not rows[order].approval}
+    return {
+        order
+        for order in waited
+        if order not in rows or not (rows[order].approval or rows[order].change_approval)
+    }
 
 
 def _time(text: str) -> datetime | None:

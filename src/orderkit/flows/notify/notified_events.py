@@ -20,6 +20,7 @@ from functools import partial
 from orderkit.core.errors import ConflictError
 from orderkit.core.notify.order_event import NOTHING, Notified, OrderEvent
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import NoSuchNamespaceError
 
@@ -30,7 +31,6 @@ REPORTS_KEPT = 20
 _SHARDS = "0123456789abcdef"
 _BYTES_MAX = 900_000
 """Of the lines of one ConfigMap; the cluster's limit is 1 MiB."""
-_ROUNDS = 5
 _BEGAN, _REPORTS = "began", "givenUp"
 
 logger = logging.getLogger(__name__)
@@ -164,20 +164,17 @@ class NotifiedEvents:
 
     def _swap(self, shard: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> None:
         """Raises ConflictError if others write all the time."""
-        for round_number in range(_ROUNDS):
+
+        def attempt() -> None:
             manifest = self._platform.cluster.get(self._key(shard))
-            try:
-                if manifest is None:
-                    self._create(shard, change({}))
-                    return
-                data = change(_data(manifest))
-                if data != _data(manifest):
-                    self._platform.cluster.replace({**manifest, "data": data}, owner=OWNER)
-            except ConflictError:
-                if round_number == _ROUNDS - 1:
-                    raise
-            else:
+            if manifest is None:
+                self._create(shard, change({}))
                 return
+            data = change(_data(manifest))
+            if data != _data(manifest):
+                self._platform.cluster.replace({**manifest, "data": data}, owner=OWNER)
+
+        in_rounds(attempt)
 
     def _create(self, shard: str, data: dict[str, str]) -> None:
         key = self._key(shard)

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.notify.order_event import (
-    OrderEvent,
-)
+from orderkit.core.notify.order_event import OrderEvent
 from orderkit.core.notify.routing import Routing
 from orderkit.core.objects.kube_objects import ObjectKey
-from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import (
     ChannelSettings,
     NotificationSettings,
@@ -43,8 +40,6 @@ _TICK_S, _GATHER_S = 2.0, 0.2
 _JOIN_S = 15.0
 _REST = 5.0
 """How much longer than a look the pause after it is: thousands of orders must not keep a core."""
-_FORGOTTEN_AFTER = timedelta(hours=1)
-"""For how long an order is absent before what was told of it is forgotten."""
 
 logger = logging.getLogger(__name__)
 MakeNotifier = Callable[[Platform, ChannelSettings], Notifier]
@@ -212,9 +207,9 @@ class Notifications:
         now = self._platform.clock.now()
         rows = {live.row.order: live.row for live in self._model.rows()}
         events = list(present_events(rows, notes, self._past, routing.settings, now))
+        self._forget(rows.keys() | {event.order for event in notes.ends}, now)
         for name, worker in self._workers.items():
             notified = worker.plan.notified
-            self._forget(notified, rows, notes, now)
             offered: dict[str, list[OrderEvent]] = {}
             channel_events = (e for e in events if name in routing.destinations(e))
             for event in due_events(channel_events, notified, rows, self._past):
@@ -222,22 +217,13 @@ class Notifications:
                     offered.setdefault(event.order, []).append(event)
             worker.offer(offered)
 
-    def _forget(
-        self,
-        notified: NotifiedEvents,
-        rows: Mapping[str, OrderRow],
-        notes: LedgerNotes,
-        now: datetime,
-    ) -> None:
+    def _forget(self, kept: set[str], now: datetime) -> None:
         """Forget orders that have been gone for long."""
-        kept = rows.keys() | {event.order for event in notes.ends}
-        gone = notified.orders() - kept
-        absent = self._past.absent
-        for order in gone:
-            if now - absent.setdefault(order, now) >= _FORGOTTEN_AFTER:
+        memories = [worker.plan.notified for worker in self._workers.values()]
+        known = set[str]().union(*(notified.orders() for notified in memories))
+        for order in self._past.forgotten(known, kept, now):
+            for notified in memories:
                 notified.forget(order)
-        for order in absent.keys() & kept:
-            del absent[order]
 
 
 def _quiet(routing: Routing) -> dict[str, tuple[QuietTime, ...]]:

@@ -104,17 +104,26 @@ def _as_now(platform: Platform, repo: RepoId, users: Iterable[ForgeUser]) -> Ite
             yield user
 
 
-def missing(
-    platform: Platform, entry: OrderEntry, needs: Sequence[Need], people: Sequence[ForgeUser]
-) -> str:
+def missing(platform: Platform, entry: OrderEntry, needs: Sequence[Need], who: Agreed) -> str:
     """Return who still has to agree, and why; empty if everybody did."""
     lacking = []
     for need in needs:
-        counted = [user for user in people if may_agree(platform, entry, need, user)]
+        counted = [user for user in who.people if may_agree(platform, entry, need, user)]
         if len(counted) < need.count:
             names = ", ".join(user.login for user in counted)
             lacking.append(f"{need}{f' (so far: {names})' if names else ''}")
-    return "; and ".join(lacking)
+    own = f"; {', '.join(who.own)} is behind it and does not count" if who.own else ""
+    return f"{'; and '.join(lacking)}{own}" if lacking else ""
+
+
+def objection(platform: Platform, entry: OrderEntry, needs: Sequence[Need], who: Agreed) -> str:
+    """Return which of the people who are asked asked for changes; empty if nobody did."""
+    opponents = [
+        user.login
+        for user in who.against
+        if any(may_agree(platform, entry, need, user) for need in needs)
+    ]
+    return f"{', '.join(opponents)} asked for changes" if opponents else ""
 
 
 def may_agree(platform: Platform, entry: OrderEntry, need: Need, user: ForgeUser) -> bool:

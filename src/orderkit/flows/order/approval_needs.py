@@ -8,18 +8,18 @@ meanwhile counts. Called where an order is registered, where a change is written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from decimal import Decimal
 from typing import Any
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.approval_rules import Need, Subjects, needs_of, reads_cost
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, team_limits
-from orderkit.core.plan import Plan
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.flows.order import cost_limit
-from orderkit.flows.order.live_order import LiveOrder
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 
 PLATFORM = "platform"
@@ -47,72 +47,47 @@ def order_needs(
     Raises:
         RemoteError: The forge or the cluster.
     """
-    team, entry = live.team, live.entry
-    excesses: list[Any] = []
-    if team.limits.over == "ask" and team_limits.is_counted(team, live.kit.name):
-        orders = ledger.living_orders(ledger_files.blobs, entry.team)
-        living = [order for order in orders if order != entry.order]
-        kits = published_pack(platform).kit_names
-        excess = team_limits.count_excess(team, live.kit.name, living, kits)
-        excesses += [excess] if excess else []
-    excesses += _cost_excesses(platform, live, None, xr, ledger_files.blobs)
-    needs = _needs(
-        live,
-        None,
-        xr,
-        asking,
-        lambda: platform.plan_between(platform, live.kit, live.entry.team, None, xr),
-    )
-    return (*needs, *_over(live, None, xr, excesses))
+    team, entry, kit = live.team, live.entry, live.kit
+    needs = _needs_by_rules(platform, live, None, xr, asking)
+    if team.limits.over != "ask":
+        return needs
+    placed, paths = delivered_xr(live, xr), ledger_files.blobs
+    orders = (order for order in ledger.living_orders(paths, entry.team) if order != entry.order)
+    excesses = [
+        team_limits.count_excess(team, kit.name, orders, published_pack(platform).kit_names),
+        cost_limit.new_excess(platform, team, entry, placed, paths),
+        *team_limits.value_excesses(team, kit, xr.get("spec") or {}),
+    ]
+    return (*needs, *_needs_of_platform(excesses))
 
 
 def change_needs(
-    platform: Platform,
-    live: LiveOrder,
-    old: Manifest,
-    new: Manifest,
-    asking: Asking,
-    *,
-    plan: Plan | None = None,
+    platform: Platform, live: LiveOrder, old: Manifest, new: Manifest, asking: Asking
 ) -> tuple[Need, ...]:
     """
     Return the agreements that a change needs.
 
-    Args:
-        plan: Its plan, if there is one already.
-
     Raises:
         RemoteError: The forge or the cluster.
     """
-    needs = _needs(
-        live,
-        old,
-        new,
-        asking,
-        lambda: plan or platform.plan_between(platform, live.kit, live.entry.team, old, new),
-    )
-    return (*needs, *_over(live, old, new, _cost_excesses(platform, live, old, new)))
+    team, before, spec = live.team, old.get("spec") or {}, new.get("spec") or {}
+    needs = _needs_by_rules(platform, live, old, new, asking)
+    if team.limits.over != "ask":
+        return needs
+    excesses = [
+        cost_limit.change_excess(platform, live, old, new),
+        *team_limits.value_excesses(team, live.kit, spec, before=before),
+    ]
+    return (*needs, *_needs_of_platform(excesses))
 
 
-def _cost_excesses(
-    platform: Platform,
-    live: LiveOrder,
-    old: Manifest | None,
-    new: Manifest,
-    paths: Collection[PurePosixPath] = (),
-) -> list[Any]:
-    if live.team.limits.over != "ask":
-        return []
-    excess = cost_limit.asked_for(platform, live, old, new, paths)
-    return [excess] if excess else []
+def _needs_of_platform(excesses: Iterable[OrderkitError | None]) -> Iterator[Need]:
+    """Yield the platform team's agreement to each limit that the team exceeds."""
+    return (Need((PLATFORM,), 1, str(excess)) for excess in excesses if excess)
 
 
-def _needs(
-    live: LiveOrder,
-    old: Manifest | None,
-    new: Manifest,
-    asking: Asking,
-    plan: Callable[[], Plan | None],
+def _needs_by_rules(
+    platform: Platform, live: LiveOrder, old: Manifest | None, new: Manifest, asking: Asking
 ) -> tuple[Need, ...]:
     entry, kit = live.entry, live.kit
     subjects = Subjects(
@@ -129,34 +104,31 @@ def _needs(
             "kit": kit.name,
             "isNew": old is None,
         },
-        cost=_cost(plan) if reads_cost(kit) else {},
+        cost=_cost(platform, live, old, new) if reads_cost(kit) else {},
     )
     return needs_of(kit, subjects)
 
 
-def _cost(make_plan: Callable[[], Plan | None]) -> Mapping[str, Any]:
-    """Return what the rules see of the cost; nothing if it is not known."""
+def _cost(
+    platform: Platform, live: LiveOrder, old: Manifest | None, new: Manifest
+) -> Mapping[str, Any]:
+    """Return what the rules see of the cost; nothing if a part of it is not known."""
+
+    def cost_of(xr: Manifest) -> OrderCost | None:
+        return platform.cost_of(platform, delivered_xr(live, xr))
+
     try:
-        plan = make_plan()
+        before = OrderCost("", Decimal(0)) if old is None else cost_of(old)
+        after = cost_of(new)
     except OrderkitError:
         return {}
-    if plan is None or plan.costs is None or plan.costs.after.unread:
+    if before is None or after is None or before.unknown or after.unknown:
         return {}
-    before, after = plan.costs.sums.totals
+    if before.monthly is None or after.monthly is None:
+        return {}
     return {
-        "before": float(before),
-        "after": float(after),
-        "difference": float(after - before),
-        "currency": plan.costs.table.currency,
+        "before": float(before.monthly),
+        "after": float(after.monthly),
+        "difference": float(after.monthly - before.monthly),
+        "currency": after.currency,
     }
-
-
-def _over(
-    live: LiveOrder, old: Manifest | None, new: Manifest, excesses: list[Any]
-) -> tuple[Need, ...]:
-    """Return the platform team's agreement if the team gets more than its limits."""
-    if live.team.limits.over == "ask":
-        before = None if old is None else old.get("spec") or {}
-        spec = new.get("spec") or {}
-        excesses += team_limits.value_excesses(live.team, live.kit, spec, before=before)
-    return tuple(Need((PLATFORM,), 1, str(excess)) for excess in excesses)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from orderkit.core.errors import ConflictError
 from orderkit.core.order.approval import (
     Agreement,
     WaitingOrder,
@@ -11,10 +10,9 @@ from orderkit.core.order.approval import (
     parse_waiting,
 )
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import FileChange, Operation
-
-_ROUNDS = 5
 
 
 def waiting_order(platform: Platform, entry: OrderEntry, ref: str = "main") -> WaitingOrder | None:
@@ -47,7 +45,8 @@ def record_agreement(platform: Platform, entry: OrderEntry, agreement: Agreement
         ConflictError: Others won every round.
     """
     path = entry.approvals_path
-    for rounds_left in reversed(range(_ROUNDS)):
+
+    def attempt() -> bool:
         file = platform.forge.read(platform.ledger, path, "main")
         known = parse_approvals(file.data, name=str(path)) if file else ()
         if any(agreement.is_same(other) for other in known):
@@ -60,11 +59,7 @@ def record_agreement(platform: Platform, entry: OrderEntry, agreement: Agreement
             f"{entry.order}: {agreement.login} agrees to #{agreement.pull}",
             agreement.proof,
         )
-        try:
-            platform.forge.write(platform.ledger, [change], operation)
-        except ConflictError:
-            if not rounds_left:
-                raise
-        else:
-            return True
-    raise AssertionError("unreachable")
+        platform.forge.write(platform.ledger, [change], operation)
+        return True
+
+    return in_rounds(attempt)

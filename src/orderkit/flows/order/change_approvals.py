@@ -12,11 +12,11 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, CommitSha
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.order_state import short
-from orderkit.core.plan import Plan
 from orderkit.flows.argocd.commit_pinning import application_at, pinned_commit
+from orderkit.flows.order import cost_limit
 from orderkit.flows.order.approval_needs import Asking, change_needs
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform
@@ -34,13 +34,12 @@ def needs_of_step(
     asking: Asking,
     *,
     current: XrFile | None = None,
-    plan: Plan | None = None,
 ) -> tuple[Need, ...]:
     """
     Return the agreements that delivering a new XR of an order needs.
 
     Args:
-        current: The XR from which `plan` begins.
+        current: The newest XR of ``main``, if it was read already.
 
     Raises:
         OrderkitError: What is delivered now cannot be read, or the forge or cluster fails.
@@ -53,22 +52,24 @@ def needs_of_step(
     if commit is None:
         return ()
     delivered = current if current and current.commit == commit else read_xr(platform, live, commit)
-    is_same = current is not None and current.data == delivered.data
-    return change_needs(platform, live, delivered.xr, new, asking, plan=plan if is_same else None)
+    return change_needs(platform, live, delivered.xr, new, asking)
 
 
 def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:
     """
-    Check that a commit of ``main`` may be delivered although nobody agreed to it.
+    Check that a commit of ``main`` may be delivered although Orderkit did not write it.
 
     Returns:
         Which agreement it lacks, if the kit lets that pass with a report; else empty.
 
     Raises:
-        RefusedError: It needs an agreement, and its kit refuses what bypasses one.
+        RefusedError: It needs an agreement, and its kit refuses what bypasses one; or it is above
+            a limit of its team.
     """
-    if not live.kit.approval.rules or pinned_commit(platform, live.entry) in (None, head):
+    pinned = pinned_commit(platform, live.entry)
+    if pinned is None or pinned == head:
         return ""
+    refuse_excess(platform, live, pinned, head)
     needs = needs_of_step(platform, live, read_xr(platform, live, head).xr, asking)
     if not needs or live.kit.approval.bypass == "report":
         return sentence(needs)
@@ -79,6 +80,33 @@ def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: 
         hint=f"take it back: orderkit revert {order} {short(head)}; then ask for it with"
         f" 'orderkit change {order}'",
     )
+
+
+def refuse_excess(
+    platform: Platform, live: LiveOrder, delivered: CommitSha, head: CommitSha
+) -> None:
+    """
+    Check that delivering a commit of ``main`` exceeds no limit of the team, unless it may ask.
+
+    Raises:
+        RefusedError: It does.
+    """
+    team, order = live.team, live.entry.order
+    if team.limits.over == "ask" or not (team.limits.cost or team.limits.fields):
+        return
+    old, new = (read_xr(platform, live, commit).xr for commit in (delivered, head))
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    excess = cost_limit.change_excess(platform, live, old, new)
+    excesses = [
+        *team_limits.value_excesses(team, live.kit, spec, before=before),
+        *([excess] if excess else []),
+    ]
+    if excesses:
+        raise RefusedError(
+            f"{order}: {MAIN} is at {short(head)}, which is not delivered:"
+            f" {'; '.join(map(str, excesses))}",
+            hint=f"take it back: orderkit revert {order} {short(head)}; or {excesses[0].hint}",
+        )
 
 
 def noted_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha
+from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.ledger import OrderEntry
@@ -36,7 +36,7 @@ def check_new(
     paths: Collection[PurePosixPath],
 ) -> None:
     """
-    Check that a team may spend what a new order costs.
+    Check that a team may spend what a new order costs, unless it may ask for more.
 
     Args:
         xr: As Argo CD will apply it.
@@ -47,102 +47,73 @@ def check_new(
             not known.
         RemoteError: The forge or the cluster.
     """
-    if team.limits.over == "refuse":
-        _check_new(platform, team, entry, xr, paths)
+    if team.limits.over == "refuse" and (excess := new_excess(platform, team, entry, xr, paths)):
+        raise excess
 
 
-def _check_new(
+def new_excess(
     platform: Platform,
     team: TeamFile,
     entry: OrderEntry,
     xr: Manifest,
     paths: Collection[PurePosixPath],
-) -> None:
+) -> RefusedError | None:
+    """Return why a new order is above the limit of its team; None if it is not. As `check_new`."""
     if team.limits.cost is None:
-        return
+        return None
     cost = platform.cost_of(platform, xr)
-    team_limits.check_cost(team, entry.order, cost, _others(platform, entry, paths))
+    return team_limits.cost_excess(team, entry.order, cost, _others(platform, entry, paths))
 
 
 def check_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> None:
     """Check that a team may spend what a change adds; raises like `check_new`."""
-    if live.team.limits.over == "refuse":
-        _check_change(platform, live, old, new)
+    if live.team.limits.over == "refuse" and (excess := change_excess(platform, live, old, new)):
+        raise excess
 
 
-def _check_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> None:
-    if live.team.limits.cost is None:
-        return
-    before, cost = (platform.cost_of(platform, delivered_xr(live, xr)) for xr in (old, new))
-    others = _others(platform, live.entry, ledger_snapshot(platform).blobs)
-    team_limits.check_cost(live.team, live.entry.order, cost, others, before=before)
-
-
-def excess(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> str:
+def change_excess(
+    platform: Platform, live: LiveOrder, old: Manifest, new: Manifest
+) -> RefusedError | None:
     """
-    Say by how much a committed change brought its team above its limit; empty if it did not.
+    Return why a change that makes an order dearer is above the limit; None if it is not.
 
     Changes of two orders that are made at the same moment do not see each other before.
     """
-    try:
-        check_change(platform, live, old, new)
-    except RefusedError as error:
-        return f"committed, but {error}"
-    return ""
-
-
-def asked_for(
-    platform: Platform,
-    live: LiveOrder,
-    old: Manifest | None,
-    new: Manifest,
-    paths: Collection[PurePosixPath] = (),
-) -> RefusedError | None:
-    """
-    Return what the platform team has to agree to, where `over: ask` lets teams exceed the limit.
-
-    Args:
-        old: None: `new` is a new order's.
-        new: As it is in Git.
-        paths: The ledger's; of a change, they are read.
-
-    Raises:
-        RemoteError: The forge or the cluster.
-    """
-    try:
-        if old is None:
-            _check_new(platform, live.team, live.entry, delivered_xr(live, new), paths)
-        else:
-            _check_change(platform, live, old, new)
-    except RefusedError as error:
-        return error
-    return None
-
-
-def excess_at(
-    platform: Platform, live: LiveOrder, registered_at: CommitSha, head: CommitSha
-) -> RefusedError | None:
-    """
-    Return why an order is above the limit by the ledger at the commit that registered it.
-
-    Args:
-        head: The commit of the order's repository.
-
-    Raises:
-        RemoteError: The forge or the cluster.
-    """
     if live.team.limits.cost is None:
         return None
-    paths = platform.forge.tree(platform.ledger, registered_at)
-    return asked_for(platform, live, None, read_xr(platform, live, head).xr, paths)
+    before, cost = (platform.cost_of(platform, delivered_xr(live, xr)) for xr in (old, new))
+    if before is not None and not team_limits.is_dearer(cost, before):
+        return None
+    others = _others(platform, live.entry, ledger_snapshot(platform).blobs)
+    return team_limits.cost_excess(live.team, live.entry.order, cost, others)
+
+
+def team_excess(platform: Platform, team: TeamFile, paths: Collection[PurePosixPath]) -> str:
+    """
+    Say that what Git has of a team's orders costs more than its limit; empty if it does not.
+
+    A push past Orderkit can bring that about, and so can a lower limit or a higher price.
+
+    Raises:
+        RemoteError: The forge or the cluster.
+    """
+    if team.limits.cost is None:
+        return ""
+    return team_limits.sum_excess(team, _costs(platform, team.team, paths))
 
 
 def _others(
     platform: Platform, entry: OrderEntry, paths: Collection[PurePosixPath]
 ) -> dict[str, OrderCost | None]:
-    """Return what the team's other live orders cost, as Git has them."""
-    entries = [OrderEntry(entry.team, order) for order in ledger.living_orders(paths, entry.team)]
-    entries = [e for e in entries if e.order != entry.order and e.end_path not in paths]
+    return _costs(platform, entry.team, paths, besides=entry.order)
+
+
+def _costs(
+    platform: Platform, team: TeamName, paths: Collection[PurePosixPath], *, besides: str = ""
+) -> dict[str, OrderCost | None]:
+    """Return what a team's live orders cost, as Git has them."""
+    entries = [OrderEntry(team, order) for order in ledger.living_orders(paths, team)]
+    entries = [e for e in entries if e.order != besides and e.end_path not in paths]
     kits = {kit.name: kit for kit in published_pack(platform).kits()}
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="costs") as threads:
         costs = threads.map(lambda other: _cost(platform, other, kits), entries)

@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from orderkit.core.errors import ConflictError, OrderkitError
+from orderkit.core.errors import OrderkitError
 from orderkit.core.names import MAIN
 from orderkit.core.objects.kube_objects import annotations_of
 from orderkit.core.order.lease import EXPIRES_AT
 from orderkit.core.yaml import edit as yamledit
 from orderkit.flows.argocd.commit_pinning import deliver
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 
-_ROUNDS = 5
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
@@ -36,7 +36,8 @@ def note_expiry(platform: Platform, order: str, expires: str, requester: Request
             be edited, or the forge failed. The lease is not affected.
     """
     live = find_living(platform, order)
-    for rounds_left in reversed(range(_ROUNDS)):
+
+    def attempt() -> bool:
         head = platform.forge.head(live.repository)
         if head is None:
             return False
@@ -54,15 +55,11 @@ def note_expiry(platform: Platform, order: str, expires: str, requester: Request
             requester.proof,
         )
         change = FileChange(xr_file.path, data, xr_file.sha)
-        try:
-            written = platform.forge.write(live.repository, [change], operation)
-        except ConflictError:
-            if not rounds_left:
-                raise
-        else:
-            deliver(platform, live.entry, written.commit, requester.ref, requester.proof)
-            return True
-    raise AssertionError("unreachable")
+        written = platform.forge.write(live.repository, [change], operation)
+        deliver(platform, live.entry, written.commit, requester.ref, requester.proof)
+        return True
+
+    return in_rounds(attempt)
 
 
 def noted_expiry(platform: Platform, order: str) -> str:

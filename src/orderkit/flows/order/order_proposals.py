@@ -29,7 +29,7 @@ from orderkit.core.errors import (
     shorten,
 )
 from orderkit.core.kit.approval_rules import Need, sentence
-from orderkit.core.names import MAIN, RepoId
+from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED, CONTEXT, WaitingOrder
@@ -41,14 +41,14 @@ from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.order.approval_judging import (
     agreed,
     forge_user,
-    may_agree,
     missing,
+    objection,
     set_approval_status,
 )
 from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
-from orderkit.flows.order.live_order import LiveOrder, new_live_order, read_xr
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr, new_live_order, read_xr
 from orderkit.flows.order.new_lease import new_lease, note_expiry
 from orderkit.flows.platform import (
     Platform,
@@ -100,7 +100,7 @@ def propose(
         raise NotFoundError(f"{entry.repository} holds nothing", hint="publish the order first")
     waiting = waiting_order(platform, entry) if entry.waiting_path in snapshot.blobs else None
     if waiting is None or waiting.commit != commit:
-        _refuse_unproved(platform, live)
+        _refuse_unproved(platform, live, commit)
         person = forge_user(platform, entry.repository, asking.requester)
         waiting = WaitingOrder(
             order=entry.order,
@@ -210,16 +210,9 @@ class Proposal:
             who = agreed(platform, entry, platform.ledger, pull, behind)
         except (RefusedError, AlreadyOrderedError) as error:
             return str(error), ()
-        opposed = [
-            user.login
-            for user in who.against
-            if any(may_agree(platform, entry, need, user) for need in self.needs)
-        ]
-        if opposed:
-            return f"{', '.join(opposed)} asked for changes", ()
-        lacking = missing(platform, entry, self.needs, who.people)
-        if lacking and who.own:
-            lacking += f"; {', '.join(who.own)} is behind the order and does not count"
+        lacking = objection(platform, entry, self.needs, who) or missing(
+            platform, entry, self.needs, who
+        )
         return lacking, tuple(user.login for user in who.people)
 
     def _check_taken(self) -> None:
@@ -393,18 +386,16 @@ def note_bypass(application: Manifest, why: str) -> None:
     application["metadata"].setdefault("annotations", {})[BYPASSED] = note
 
 
-def _refuse_unproved(platform: Platform, live: LiveOrder) -> None:
+def _refuse_unproved(platform: Platform, live: LiveOrder, head: CommitSha) -> None:
     """Refuse what was pushed by hand: nobody could tell whose approval counts."""
     if not published_keys(platform):
         return
-    repo = live.repository
-    head = platform.forge.head(repo)
-    judge = CommitJudge(platform, repo, head) if head else None
-    for commit in judge.history if judge else ():
-        if judge and not judge.is_proved(commit):
+    judge = CommitJudge(platform, live.repository, head)
+    for commit in judge.history:
+        if not judge.is_proved(commit):
             raise RefusedError(
-                f"{repo}: nothing proves who wrote {short(commit.id)}, and {live.entry.order} needs"
-                " approval by somebody else",
+                f"{live.repository}: nothing proves who wrote {short(commit.id)}, and"
+                f" {live.entry.order} needs approval by somebody else",
                 hint="order it with 'orderkit order' or in the portal, under a name that is free",
             )
 
@@ -472,7 +463,7 @@ def _code(text: str) -> str:
 
 def _plan(platform: Platform, live: LiveOrder, xr: Manifest) -> Iterator[str]:
     try:
-        plan = platform.plan_between(platform, live.kit, live.entry.team, None, xr)
+        plan = platform.plan_new(platform, live.kit, delivered_xr(live, xr))
     except OrderkitError as error:
         yield f"No plan: {plain_line(str(error))}"
         return

@@ -31,7 +31,7 @@ from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
 from orderkit.flows.order import cost_limit, live_order, order_proposals
 from orderkit.flows.order.approval_needs import Asking, order_needs
-from orderkit.flows.order.change_approvals import noted_bypass, refuse_bypass
+from orderkit.flows.order.change_approvals import may_need_approval, noted_bypass, refuse_bypass
 from orderkit.flows.order.new_lease import new_lease, note_expiry
 from orderkit.flows.order.order_proposals import note_bypass
 from orderkit.flows.order.registrations import REFUSE, REGISTER, registered_by
@@ -125,7 +125,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
     if is_new:
         if proposed := _propose(platform, registration, live, snapshot):
             return proposed
-    elif kit.approval.rules and (head := platform.forge.head(entry.repository)):
+    elif head := platform.forge.head(entry.repository):
         bypassed = _bypassed(platform, registration, live, head)
     commit = _enter_in_place(
         platform, registration, live, snapshot, is_new=is_new, bypassed=bypassed
@@ -227,8 +227,8 @@ def _propose(
     """Propose an order that needs approval; None if it needs none. A settled one is registered."""
     entry = live.entry
     is_waiting = entry.waiting_path in snapshot.blobs
-    may_need = live.kit.approval.rules or live.team.limits.over == "ask"
-    head = platform.forge.head(entry.repository) if may_need or is_waiting else None
+    may_need = may_need_approval(live) or is_waiting
+    head = platform.forge.head(entry.repository) if may_need else None
     if head is None:
         return None
     xr = live_order.read_xr(platform, live, head).xr
@@ -373,7 +373,9 @@ def _no_place(
     head = platform.forge.head(live.repository)
     if head is None:
         return None  # gone since its record was read: there is nothing to deliver
-    excess = cost_limit.excess_at(platform, live, registered_at, head)
+    xr = live_order.delivered_xr(live, live_order.read_xr(platform, live, head).xr)
+    paths = platform.forge.tree(platform.ledger, registered_at)
+    excess = cost_limit.new_excess(platform, team, entry, xr, paths)
     if excess is None:
         return None
     return _NoPlace("above the team's cost limit", excess, team.limits.over == "ask")

@@ -22,15 +22,21 @@ from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdi
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_summary import plain
-from orderkit.core.order.order_view import OfferedChange, OpenPull, OrderView, PartState
-from orderkit.flows.order import order_damage
+from orderkit.core.order.order_view import (
+    Attention,
+    OfferedChange,
+    OpenPull,
+    OrderView,
+    PartState,
+)
+from orderkit.flows.order import cost_limit, order_damage
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
-from orderkit.flows.order.order_history import history_of
+from orderkit.flows.order.order_history import HistoryEntry, history_of
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.order.tracing import Trace, trace_of
-from orderkit.flows.platform import Platform, RepositorySnapshot
+from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -81,10 +87,13 @@ def view(
             _tried, lambda: history_of(platform, live, limit=1) if live else None
         )
         at_head = _tried(lambda: _values(platform, live)) if live else None
+        excess = threads.submit(_tried, lambda: _excess(platform, live, entries.result() or []))
     ordered_by = owner.result() or ""
     newest = (entries.result() or [])[:1]
     head, values = at_head or (None, {})
     row = report.row(tuple(_parts(tree.result())), costs.result())
+    if pushed := excess.result():
+        row = replace(row, attention=(*row.attention, Attention(plain(pushed))))
     return OrderView(
         replace(row, owner=plain(ordered_by) or row.owner),
         report.state.head or head or "",
@@ -108,6 +117,13 @@ def _tried(read: Callable[[], _Read]) -> _Read | None:
 def _costs(platform: Platform, report: OrderReport) -> OrderCost | None:
     xr = report.sources.xr
     return platform.cost_of(platform, xr) if xr else None
+
+
+def _excess(platform: Platform, live: LiveOrder | None, newest: Sequence[HistoryEntry]) -> str:
+    """Say that the team is above its cost limit, if a push past Orderkit may be the reason."""
+    if live is None or not newest or newest[0].proved:
+        return ""
+    return cost_limit.team_excess(platform, live.team, ledger_snapshot(platform).blobs)
 
 
 def _parts(tree: Trace) -> list[PartState]:
@@ -159,8 +175,8 @@ def open_pulls(
         ]
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        found = threads.map(lambda entry: _tried(lambda: read(entry)) or [], entries)
-        return [pull for pulls in found for pull in pulls]
+        pulls_of = threads.map(lambda entry: _tried(lambda: read(entry)) or [], entries)
+        return [pull for pulls in pulls_of for pull in pulls]
 
 
 def _pull(platform: Platform, entry: OrderEntry, pull: PullRequest) -> OpenPull:

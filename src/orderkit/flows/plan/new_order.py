@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orderkit.core.errors import NotFoundError
 from orderkit.core.names import check_requester
 from orderkit.core.plan import Plan
 from orderkit.core.portal.template import read_assignments
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.placing import OrderDraft, TaskRequest, draft
-from orderkit.flows.plan.order_plan import OrderPlanner
-from orderkit.flows.plan.pricing import priced
-from orderkit.flows.plan.published_pack import published_workshop
+from orderkit.flows.plan.order_plan import plan_new
 from orderkit.flows.platform import Platform
 from orderkit.flows.template.published_templates import kit_template
 from orderkit.ports.requesters import Requester
@@ -38,11 +35,4 @@ def plan_new_order(platform: Platform, request: TaskRequest) -> tuple[OrderDraft
     """
     order = draft(platform, request)
     xr = placed_xr(order.kit, order.entry.team, order.xr)
-    workshop = published_workshop(platform)
-    if workshop.blueprint(xr) is None:
-        raise NotFoundError(
-            f"kit '{order.kit.name}' has no Composition in {platform.pack_repo}",
-            hint=f"gitops/apis/{order.kit.name}/ should hold one",
-        )
-    plan = OrderPlanner(platform.cluster, workshop).plan_new(xr)
-    return order, priced(platform, plan, None)
+    return order, plan_new(platform, order.kit, xr)

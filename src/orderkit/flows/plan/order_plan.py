@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
 from orderkit.core.plan import (
@@ -34,7 +33,7 @@ from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.core.schema.known import Layer
-from orderkit.flows.order.live_order import LiveOrder, delivered_xr, placed_xr
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.plan.cluster_questions import (
     NOT_ASKED,
     Lookup,
@@ -82,12 +81,7 @@ def plan_order(
         RemoteError: The forge.
     """
     kit, old, new = live.kit, delivered_xr(live, old), delivered_xr(live, new)
-    workshop = published_workshop(platform)
-    if workshop.blueprint(old) is None:
-        raise NotFoundError(
-            f"kit '{kit.name}' has no Composition in {platform.pack_repo}",
-            hint=f"gitops/apis/{kit.name}/ should hold one",
-        )
+    workshop = _workshop(platform, kit, old)
     if basis.schemas:
         workshop = with_schemas(workshop, basis.schemas)
     cluster: Lookup | None = None if basis.offline else platform.cluster
@@ -98,25 +92,26 @@ def plan_order(
     return priced(platform, plan, basis.prices)
 
 
-def plan_between(
-    platform: Platform, kit: Kit, team: TeamName, old: Manifest | None, new: Manifest
-) -> Plan | None:
+def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
     """
-    Return the priced plan from one XR of a team's order, or from nothing, to another.
-
-    None: its kit has no Composition in the published pack.
+    Return the priced plan of a new order's XR, as Argo CD will apply it.
 
     Raises:
-        NotFoundError: No pack is published.
+        NotFoundError: No pack is published, or the kit has no Composition in it.
         RemoteError: The forge or the cluster.
     """
-    placed, workshop = placed_xr(kit, team, new), published_workshop(platform)
-    if workshop.blueprint(placed) is None:
-        return None
-    planner = OrderPlanner(platform.cluster, workshop)
-    if old is None:
-        return priced(platform, planner.plan_new(placed))
-    return priced(platform, planner.plan_step(placed_xr(kit, team, old), placed))
+    workshop = _workshop(platform, kit, xr)
+    return priced(platform, OrderPlanner(platform.cluster, workshop).plan_new(xr))
+
+
+def _workshop(platform: Platform, kit: Kit, xr: Manifest) -> AssemblyContext:
+    workshop = published_workshop(platform)
+    if workshop.blueprint(xr) is None:
+        raise NotFoundError(
+            f"kit '{kit.name}' has no Composition in {platform.pack_repo}",
+            hint=f"gitops/apis/{kit.name}/ should hold one",
+        )
+    return workshop
 
 
 @dataclass(frozen=True, slots=True)

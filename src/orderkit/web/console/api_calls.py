@@ -8,6 +8,7 @@ the same words. Called by the modules that make pages.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,6 +24,8 @@ from orderkit.web.operations import (
     ServiceResponse,
 )
 from orderkit.web.request_schemas import KEY, LABEL
+
+_NAMED = re.compile(r"\{(\w+)\}")
 
 
 class ApiCalls:
@@ -40,12 +43,11 @@ class ApiCalls:
         call: ServiceRequest,
         operation_id: str,
         *,
-        path: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
         """
-        Return an operation's answer for the page's caller.
+        Return an operation's answer for the page's caller, about what the page's address names.
 
         Raises:
             OrderkitError: What the operation raises.
@@ -57,7 +59,7 @@ class ApiCalls:
             call.who.check_person()
         if operation.right is not None:
             call.who.teams(operation.right)
-        path_values = dict(call.path if path is None else path)
+        path_values = {name: call.path[name] for name in _NAMED.findall(operation.path)}
         for name, value in path_values.items():
             check(value, LABEL, f"path.{name}")
         for name, value in (query or {}).items():

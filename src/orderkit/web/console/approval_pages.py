@@ -23,7 +23,7 @@ class ApprovalPages:
 
     def approvals(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the orders that wait for the caller."""
-        answer = self._api.ask(service, call, "listApprovals", path={})
+        answer = self._api.ask(service, call, "listApprovals")
         return page(call, "approvals.html", "Approvals", approvals=answer["approvals"])
 
     def decide(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -35,6 +35,5 @@ class ApprovalPages:
                 body[name] = text
         if number := last(form, "number"):
             body["number"] = int(number) if number.isascii() and number.isdigit() else 0
-        path = {"order": call.path["order"]}
-        decided = self._api.ask(service, call, "decideApproval", path=path, body=body)
+        decided = self._api.ask(service, call, "decideApproval", body=body)
         return redirect(f"/approvals?done={_DONE.get(decided['state'], 'approved')}")

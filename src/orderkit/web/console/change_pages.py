@@ -101,9 +101,7 @@ class ChangePages:
                 more["how"] = how
             if last(form, "acceptLoss"):
                 more["acceptLoss"] = True
-            done = self._api.ask(
-                service, call, "changeOrder", path=_path(call), body=asked.body(**more)
-            )
+            done = self._api.ask(service, call, "changeOrder", body=asked.body(**more))
         except OrderkitError as error:
             return self._shown(service, call, asked, error=error)
         return _led_on(call, done)
@@ -140,8 +138,7 @@ class ChangePages:
 
     def merge(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Merge a pull request."""
-        path = {**_path(call), "number": call.path["number"]}
-        self._api.ask(service, call, "mergePull", path=path)
+        self._api.ask(service, call, "mergePull")
         return redirect(f"/orders/{call.path['order']}?done=merged")
 
     def commit(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -162,7 +159,6 @@ class ChangePages:
                 service,
                 call,
                 "revertCommit",
-                path=_path(call),
                 body={**body, "dryRun": True} if is_plan else body,
             )
         except OrderkitError as error:
@@ -206,7 +202,7 @@ class ChangePages:
     def _planned(self, service: Service, call: ServiceRequest, asked: _Asked) -> ServiceResponse:
         try:
             body = asked.body()
-            answer = self._api.ask(service, call, "planChange", path=_path(call), body=body)
+            answer = self._api.ask(service, call, "planChange", body=body)
         except OrderkitError as error:
             return self._shown(service, call, asked, error=error)
         return self._shown(service, call, asked, plan=answer["plan"])
@@ -315,10 +311,6 @@ def _carried_over(
 
 def _with(asked: _Asked, entered: Values, reason: str) -> _Asked:
     return _Asked(asked.live, asked.change, asked.form, asked.base, asked.current, entered, reason)
-
-
-def _path(call: ServiceRequest) -> dict[str, str]:
-    return {"order": call.path["order"]}
 
 
 def _problem(error: OrderkitError | None) -> dict[str, Any]:

@@ -42,9 +42,8 @@ class EndPages:
         if reason := last(form, "reason"):
             body["reason"] = reason
         quick = replace(service, options=replace(service.options, answer_s=_ANSWER_S))
-        path = {"order": call.path["order"]}
         try:
-            self._api.ask(quick, call, "endOrder", path=path, body=body)
+            self._api.ask(quick, call, "endOrder", body=body)
         except OrderkitError as error:
             return self._shown(service, call, error=error)
         return redirect(f"/orders/{call.path['order']}/end")
@@ -52,19 +51,18 @@ class EndPages:
     def _shown(
         self, service: Service, call: ServiceRequest, *, error: OrderkitError | None = None
     ) -> ServiceResponse:
-        path = {"order": call.path["order"]}
         problem = sentence(error) if error else None
         status = error.http_status if error else 200
         title = f"End of {call.path['order']}"
         try:
-            end = self._api.ask(service, call, "orderEnd", path=path)
+            end = self._api.ask(service, call, "orderEnd")
         except NotFoundError:
             end = None  # it lives, or never did; the next answer says which
         if end is not None:
             return page(call, "ended.html", title, status=status, end=end, error=problem)
         order = self._orders.view(service, call)
-        trace = self._api.ask(service, call, "traceOrder", path=path)
-        preview = self._api.ask(service, call, "endPreview", path=path)
+        trace = self._api.ask(service, call, "traceOrder")
+        preview = self._api.ask(service, call, "endPreview")
         takes = [{**take, "name": f"{TAKE}{take['name']}"} for take in preview["takes"]]
         return page(
             call,

@@ -21,10 +21,9 @@ class LeasePages:
 
     def submit(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Extend the lease, or say why not beside the form."""
-        path = {"order": call.path["order"]}
         body = {name: last(call.body, name).strip() for name in ("by", "reason")}
         try:
-            self._api.ask(service, call, "extendLease", path=path, body=body)
+            self._api.ask(service, call, "extendLease", body=body)
         except OrderkitError as error:
             return self._shown(service, call, error=error)
         return redirect(f"/orders/{call.path['order']}?done=extended")
@@ -32,7 +31,6 @@ class LeasePages:
     def _shown(
         self, service: Service, call: ServiceRequest, *, error: OrderkitError | None = None
     ) -> ServiceResponse:
-        path = {"order": call.path["order"]}
         order = self._orders.view(service, call)
         return page(
             call,
@@ -41,7 +39,7 @@ class LeasePages:
             status=error.http_status if error else 200,
             order=order,
             tab="lease",
-            lease=self._api.ask(service, call, "orderLease", path=path),
+            lease=self._api.ask(service, call, "orderLease"),
             error=sentence(error) if error else None,
             entered={name: last(call.body, name) for name in ("by", "reason")},
         )

@@ -64,14 +64,13 @@ class OrderPages:
 
     def order(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show how an order is, what it gives, and what it waits for."""
-        path = {"order": call.path["order"]}
         try:
             order = self.view(service, call)
             # after the view: what is seen later is never older than the phase beside it
             tree = PartsTree(self._trace(service, call))
         except (NotFoundError, RefusedError):
             # raises again if it never was, or is another team's; an ended order has its proof
-            self._api.ask(service, call, "orderEnd", path=path)
+            self._api.ask(service, call, "orderEnd")
             return redirect(f"/orders/{call.path['order']}/end")
         return page(
             call,
@@ -90,8 +89,8 @@ class OrderPages:
         """Return what the caller may agree to, if the order waits for them."""
         if order["phase"] != "Waiting":
             return None
-        waiting = self._api.ask(service, call, "listApprovals", path={})["approvals"]
-        own = [entry for entry in waiting if entry["order"] == order["order"]]
+        query = {"order": order["order"]}
+        own = self._api.ask(service, call, "listApprovals", query=query)["approvals"]
         is_requester = call.who.proof is not None and order["owner"] == call.who.proof.ref
         return own[0] if own else {"order": order["order"]} if is_requester else None
 
@@ -107,8 +106,7 @@ class OrderPages:
         key, manifest = read_part(
             service.platform, entry.order, lambda key: node_id(key.to_json()) == asked
         )
-        path = {"order": call.path["order"]}
-        answer = self._api.ask(service, call, "orderEvents", path=path, query={"limit": "200"})
+        answer = self._api.ask(service, call, "orderEvents", query={"limit": "200"})
         events = [event for event in answer["events"] if node_id(event["object"]) == asked]
         return self._page(
             service,
@@ -123,8 +121,7 @@ class OrderPages:
 
     def parts(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show an order's tree; what fails is unfolded."""
-        path = {"order": call.path["order"]}
-        answer = self._api.ask(service, call, "orderEvents", path=path, query={"limit": "200"})
+        answer = self._api.ask(service, call, "orderEvents", query={"limit": "200"})
         tree = PartsTree(self._trace(service, call), answer["events"])
         values = {"root": tree.root, "open": tree.open(), "parts": tree.counts()}
         return self._page(service, call, "parts.html", "parts", **values)
@@ -142,13 +139,11 @@ class OrderPages:
 
     def view(self, service: Service, call: ServiceRequest) -> Mapping[str, Any]:
         """Return what the header of every page of an order shows."""
-        view: Mapping[str, Any] = self._api.ask(
-            service, call, "viewOrder", path={"order": call.path["order"]}
-        )
+        view: Mapping[str, Any] = self._api.ask(service, call, "viewOrder")
         return view
 
     def _trace(self, service: Service, call: ServiceRequest) -> Any:
-        return self._api.ask(service, call, "traceOrder", path={"order": call.path["order"]})
+        return self._api.ask(service, call, "traceOrder")
 
 
 def _conditions(manifest: Manifest) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from orderkit.core.order.order_cost import cost_sums, money
 from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.order.team_file import TeamLimits
+from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.install import diagnosis
 from orderkit.flows.order.viewing import open_pulls
 from orderkit.flows.platform import ledger_snapshot, published_pack
@@ -29,6 +29,7 @@ from orderkit.flows.team.teams import list_teams
 from orderkit.web.console.api_calls import page
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
+from orderkit.web.view_handlers import rows_excess
 
 _URGENT = ("Failing", "Attention", "Waiting", "Written", "Delivering", "Assembling")
 _REASON_MAX = 160
@@ -87,7 +88,7 @@ class TeamPages:
             costs=[row for row in rows if row["cost"]],
             together=_together(chosen),
             total=len(rows),
-            limits=_limits(team.limits, rows, chosen),
+            limits=_limits(team, rows, chosen),
         )
 
     def platform(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -185,9 +186,10 @@ def _together(rows: Iterable[OrderRow]) -> str:
 
 
 def _limits(
-    limits: TeamLimits, rows: Iterable[Mapping[str, Any]], orders: Iterable[OrderRow]
+    team: TeamFile, rows: Iterable[Mapping[str, Any]], orders: Iterable[OrderRow]
 ) -> list[dict[str, Any]]:
     """Return the team's bounds, with how much of them is used."""
+    limits, orders = team.limits, tuple(orders)
     living = [row for row in rows if row["phase"] != "Ended"]
     used_by = {kit: sum(row["kit"] == kit for row in living) for kit in limits.orders_of}
     counted = [] if limits.orders is None else [("orders", len(living), limits.orders)]
@@ -195,7 +197,9 @@ def _limits(
     bounds = [{"what": what, "used": used, "most": most} for what, used, most in counted]
     if limits.cost is not None:
         most = f"{money(limits.cost.amount)} {limits.cost.currency} a month"
-        bounds.append({"what": "cost", "used": None, "most": f"{most}; now {_together(orders)}"})
+        excess = rows_excess(team, orders)
+        now = f"{_together(orders)}{f'; {excess}' if excess else ''}"
+        bounds.append({"what": "cost", "used": None, "most": f"{most}; now {now}"})
     return bounds + [
         {"what": f"{kit}: {path}", "used": None, "most": shown(most)}
         for kit, fields in limits.fields.items()

@@ -3,8 +3,8 @@ Conditions in CEL: over an object's ``spec``, ``status`` and ``metadata``, or ov
 
 `Subject` knows the types of the variables from their schemas. It says what is wrong with an
 expression, and turns objects into values; `Condition` judges these. Evaluation ends at the CEL
-library's iteration budget (10,000 steps) and never raises. Called by ``core.kit.consistency`` and
-``core.order.order_summary`` and ``core.order.approval``.
+library's iteration budget (10,000 steps) and never raises. Called by ``core.kit.consistency``,
+``core.kit.approval_rules`` and ``core.order.order_summary``.
 """
 
 from __future__ import annotations

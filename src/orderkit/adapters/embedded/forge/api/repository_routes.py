@@ -93,6 +93,18 @@ class RepositoryRoutes:
         right = self.access.right_on(call.actor, repo)
         return json_answer(self.shapes.repository(repo, right), status)
 
+    @route("GET", f"{API}/repos/issues/search", "issue")
+    def open_pulls(self, call: Call) -> Response:
+        """Return a page of the open pull requests of an ``?owner=``, newest first."""
+        owner = self.access.accounts.find(call.query("owner"))
+        if owner is None:
+            raise ApiError(400, "Owner not found")
+        repos = self.access.readable(call, self.repositories.all(owner_id=owner.id))
+        issues = ((repo, issue) for repo in repos for issue in self.shapes.issues.all(repo.id))
+        pulls = [(repo, issue) for repo, issue in issues if issue.is_pull and not issue.closed]
+        pulls.sort(key=lambda pull: -pull[1].id)
+        return paged(call, pulls, lambda pull: self.shapes.issue(*pull))
+
     @route("GET", REPO, "repository")
     def show(self, call: Call) -> Response:
         return self._repository_answer(call, self.access.repository(call, unit=""))

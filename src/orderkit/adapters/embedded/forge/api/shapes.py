@@ -226,6 +226,7 @@ class Shapes:
             "state": "closed" if issue.closed else "open",
             "comments": len(self.issues.comments(issue.id)),
             "created_at": issue.created,
+            "updated_at": issue.updated,
             "closed_at": issue.closed or None,
             "content_version": issue.version,
         }
@@ -243,6 +244,7 @@ class Shapes:
             **self._common(repo, issue),
             "url": f"{self.api(repo)}/issues/{issue.number}",
             "pull_request": half,
+            "repository": {"name": repo.repo.name, "full_name": repo.full_name},
         }
 
     def comment(self, repo: Repository, comment: Comment) -> Json:

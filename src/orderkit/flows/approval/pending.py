@@ -1,0 +1,200 @@
+"""
+What waits for somebody's agreement: proposed orders, and open pull requests of delivered ones.
+
+Called by ``orderkit approvals``, the service and the console; the live model asks `lacking_of`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from orderkit.core.errors import AccessError, OrderkitError, RefusedError
+from orderkit.core.kit.approval_rules import Need, sentence
+from orderkit.core.names import MAIN, OrderId, TeamName
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.approval.deciding import Subject, subject_of, subject_of_proposal
+from orderkit.flows.change.review_judging import Judgement
+from orderkit.flows.change.reviewing import judge_review
+from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.order.live_order import LiveOrder, find_living, new_live_order, read_xr
+from orderkit.flows.order.order_proposals import open_proposal, proposal_of
+from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
+from orderkit.ports.forge import OpenPullRef, PullRequest
+from orderkit.ports.requesters import Requester
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingApproval:
+    """An order, or a change of one, that waits for somebody."""
+
+    order: str
+    team: str
+    kit: str
+    requester: str
+    since: str
+    approval: str
+    """Who has to agree, and why."""
+    url: str
+    head: str
+    number: int | None = None
+    """The pull request of a change; None: the order itself waits."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command and service answer with."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def pending(
+    platform: Platform, person: Requester | None = None, *, order: str | None = None
+) -> Iterator[PendingApproval]:
+    """
+    Yield the orders that wait, by team and id, then the changes.
+
+    Args:
+        person: Only what waits for this person, who may agree; None: all.
+        order: Only this order itself; None: all orders, and their changes.
+    """
+    snapshot = ledger_snapshot(platform)
+    for entry in ledger.waiting_orders(snapshot.blobs):
+        if order not in (None, entry.order):
+            continue
+        try:
+            proposal = proposal_of(platform, entry)
+            if proposal and _waits_for(partial(subject_of_proposal, proposal), person):
+                waiting, approval = proposal.waiting, sentence(proposal.needs)
+                asked_for = (waiting.requester, waiting.since, approval)
+                yield _pending(proposal.live, proposal.pull, *asked_for)
+        except OrderkitError as error:
+            if person is None:
+                yield PendingApproval(entry.order, entry.team, "", "", "", str(error), "", "")
+    for live, pull in _open_changes(platform, snapshot) if order is None else ():
+        with suppress(OrderkitError):  # the forge does not show yet who pushed it
+            lacking = judge_review(platform, live, pull).approval
+            subject = partial(subject_of, platform, live.entry.order, pull.number)
+            if lacking and _waits_for(subject, person):
+                yield _pending_change(live, pull, lacking)
+
+
+def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
+    """
+    Yield what waits for whoever our credentials belong to; everything for the ledger's admins.
+
+    Raises:
+        NotFoundError: They may not see the ledger.
+    """
+    snapshot, me = ledger_snapshot(platform), platform.forge.user()
+    repository = platform.forge.repo(platform.ledger)
+    sees_all = repository is not None and repository.can_admin
+    for entry in ledger.waiting_orders(snapshot.blobs):
+        waiting = waiting_order(platform, entry, snapshot.commit)
+        pull = open_proposal(platform, waiting) if waiting else None
+        if waiting is None or pull is None:
+            continue
+        live = new_live_order(platform, entry, snapshot, waiting.kit)
+        xr = read_xr(platform, live, waiting.commit).xr
+        asking = Asking(waiting.requester, waiting.proof)
+        needs = order_needs(platform, live, xr, asking, snapshot)
+        if sees_all or _is_asked(platform, entry, needs, me):
+            yield _pending(live, pull, waiting.requester, waiting.since, sentence(needs))
+    for live, pull in _open_changes(platform, snapshot):
+        with suppress(RefusedError):  # it proposes what nobody can agree to
+            needs = Judgement(platform, live, pull).needs()
+            if needs and (sees_all or _is_asked(platform, live.entry, needs, me)):
+                yield _pending_change(live, pull, sentence(needs))
+
+
+def _open_changes(
+    platform: Platform, snapshot: RepositorySnapshot
+) -> Iterator[tuple[LiveOrder, PullRequest]]:
+    """Yield the open pull requests that may need approval; one that cannot be read is left out."""
+    for team in ledger.teams(snapshot.blobs):
+        for ref in platform.forge.open_pulls(team):
+            try:
+                change = _change_at(platform, snapshot, ref)
+            except OrderkitError as error:
+                logger.warning("%s#%d cannot be read: %s", ref.repo, ref.number, error)
+                continue
+            if change is not None:
+                yield change
+
+
+def _change_at(
+    platform: Platform, snapshot: RepositorySnapshot, ref: OpenPullRef
+) -> tuple[LiveOrder, PullRequest] | None:
+    entry = OrderEntry(TeamName(ref.repo.owner), OrderId(ref.repo.name))
+    if entry.application_path not in snapshot.blobs or entry.end_path in snapshot.blobs:
+        return None
+    live = find_living(platform, entry.order, snapshot)
+    pull = platform.forge.pull(ref.repo, ref.number) if may_need_approval(live) else None
+    is_change = pull is not None and (pull.state, pull.base) == ("open", MAIN)
+    return (live, pull) if pull and is_change else None
+
+
+def lacking_of(platform: Platform, snapshot: RepositorySnapshot, ref: OpenPullRef) -> str:
+    """
+    Return which agreement an open pull request of an order lacks, in words; empty if none.
+
+    Raises:
+        OrderkitError: It cannot be judged now.
+    """
+    change = _change_at(platform, snapshot, ref)
+    if change is None:
+        return ""
+    live, pull = change
+    lacking = judge_review(platform, live, pull).approval
+    return f"#{pull.number} at {pull.head_commit[:8]} waits for {lacking}" if lacking else ""
+
+
+def _waits_for(subject: Callable[[], Subject], person: Requester | None) -> bool:
+    """Say whether somebody may agree; None: anybody."""
+    if person is None:
+        return True
+    try:
+        asked = subject()
+        return asked.asked_person(person).id not in asked.behind
+    except RefusedError:
+        return False
+
+
+def _is_asked(platform: Platform, entry: OrderEntry, needs: Iterable[Need], me: str) -> bool:
+    approvers = {approver for need in needs for approver in need.by}
+    return any(_is_me(platform, entry, approver, me) for approver in approvers)
+
+
+def _is_me(platform: Platform, entry: OrderEntry, approver: str, me: str) -> bool:
+    """Say whether our credentials are those of one who is asked, as far as they can see."""
+    if approver in ("team", "platform"):
+        repo = platform.forge.repo(entry.repository if approver == "team" else platform.ledger)
+        return repo is not None and repo.can_write
+    kind, _, name = approver.partition(":default/")
+    if kind == "user":
+        return name.lower() == me.lower()
+    org, _, team = name.partition(":")
+    with suppress(AccessError):
+        return any(m.login.lower() == me.lower() for m in platform.forge.members(org, team))
+    return False
+
+
+def _pending(
+    live: LiveOrder, pull: PullRequest, requester: str, since: str, approval: str
+) -> PendingApproval:
+    entry, url = live.entry, pull.web_url
+    return PendingApproval(
+        entry.order, entry.team, live.kit.name, requester, since, approval, url, pull.head_commit
+    )
+
+
+def _pending_change(live: LiveOrder, pull: PullRequest, approval: str) -> PendingApproval:
+    requester = pull.requester or f"user:default/{pull.author.login}"
+    waiting = _pending(live, pull, requester, pull.created, approval)
+    return replace(waiting, number=pull.number)

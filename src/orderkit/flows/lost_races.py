@@ -1,0 +1,24 @@
+"""Repeat a compare-and-swap that another writer won."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from orderkit.core.errors import ConflictError
+
+T = TypeVar("T")
+
+
+def in_rounds(attempt: Callable[[], T], *, rounds: int = 5) -> T:
+    """
+    Return what an attempt returns that reads, decides and writes, after at most so many rounds.
+
+    Raises:
+        ConflictError: Others won every round. Besides, whatever `attempt` raises.
+    """
+    for _ in range(rounds - 1):
+        with suppress(ConflictError):
+            return attempt()
+    return attempt()

@@ -21,6 +21,22 @@ docs/public-api.md has examples.
 
 from __future__ import annotations
 
+from orderkit.core.crossplane.generated_passwords import generated_password
+from orderkit.core.crossplane.layered_settings import SettingError, Settings, layered_settings
+from orderkit.core.crossplane.managed_resources import (
+    KEEP,
+    MANAGE,
+    OBSERVE,
+    Chart,
+    ManagementAction,
+    ProviderConfigRef,
+    SecretKey,
+    managed,
+    provider_config,
+    release,
+    secret,
+)
+from orderkit.core.crossplane.parts import Parts, Phase
 from orderkit.core.crossplane.station import (
     Ready,
     Resource,
@@ -36,16 +52,33 @@ from orderkit.core.objects.conditions import Condition, ConditionStatus
 from orderkit.core.objects.kube_objects import Manifest
 
 __all__ = [
+    "KEEP",
+    "MANAGE",
+    "OBSERVE",
+    "Chart",
     "Condition",
     "ConditionStatus",
+    "ManagementAction",
     "Manifest",
+    "Parts",
+    "Phase",
+    "ProviderConfigRef",
     "Ready",
     "Resource",
     "Result",
+    "SecretKey",
     "Selector",
+    "SettingError",
+    "Settings",
     "Severity",
     "State",
     "Station",
     "StationRequest",
     "StationResponse",
+    "generated_password",
+    "layered_settings",
+    "managed",
+    "provider_config",
+    "release",
+    "secret",
 ]

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/public-api.md").read_text(), re.DOTALL)
+PAGES = ("docs/public-api.md", "docs/station-api.md")
+EXAMPLES = {
+    page.replace("/", "_").replace("-", "_").replace(".md", ".py"): "\n".join(
+        re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    )
+    for page in PAGES
+}
 # What the API re-exports from these layers is not followed: with it, mypy would take ten times as
 # long. `make check` checks the agents' pack against the whole tool.
 CONFIG = """
@@ -33,6 +39,29 @@ MISTAKES = {
     "a condition that is neither True, False nor Unknown": (
         "from orderkit.stations import Condition\nCondition('Ready', 'Maybe', 'Because')\n",
         'Argument 2 to "Condition"',
+    ),
+    "a management policy that does not exist": (
+        (
+            "from orderkit.stations import managed\n"
+            "managed('s3.aws.m.upbound.io/v1beta1', 'Bucket', {}, policies=('Orphan',))\n"
+        ),
+        'Argument "policies" to "managed"',
+    ),
+    "dependencies that are one text": (
+        (
+            "from orderkit.stations import Parts\n"
+            "def run(parts: Parts) -> None:\n"
+            "    parts.want('pool', {}, uses={'cluster': 1}.get)\n"
+        ),
+        'Argument "uses" to "want"',
+    ),
+    "a setting of a type that no setting has": (
+        (
+            "from orderkit.stations import Settings\n"
+            "def run(settings: Settings) -> object:\n"
+            "    return settings.get('a', bytes)\n"
+        ),
+        'Value of type variable "T" of "get"',
     ),
     "a key that is text": (
         (
@@ -58,8 +87,9 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What mypy says about the examples and about each mistake, by file: one run for all."""
     folder = tmp_path_factory.mktemp("typing")
     (folder / "mypy.ini").write_text(CONFIG)
-    files = {"examples.py": "\n".join(EXAMPLES)}
-    files |= {f"mistake{number}.py": text for number, (text, _) in enumerate(MISTAKES.values())}
+    files = EXAMPLES | {
+        f"mistake{number}.py": text for number, (text, _) in enumerate(MISTAKES.values())
+    }
     for name, text in files.items():
         (folder / name).write_text(text)
     cache = ROOT / ".cache" / "mypy-public-api"
@@ -76,9 +106,10 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: "\n".join(text for file, _, text in lines if file == name) for name in files}
 
 
-def test_the_examples_of_the_page_are_strictly_typed(complaints: dict[str, str]) -> None:
-    assert EXAMPLES
-    assert complaints["examples.py"] == ""
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_of_a_page_are_strictly_typed(complaints: dict[str, str], name: str) -> None:
+    assert EXAMPLES[name]
+    assert complaints[name] == ""
 
 
 @pytest.mark.parametrize("reason", MISTAKES)

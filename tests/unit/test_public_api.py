@@ -19,8 +19,10 @@ import orderkit.testing
 ROOT = Path(__file__).parents[2]
 PUBLIC = {"orderkit.stations", "orderkit.controllers", "orderkit.testing"}
 STATIONS = """
-Condition ConditionStatus Manifest Ready Resource Result Selector Severity State Station
-StationRequest StationResponse
+KEEP MANAGE OBSERVE Chart Condition ConditionStatus ManagementAction Manifest Parts Phase
+ProviderConfigRef Ready Resource Result SecretKey Selector SettingError Settings Severity State
+Station StationRequest StationResponse generated_password layered_settings managed provider_config
+release secret
 """
 CONTROLLERS = """
 CONFIG_MAP LABEL_MAX LEASE AccessError BlobSha Candidate Catalog Clock Cluster CommitSha Condition

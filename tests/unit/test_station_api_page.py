@@ -16,10 +16,17 @@ from orderkit.stations import Resource, State, StationRequest
 
 PAGE = (Path(__file__).parents[2] / "docs/station-api.md").read_text()
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 CLASSES = [
     getattr(orderkit.stations, name)
     for name in orderkit.stations.__all__
-    if inspect.isclass(getattr(orderkit.stations, name)) and name != "Manifest"
+    if inspect.isclass(getattr(orderkit.stations, name))
+    and name not in {"Manifest", "SettingError"}
+]
+FUNCTIONS = [
+    name
+    for name in orderkit.stations.__all__
+    if inspect.isfunction(getattr(orderkit.stations, name))
 ]
 
 
@@ -53,23 +60,35 @@ def test_the_section_of_a_class_has_its_names_and_no_others(class_: type) -> Non
     assert documented == public_names(class_)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    re.findall(r"^\| `(\w+)\(([^)]*)\)", SECTIONS["StationResponse"], re.MULTILINE),
-)
-def test_a_documented_call_has_the_methods_arguments(name: str, arguments: str) -> None:
-    method = getattr(orderkit.stations.StationResponse, name)
-    shown = [argument.partition("=")[0].strip() for argument in arguments.split(",")]
-
-    assert shown == [
-        parameter for parameter in inspect.signature(method).parameters if parameter != "self"
+def documented_calls(text: str) -> list[tuple[str, list[str]]]:
+    """Return the calls with their arguments, without the defaults, which may have commas."""
+    return [
+        (name, re.findall(r"(?:^|, )\*?(\w+)(?==|,|$)", re.sub(r"\(\)|\{\}", "", arguments)))
+        for name, arguments in re.findall(r"`(\w+)\(((?:[^()`]|\(\))*)\)`", text)
     ]
+
+
+@pytest.mark.parametrize("class_name", ["StationResponse", "Parts", "Settings"])
+def test_a_documented_call_has_the_methods_arguments(class_name: str) -> None:
+    class_ = getattr(orderkit.stations, class_name)
+    calls = [call for call in documented_calls(SECTIONS[class_name]) if hasattr(class_, call[0])]
+
+    assert calls
+    for name, arguments in calls:
+        parameters = inspect.signature(getattr(class_, name)).parameters
+        assert (name, arguments) == (name, [p for p in parameters if p != "self"])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_shown_with_its_arguments(name: str) -> None:
+    calls = {tuple(arguments) for call, arguments in documented_calls(PAGE) if call == name}
+
+    assert tuple(inspect.signature(getattr(orderkit.stations, name)).parameters) in calls
 
 
 def test_the_example_runs() -> None:
     module = ModuleType("station_api_page")
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(example, vars(module))  # noqa: S102 - our own page
+    exec(EXAMPLES[0], vars(module))  # noqa: S102 - our own page
     observed = State(Resource({"metadata": {"name": "b"}}))
 
     first = module.station(StationRequest(observed))
@@ -80,3 +99,40 @@ def test_the_example_runs() -> None:
     assert list(first.requirements) == ["site"]
     assert set(last.desired.resources) == {"bucket", "region"}
     assert "is missing" in without.results[0].message
+
+
+def test_the_example_of_a_cluster_creates_in_order_and_protects() -> None:
+    module = ModuleType("station_api_page")
+    exec(EXAMPLES[1], vars(module))  # noqa: S102 - our own page
+    xr = {"metadata": {"name": "c", "namespace": "team-a"}, "spec": {"owner": "ann"}}
+    context = {
+        "orderkit.dev/settings": {
+            "values": {"location": "europe-west1", "certManager": "v1.19.0"},
+            "layers": {},
+        }
+    }
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    observed: dict[str, Resource] = {}
+    rounds = []
+    for _ in range(4):
+        request = StationRequest(State(Resource(xr), dict(observed)), context=context)
+        response = module.cluster_station(request)
+        rounds.append(set(response.desired.resources))
+        for name, part in response.desired.resources.items():
+            observed[name] = Resource({**part.resource, **ready})
+
+    assert rounds[0] == {"cluster"}
+    assert rounds[1] - rounds[0] >= {"pool", "helm"}
+    assert "cert-manager" in rounds[2]
+    assert {"usage-helm-by-cert-manager", "usage-cluster-by-pool"} <= rounds[3]
+    assert response.desired.composite.resource["status"] == {"phase": "Ready"}
+
+
+def test_the_example_of_a_password_waits_for_the_seed() -> None:
+    module = ModuleType("station_api_page")
+    exec(EXAMPLES[2], vars(module))  # noqa: S102 - our own page
+
+    response = module.password_station(StationRequest(State(Resource({"metadata": {"name": "b"}}))))
+
+    assert response.desired.resources == {}
+    assert list(response.requirements) == ["orderkit-password-seed"]

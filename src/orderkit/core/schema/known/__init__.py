@@ -3,7 +3,8 @@ Schemas of kinds from any source, as one set that judges objects.
 
 The sources are CRDs and XRDs (``known_kinds``), an API server's OpenAPI documents
 (``openapi_kinds``), and a table of Kubernetes' own kinds (``builtin_kinds``). `read_layer` reads a
-folder with all three. Called by plans.
+folder with all three. CRDs of managed resources may be compact (``managed_kinds``); what they do
+not say is in ``behaviour.yaml`` (``behaviours``). Called by plans and by the twins.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ import json
 from pathlib import PurePath
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.objects.kube_objects import CRD, Manifest
+from orderkit.core.schema.known.behaviours import (
+    BEHAVIOUR,
+    Behaviour,
+    Behaviours,
+    Reference,
+    read_behaviours,
+)
 from orderkit.core.schema.known.builtin_kinds import METADATA, built_in
 from orderkit.core.schema.known.known_kinds import (
     GroupKind,
@@ -22,21 +30,29 @@ from orderkit.core.schema.known.known_kinds import (
     known_kind,
     layer_of,
 )
+from orderkit.core.schema.known.managed_kinds import completed_crd
 from orderkit.core.schema.known.openapi_kinds import is_openapi, openapi_kind, openapi_layer
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError, ManifestLimits, parse_manifests
 
 __all__ = [
+    "BEHAVIOUR",
     "METADATA",
+    "Behaviour",
+    "Behaviours",
     "GroupKind",
     "KnownKind",
     "Layer",
+    "Reference",
     "SchemaSet",
     "built_in",
+    "completed_crd",
     "known_kind",
     "layer_of",
     "openapi_kind",
     "openapi_layer",
+    "read_behaviours",
+    "read_crds",
     "read_layer",
 ]
 
@@ -54,20 +70,44 @@ def read_layer(files: Files) -> Layer:
     manifests: list[Manifest] = []
     layer: dict[GroupKind, KnownKind] = {}
     for path, data in sorted(files.items()):
-        if path.suffix not in _SUFFIXES:
-            continue
         document = _document(path, data)
         if is_openapi(document):
             layer |= openapi_layer(document)
-            continue
-        try:
-            manifests += parse_manifests(str(path), data, limits=_LIMITS)
-        except ManifestError as error:
-            raise InvalidInputError(
-                str(path), None, f"cannot be read: {error.reason}",
-                hint="schemas are CRDs, XRDs or OpenAPI v3 documents of an API server",
-            ) from error  # fmt: skip
+        else:
+            manifests += _manifests(path, data)
     return {**layer, **layer_of(manifests)}
+
+
+def read_crds(files: Files) -> list[Manifest]:
+    """
+    Return the CRDs among the files, compact ones completed.
+
+    Raises:
+        InvalidInputError: A file cannot be read, or a CRD lacks its group, names or versions.
+    """
+    crds = []
+    for path, data in sorted(files.items()):
+        for manifest in () if is_openapi(_document(path, data)) else _manifests(path, data):
+            if manifest["kind"] == CRD.kind:
+                try:
+                    crds.append(completed_crd(manifest))
+                except (KeyError, TypeError, AttributeError) as error:
+                    raise InvalidInputError(
+                        str(path), None, f"is not a CustomResourceDefinition: {error!r}"
+                    ) from error
+    return crds
+
+
+def _manifests(path: PurePath, data: bytes) -> list[Manifest]:
+    if path.suffix not in _SUFFIXES or path.name == BEHAVIOUR:
+        return []
+    try:
+        return list(parse_manifests(str(path), data, limits=_LIMITS))
+    except ManifestError as error:
+        raise InvalidInputError(
+            str(path), None, f"cannot be read: {error.reason}",
+            hint="schemas are CRDs, XRDs or OpenAPI v3 documents of an API server",
+        ) from error  # fmt: skip
 
 
 def _document(path: PurePath, data: bytes) -> dict[str, object]:

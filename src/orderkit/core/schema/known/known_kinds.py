@@ -16,6 +16,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, dig, metadata
 from orderkit.core.objects.scopes import is_namespaced
+from orderkit.core.schema.known.managed_kinds import completed_crd
 from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for, crd_for
@@ -136,6 +137,7 @@ def known_kind(crd: Manifest) -> KnownKind | None:
     """Return what a CRD defines; None if it cannot be read."""
     names: Any = dig(crd, "spec", "names", default=None) or {}
     try:
+        crd = completed_crd(crd)
         validator = Validator({**crd, "kind": CRD.kind})
     except (KeyError, TypeError, AttributeError):
         return None

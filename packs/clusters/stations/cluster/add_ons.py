@@ -6,7 +6,7 @@ Repositories and versions of charts come from the layers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from orderkit.stations import (
@@ -25,12 +25,6 @@ from .order import CERT_MANAGER, Order
 from .part import Part, compose
 
 HELM, KUBERNETES = "helm", "kubernetes"
-ADD_ONS = {
-    "cert-manager": "certManager",
-    "ingress-nginx": "ingressNginx",
-    "monitoring": "monitoring",
-}
-"""The field of the order that asks for each."""
 _GRAFANA = "grafana"
 _NAMESPACES = {"cert-manager": CERT_MANAGER[0]}
 
@@ -50,7 +44,7 @@ def want_provider_configs(order: Order, cloud: Cloud) -> None:
 def want_add_ons(order: Order, cloud: Cloud, response: StationResponse) -> None:
     """Want the charts that were ordered; ingress-nginx after cert-manager."""
     pools = [pool.part for pool in order.pools]
-    for name in order.add_ons:
+    for name in filter(order.add_ons.__contains__, _VALUES):
         first = ["cert-manager"] if name == "ingress-nginx" else []
         uses = [HELM, *pools, *(f"release-{other}" for other in first if other in order.add_ons)]
         secret_values = {}
@@ -107,7 +101,7 @@ def _monitoring(order: Order) -> dict[str, Any]:
     }
 
 
-_VALUES = {
+_VALUES: dict[str, Callable[[Order], dict[str, Any]]] = {  # in the order in which they come
     "cert-manager": _cert_manager,
     "ingress-nginx": _ingress_nginx,
     "monitoring": _monitoring,

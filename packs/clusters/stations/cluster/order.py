@@ -100,4 +100,10 @@ class Order:
 
     def known(self, part: str, *path: str | int) -> Any:
         """Return a value that the cloud gave a part, or None as long as it is not known."""
-        return self.parts.observed(part, "status", "atProvider", *path) or None
+        value = self.parts.observed(part, "status", "atProvider")
+        for step in path:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return None if value == "" else value

@@ -6,12 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.stations import Manifest, ManagementAction
+from orderkit.stations import MANAGE, OBSERVE, ManagementAction, Manifest
 
 from .order import Order
 
 IMPORTED: tuple[ManagementAction, ...] = ("Observe", "Update", "LateInitialize")
 """What was there before its order: never created and never deleted."""
+
+
+def import_policies(*known: str, exists: bool) -> tuple[ManagementAction, ...]:
+    """Return what may be done to a part; what exists is observed until its version is known."""
+    if not exists:
+        return MANAGE
+    return IMPORTED if any(known) else OBSERVE
 
 
 @dataclass(frozen=True, slots=True)

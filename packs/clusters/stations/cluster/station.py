@@ -15,7 +15,7 @@ from orderkit.stations import (
     layered_settings,
 )
 
-from .add_ons import ADD_ONS, want_add_ons, want_provider_configs
+from .add_ons import want_add_ons, want_provider_configs
 from .clouds import Cloud, cloud_of
 from .order import Order, Pool
 from .part import Part, compose
@@ -70,7 +70,6 @@ def _order(parts: Parts, settings: Settings) -> Order:
     spec: dict[str, Any] = parts.request.xr["spec"]
     existing: dict[str, Any] = spec.get("existing") or {}
     mode = existing.get("mode", "none")
-    asked = [name for name, field in ADD_ONS.items() if spec.get(field, True)]
     return Order(
         name=spec["clusterName"],
         cloud=spec["cloud"],
@@ -79,7 +78,7 @@ def _order(parts: Parts, settings: Settings) -> Order:
         version=spec["version"],
         domain=spec.get("domain", ""),
         wants_zones=spec.get("createDnsZones", True),
-        add_ons=() if mode == "observe" else tuple(asked),
+        add_ons=() if mode == "observe" else tuple(spec.get("addOns") or ()),
         pools=_pools(spec, settings, mode, existing.get("pools") or ()),
         mode=mode,
         existing_name=existing.get("name", ""),
@@ -146,7 +145,7 @@ def _report(
         "clusterEndpoint": facts.endpoint,
         "clusterCA": facts.ca,
         "version": minor(facts.version),
-        "nameServers": cloud.name_servers(order) if order.has_public_zone else [],
+        "nameServers": " ".join(cloud.name_servers(order)) if order.has_public_zone else "",
     }
     response.merge_status(
         {

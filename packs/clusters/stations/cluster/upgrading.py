@@ -50,7 +50,7 @@ def versions(
         name: _next_pool(running_pool, asked_pool, control_plane, asked)
         for name, (running_pool, asked_pool) in pools.items()
     }
-    return Versions(asked, by_pool, running, _upgrade(ordered, asked, running, pools))
+    return Versions(asked, by_pool, running, _upgrade(asked, running, pools))
 
 
 def _next_control_plane(
@@ -60,7 +60,9 @@ def _next_control_plane(
     if not running:
         return asked or ordered  # what exists stays as it is while nothing is known of it
     current = max(running, asked, key=_number)
-    behind = any(name_version[0] and _is_older(name_version[0], current) for name_version in pools.values())
+    behind = any(
+        name_version[0] and _is_older(name_version[0], current) for name_version in pools.values()
+    )
     unknown = any(asked_pool and not pool for pool, asked_pool in pools.values())
     if current != running or behind or unknown or _number(ordered) <= _number(current):
         return current
@@ -82,9 +84,7 @@ def _next_pool(running: str, asked: str, control_plane: ClusterFacts, asked_of_i
     return asked if minor(asked) == minor(newest) else newest
 
 
-def _upgrade(
-    ordered: str, asked: str, running: str, pools: Mapping[str, tuple[str, str]]
-) -> str:
+def _upgrade(asked: str, running: str, pools: Mapping[str, tuple[str, str]]) -> str:
     if not running:
         return ""
     if asked != running:
@@ -92,8 +92,6 @@ def _upgrade(
     behind = sorted(name for name, (pool, _) in pools.items() if pool and _is_older(pool, running))
     if behind:
         return f"pools go to {running}: {', '.join(behind)}"
-    if _number(ordered) < _number(running):
-        return f"{running} runs, newer than the {ordered} ordered; it is never downgraded"
     return ""
 
 

@@ -7,14 +7,15 @@ managed resources (the document's second layer) and read facts back.
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+from orderkit.stations import OBSERVE, ManagementAction
+
 from ..order import Order, Pool
-from ..part import Part
+from ..part import Part, import_policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,15 @@ class Cloud(Protocol):
         """Return what a chart's values need in this cloud."""
 
 
+def existing_policies(order: Order, facts: ClusterFacts) -> tuple[ManagementAction, ...]:
+    """Return what may be done to an imported cluster: first it is only observed."""
+    if order.mode == "observe":
+        return OBSERVE
+    return import_policies(facts.version, facts.asked_version, exists=True)
+
+
 def cloud_of(name: str) -> Cloud | None:
     """Return the builders of a cloud; None if there is no folder for it."""
     if name not in {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}:
         return None
-    return cast("Cloud", importlib.import_module(f"{__name__}.{name}"))
+    return cast("Cloud", pkgutil.resolve_name(f"{__name__}.{name}"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orderkit.stations import MANAGE, OBSERVE
+from orderkit.stations import OBSERVE
 
 from ...order import Order, Pool
-from ...part import IMPORTED, Part
-from .. import Access, ClusterFacts
+from ...part import Part, import_policies
+from .. import Access, ClusterFacts, existing_policies
 from .network import PODS, SERVICES
 from .resources import account_email, resource
 
@@ -23,14 +23,15 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
     project = order.project
     place = {"project": project, "location": order.location}
     if not order.is_new:
+        policies = existing_policies(order, facts(order))
         yield resource(
             order,
             "cluster",
             "Cluster.container",
-            place if order.mode == "observe" else {**place, "minMasterVersion": version},
+            {**place, **({} if policies == OBSERVE else {"minMasterVersion": version})},
             external_name=order.existing_name,
             connection_secret=order.kubeconfig_secret,
-            policies=OBSERVE if order.mode == "observe" else IMPORTED,
+            policies=policies,
         )
         return
     private = {"masterIpv4CidrBlock": order.settings.get("network.controlPlane", str)}
@@ -95,26 +96,33 @@ def _nodes_account(order: Order) -> Iterator[Part]:
 
 def pool(order: Order, pool: Pool, version: str) -> Iterator[Part]:
     """Return a node pool, whose bounds hold for all zones together."""
+    policies = import_policies(*pool_version(order, pool), exists=pool.exists)
+    place = {
+        "project": order.project,
+        "location": order.location,
+        "clusterRef": order.parts.reference("cluster"),
+    }
+    bounds = {
+        "version": version,
+        "autoscaling": {
+            "totalMinNodeCount": pool.min_nodes,
+            "totalMaxNodeCount": pool.max_nodes,
+            "locationPolicy": "BALANCED",
+        },
+        "management": {"autoRepair": True, "autoUpgrade": False},
+    }
     yield resource(
         order,
         pool.part,
         "NodePool.container",
         {
-            "project": order.project,
-            "location": order.location,
-            "clusterRef": order.parts.reference("cluster"),
-            "version": version,
-            "autoscaling": {
-                "totalMinNodeCount": pool.min_nodes,
-                "totalMaxNodeCount": pool.max_nodes,
-                "locationPolicy": "BALANCED",
-            },
-            "management": {"autoRepair": True, "autoUpgrade": False},
+            **place,
+            **({} if policies == OBSERVE else bounds),
             **({} if pool.exists else _machines(order, pool)),
         },
         uses=["cluster"] if pool.exists else ["cluster", "nodes-role"],
         external_name=pool.name,
-        policies=IMPORTED if pool.exists else MANAGE,
+        policies=policies,
     )
 
 

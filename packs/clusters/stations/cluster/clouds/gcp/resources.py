@@ -11,7 +11,7 @@ from ...order import Order
 from ...part import Part
 
 
-def resource(  # noqa: PLR0913 - the fields of a managed resource
+def resource(
     order: Order,
     part: str,
     kind: str,

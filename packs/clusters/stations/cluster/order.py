@@ -40,6 +40,7 @@ class Order:
     name: str
     cloud: str
     location: str
+    """The region, as the cloud calls it."""
     private: bool
     version: str
     """The minor version of Kubernetes to end up with."""

@@ -1,4 +1,4 @@
-"""A part of a cluster, as the builders describe it: the document's third layer, composed objects."""
+"""A part of a cluster as builders describe it: the document's third layer, composed objects."""
 
 from __future__ import annotations
 

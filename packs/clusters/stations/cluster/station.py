@@ -73,7 +73,7 @@ def _order(parts: Parts, settings: Settings) -> Order:
     return Order(
         name=spec["clusterName"],
         cloud=spec["cloud"],
-        location=spec["location"],
+        location=settings.get("locations", dict).get(spec["location"], ""),
         private=spec.get("private", True),
         version=spec["version"],
         domain=spec.get("domain", ""),
@@ -113,11 +113,11 @@ def _refusal(order: Order, cloud: Cloud | None) -> str:
     """Return why there cannot be such a cluster; empty: there can."""
     if cloud is None:
         return f"spec.cloud: {order.cloud}: there are no builders for it in stations/cluster/clouds"
-    locations = order.settings.get("locations", list)
-    if order.location not in locations:
+    locations = order.settings.get("locations", dict)
+    if not order.location:
         return (
-            f"spec.location: {order.location} is not a location of the layer for {order.cloud}: "
-            f"choose one of {', '.join(map(str, locations))}"
+            f"spec.location: {order.parts.request.xr['spec']['location']} has no region in the "
+            f"layer for {order.cloud}: choose one of {', '.join(locations)}"
         )
     supported = order.settings.get("kubernetesVersions", list)
     if order.version not in supported and not order.parts.exists("cluster"):

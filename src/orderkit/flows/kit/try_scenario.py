@@ -24,6 +24,7 @@ from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
 from orderkit.core.check.scenario import RefusalStage, Scenario
 from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
+from orderkit.core.crossplane.layered_settings import ENVIRONMENT_KIND
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import Station
@@ -37,6 +38,7 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.template import Template, parse_template
 from orderkit.core.schema.validate import Validator
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.template import scaffolder
 
@@ -71,6 +73,8 @@ class ScenarioTrial:
     world: World
     composition: str = ""
     """Its name, as the XR shows it."""
+    layers: tuple[Manifest, ...] = ()
+    """The EnvironmentConfigs that the pack delivers."""
 
     def run(self, scenario: Scenario, *, case: str) -> ScenarioOutcome:
         """
@@ -133,7 +137,7 @@ class ScenarioTrial:
             return ScenarioOutcome(None, files, None, why_not)
         status = {"status": dict(scenario.status)} if scenario.status else {}
         around = SimulatedWorld(
-            existing=scenario.required,
+            existing=self._existing(scenario),
             observed=_adopted({**xr, **status}, scenario.observed),
             statuses=scenario.statuses,
             composition=self.composition,
@@ -143,6 +147,14 @@ class ScenarioTrial:
         _refuse_failed(simulation, once=bool(once))
         self._check_status(xr, simulation)
         return ScenarioOutcome(None, files, simulation)
+
+    def _existing(self, scenario: Scenario) -> list[Manifest]:
+        """Return the other objects; a layer of the scenario replaces the pack's of that name."""
+        named = {(Kind.of(required), metadata(required)["name"]) for required in scenario.required}
+        layers = [
+            layer for layer in self.layers if (Kind.of(layer), metadata(layer)["name"]) not in named
+        ]
+        return [*scenario.required, *layers]
 
     def _check_status(self, xr: Manifest, simulation: Simulation) -> None:
         """Refuse a status that the XRD does not declare, as the API server does on every round."""
@@ -205,6 +217,7 @@ def prepare(
         steps,
         World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
         name_shown(kit.xrd, composition) if composition else "",
+        _layers(pack, values),
     )
 
 
@@ -213,6 +226,19 @@ def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPa
     files = {path: data for path, data in pack.files.items() if path.is_relative_to(root)}
     baked = bake(files, {**VALUES.baked(pack.versions), **values})
     return {path.relative_to(root): data for path, data in baked.items()}
+
+
+def _layers(pack: Pack, values: Mapping[str, str]) -> tuple[Manifest, ...]:
+    """Return the EnvironmentConfigs below ``gitops``, which every platform of the pack has."""
+    marker = f"kind: {ENVIRONMENT_KIND}".encode()
+    files = {
+        path: data
+        for path, data in pack.files.items()
+        if path.is_relative_to("gitops") and path.suffix in {".yaml", ".yml"} and marker in data
+    }
+    baked = bake(files, {**VALUES.baked(pack.versions), **values})
+    manifests = (m for path, data in baked.items() for m in parse_manifests(str(path), data))
+    return tuple(m for m in manifests if m["kind"] == ENVIRONMENT_KIND)
 
 
 class _stage:  # noqa: N801 - reads as a statement

@@ -75,14 +75,18 @@ def dns_rights(order: Order) -> Iterator[Part]:
     )
 
 
-def _policy(order: Order) -> str | None:
-    """Return the right to change records of the public zone, once AWS gave the zone an id."""
-    zone = order.known("zone-public", "zoneId")
-    if zone is None:
-        return None
-    records = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
+def _policy(order: Order) -> str:
+    """Return the right to answer challenges for names of the domain, in whatever zone has them."""
+    names = [f"_acme-challenge.{order.domain}", f"_acme-challenge.*.{order.domain}"]
+    key = "route53:ChangeResourceRecordSets"
+    condition = {
+        f"{key}NormalizedRecordNames": names,
+        f"{key}RecordTypes": ["TXT"],
+    }
+    zones = {"Resource": "arn:aws:route53:::hostedzone/*"}
     return policy(
-        (records, {"Resource": f"arn:aws:route53:::hostedzone/{zone}"}),
+        ([key], {**zones, "Condition": {"ForAllValues:StringLike": condition}}),
+        (["route53:ListResourceRecordSets"], zones),
         (["route53:GetChange"], {"Resource": "arn:aws:route53:::change/*"}),
     )
 

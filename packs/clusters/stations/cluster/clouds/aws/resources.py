@@ -54,7 +54,7 @@ def role(order: Order, part: str, service: str, *actions: str) -> Part:
 
 
 def policy(*rules: tuple[Sequence[str], Mapping[str, Any]]) -> str:
-    """Return a policy as the text that AWS wants; each rule is what is allowed, and to whom or on what."""
+    """Return a policy as the text that AWS wants; a rule is its actions and the rest of it."""
     statements = [{"Effect": "Allow", "Action": list(actions), **more} for actions, more in rules]
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, sort_keys=True)
 

@@ -6,7 +6,7 @@ Repositories and versions of charts come from the layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from orderkit.stations import (
@@ -22,15 +22,15 @@ from orderkit.stations import (
 
 from .clouds import Cloud
 from .order import CERT_MANAGER, Order
-from .part import Part, compose
+from .part import Part
 
 HELM, KUBERNETES = "helm", "kubernetes"
 _GRAFANA = "grafana"
 _NAMESPACES = {"cert-manager": CERT_MANAGER[0]}
 
 
-def want_provider_configs(order: Order, cloud: Cloud) -> None:
-    """Want a ProviderConfig of provider-helm and one of provider-kubernetes for this cluster."""
+def provider_configs(order: Order, cloud: Cloud) -> Iterator[Part]:
+    """Return a ProviderConfig of provider-helm and one of provider-kubernetes for this cluster."""
     access = cloud.access(order)
     credentials = SecretKey(order.kubeconfig_secret, "kubeconfig", order.namespace)
     for part, api_version in (
@@ -38,11 +38,11 @@ def want_provider_configs(order: Order, cloud: Cloud) -> None:
         (KUBERNETES, "kubernetes.m.crossplane.io/v1alpha1"),
     ):
         config = provider_config(api_version, credentials, identity=access.identity)
-        compose(order, Part(part, config, tuple(dict.fromkeys(["cluster", access.part]))))
+        yield Part(part, config, tuple(dict.fromkeys(["cluster", access.part])))
 
 
-def want_add_ons(order: Order, cloud: Cloud, response: StationResponse) -> None:
-    """Want the charts that were ordered; ingress-nginx after cert-manager."""
+def add_ons(order: Order, cloud: Cloud, response: StationResponse) -> Iterator[Part]:
+    """Return the charts that were ordered; ingress-nginx after cert-manager."""
     pools = [pool.part for pool in order.pools]
     for name in filter(order.add_ons.__contains__, _VALUES):
         first = ["cert-manager"] if name == "ingress-nginx" else []
@@ -62,7 +62,7 @@ def want_add_ons(order: Order, cloud: Cloud, response: StationResponse) -> None:
             provider_config=order.parts.provider_config(HELM),
             secret_values=secret_values,
         )
-        compose(order, Part(f"release-{name}", manifest, tuple(uses)))
+        yield Part(f"release-{name}", manifest, tuple(uses))
 
 
 def _want_grafana_password(order: Order, response: StationResponse) -> bool:

@@ -31,23 +31,23 @@ class Part:
     """They are ready before this one is created, and go after it."""
 
 
-def compose(order: Order, part: Part) -> bool:
+def compose(order: Order, part: Part, lacking: set[str]) -> None:
     """
-    Want a part; return whether everything it says is known.
+    Want a part, or add its name to `lacking` if something that it says is not known yet.
 
-    A value that is None is one that the cloud has not given yet. A part that has one is not
-    created yet; one that exists stays as it is.
+    A value that is None is one that the cloud has not given yet, and a part in `lacking` cannot be
+    used yet. A part that exists stays as it is.
     """
     manifest = part.manifest
-    complete = not _lacks_a_value(manifest["spec"])
-    if not complete:
-        observed = order.parts.request.observed_resource(part.name)
-        if observed is None:
-            return False
+    observed = order.parts.request.observed_resource(part.name)
+    unknown = _lacks_a_value(manifest["spec"])
+    if observed is None and (unknown or not lacking.isdisjoint(part.uses)):
+        lacking.add(part.name)
+        return
+    if observed is not None and unknown:
         as_it_is = observed["spec"]["forProvider"]
         manifest = {**manifest, "spec": {**manifest["spec"], "forProvider": as_it_is}}
-    order.parts.want(part.name, manifest, uses=part.uses)
-    return complete
+    order.parts.want(part.name, manifest, uses=[use for use in part.uses if use not in lacking])
 
 
 def _lacks_a_value(value: Any) -> bool:

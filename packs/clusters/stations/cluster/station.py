@@ -15,7 +15,7 @@ from orderkit.stations import (
     layered_settings,
 )
 
-from .add_ons import want_add_ons, want_provider_configs
+from .add_ons import add_ons, provider_configs
 from .clouds import Cloud, cloud_of
 from .order import Order, Pool
 from .part import Part, compose
@@ -47,10 +47,11 @@ def _want_all(order: Order, cloud: Cloud, response: StationResponse) -> None:
     facts = cloud.facts(order)
     pools = {pool.name: cloud.pool_version(order, pool) for pool in order.pools}
     steps = versions(order.version, facts, pools)
-    lacking: list[str] = []
+    lacking: set[str] = set()
 
     def want(parts: Iterable[Part]) -> None:
-        lacking.extend(part.name for part in parts if not compose(order, part))
+        for part in parts:
+            compose(order, part, lacking)
 
     if order.is_new:
         want(cloud.network(order))
@@ -61,8 +62,8 @@ def _want_all(order: Order, cloud: Cloud, response: StationResponse) -> None:
         want(cloud.zones(order))
     if order.needs_dns_rights:
         want(cloud.dns_rights(order))
-    want_provider_configs(order, cloud)
-    want_add_ons(order, cloud, response)
+    want(provider_configs(order, cloud))
+    want(add_ons(order, cloud, response))
     _report(order, cloud, response, steps, lacking)
 
 
@@ -129,7 +130,7 @@ def _refusal(order: Order, cloud: Cloud | None) -> str:
 
 
 def _report(
-    order: Order, cloud: Cloud, response: StationResponse, steps: Versions, lacking: list[str]
+    order: Order, cloud: Cloud, response: StationResponse, steps: Versions, lacking: set[str]
 ) -> None:
     """Write the status, and keep the order unready while something is still to be created."""
     waiting = sorted({*order.parts.waiting, *lacking})

@@ -71,6 +71,18 @@ def test_a_changed_station_fails_with_a_diff_that_names_file_and_lines(
     assert "2 scenarios: 1 passed, 1 failed" in done.err
 
 
+def test_an_object_that_does_not_fit_its_schema_cannot_be_applied(
+    pack: Path, kit_test: KitTest
+) -> None:
+    edit(pack / "stations/garage/station.py", '"data":', '"dta":')
+
+    done = kit_test("garage")
+
+    assert done.code == 1
+    assert "cannot be applied: ConfigMap: dta: unknown field" in done.out
+    assert "did you mean 'data'?" in done.out
+
+
 def test_a_changed_skeleton_fails_and_update_makes_it_what_is_expected(
     pack: Path, kit_test: KitTest
 ) -> None:

@@ -1,7 +1,8 @@
 """
 What our HTTP clients share: checks of addresses, and a cap on answers.
 
-Called by ``gitea`` and ``backstage``. Sessions, retries and the meaning of answers are theirs.
+Called by ``gitea``, ``backstage`` and ``registry``. Sessions, retries and the meaning of answers
+are theirs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def check_url(field: str, url: str, *, allow_http: bool) -> str:
     if parts.username or parts.password or parts.query or parts.fragment:
         host_url = f"{parts.scheme}://{parts.hostname}"
         raise InvalidInputError(field, host_url, "must have no user, query or fragment")
-    if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname):
         raise RefusedError(
             f"{parts.hostname}: credentials over plain HTTP",
             hint="use https; in a lab network only: allowHttp: true beside url in platform.yaml",
@@ -41,7 +42,8 @@ def check_url(field: str, url: str, *, allow_http: bool) -> str:
     return url.rstrip("/")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

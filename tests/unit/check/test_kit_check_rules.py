@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -105,6 +106,29 @@ spec:
             spec: {type: object, properties: {instanceType: {type: string}}}
 """
 }
+
+
+PINNED: Changes = {
+    "pack.yaml": "apiVersion: orderkit.dev/v1alpha1\nkind: Pack\nmetadata: {name: lab}\n"
+    "spec: {kits: [lab], versions: {provider-vm: v2.0.0}}\n"
+}
+
+
+def recorded(sha256: str = "") -> Changes:
+    """A kit that composes a kind whose schema was copied from a provider."""
+    text = VM_SCHEMA["schemas/vm.yaml"] or ""
+    entry = f"compute.example.org_virtualmachines.yaml: sha256:{sha256 or digest(text)}"
+    return {
+        "schemas/compute.example.org_virtualmachines.yaml": text,
+        "schemas/sources.yaml": "apiVersion: orderkit.dev/v1alpha1\nkind: SchemaSources\n"
+        f"sources:\n  - {{package: acme/provider-vm, version: v1.0.0, files: {{{entry}}}}}\n",
+        **composing(VM_KIND),
+        **granting("compute.example.org", "virtualmachines"),
+    }
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def vm(**spec: str) -> Manifest:
@@ -303,6 +327,8 @@ INNER = """\
 """
 MORE = "                more:\n                  type: object\n"
 
+VM = also(("vm", vm(instanceType="large")), ready=Ready.TRUE)
+VM_MISSPELT = also(("vm", vm(instancetype="large")), ready=Ready.TRUE)
 CASES = [
     Case(KitRule.UNREADABLE, "a tab", {"gitops/apis/lab/x.yaml": "a:\n\t- b\n"}, place="x.yaml:2"),
     Case(KitRule.YAML_STYLE, "spaces at the end", swap(KIT, ("Laboratory", "Laboratory  "))),
@@ -646,7 +672,7 @@ CASES = [
         PipelineRule.COMPOSED_SCHEMA,
         "a misspelled field of a kind in schemas/",
         {**VM_SCHEMA, **composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
-        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
+        VM_MISSPELT,
     ),
     Case(
         PipelineRule.COMPOSED_SCHEMA,
@@ -658,7 +684,16 @@ CASES = [
         PipelineRule.NO_SCHEMA,
         "a kind that schemas/ lacks",
         {**composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
-        also(("vm", vm(instancetype="large")), ready=Ready.TRUE),
+        VM_MISSPELT,
+    ),
+    Case(KitRule.SCHEMA_CHANGED, "edited", recorded(sha256="0" * 64), VM),
+    Case(KitRule.SCHEMA_VERSION, "an older one", {**recorded(), **PINNED}, VM),
+    Case(
+        KitRule.SCHEMA_SOURCES,
+        "an unknown key",
+        {**recorded(), "schemas/sources.yaml": "kind: SchemaSources\nsorces: []\n"},
+        VM,
+        place="schemas/sources.yaml:None",
     ),
     Case(
         PipelineRule.ENVIRONMENT_VERSION,

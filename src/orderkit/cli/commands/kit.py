@@ -9,6 +9,7 @@ import click
 from orderkit.cli import completion
 from orderkit.cli.commands.kit_check import kit_check
 from orderkit.cli.commands.kit_new import kit_import, kit_new
+from orderkit.cli.commands.kit_schemas import kit_schemas
 from orderkit.cli.commands.kit_test import kit_test
 from orderkit.cli.options import json_option, pack_option
 from orderkit.cli.output import say
@@ -28,6 +29,7 @@ kit_command.add_command(kit_check)
 kit_command.add_command(kit_new)
 kit_command.add_command(kit_import)
 kit_command.add_command(kit_test)
+kit_command.add_command(kit_schemas)
 
 
 @kit_command.command("generate")

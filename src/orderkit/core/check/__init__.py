@@ -24,6 +24,7 @@ from orderkit.core.check.kit_yaml_checks import (
 )
 from orderkit.core.check.rights_checks import check_rights
 from orderkit.core.check.rule_codes import Coded, KitRule
+from orderkit.core.check.schema_checks import check_schema_files
 from orderkit.core.check.station_source import check_station_sources
 from orderkit.core.check.trial_orders import orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
@@ -71,6 +72,7 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
     else:
         findings += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
         findings += [*check_changes(subject, kit), *check_visible(subject, kit)]
+        findings += check_schema_files(subject, kit)
         orders = orders_of(subject, kit)
         runs = runs_of(subject, orders.orders)
         findings += orders.findings

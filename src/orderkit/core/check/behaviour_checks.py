@@ -12,6 +12,7 @@ from typing import Any
 
 from orderkit.core.check.kit_under_check import KitUnderCheck, finding_at, steps_in
 from orderkit.core.check.pipeline_rule_codes import PipelineRule
+from orderkit.core.check.schema_checks import unfit_fields
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.composed import Composed
@@ -19,10 +20,9 @@ from orderkit.core.crossplane.simulated_objects import keeps_ready_condition
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.conditions import SYSTEM_TYPES, first_and_more
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, XRD, Kind, Manifest, dig, metadata
-from orderkit.core.objects.managed_objects import WRAPPED, makes_nothing, wrapped_object
+from orderkit.core.objects.managed_objects import wrapped_object
 from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.validate import Validator
-from orderkit.core.schema.validate.findings import Reason
 from orderkit.core.schema.validate.located_findings import Located
 
 _PIPELINE = "spec.pipeline"
@@ -184,27 +184,8 @@ def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
 def _schemas(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
     """Check composed objects, and what Objects wrap, against every known schema of their kind."""
     for name, desired in run.simulation.final.resources.items():
-        yield from _unfit(subject, f"'{name}'", desired.manifest)
-        inner = wrapped_object(desired.manifest)
-        if inner is not None:
-            at = f"'{name}', {'.'.join(WRAPPED)}"
-            yield from _unfit(subject, at, inner, is_partial=makes_nothing(desired.manifest))
-
-
-def _unfit(
-    subject: KitUnderCheck, at: str, composed: Manifest, *, is_partial: bool = False
-) -> Iterator[Verdict]:
-    manifest = {key: value for key, value in composed.items() if key != "status"}
-    reported = {"metadata.name"}  # Crossplane names what has no name
-    for known_kind in subject.pack.schemas.every(Kind.of(manifest)):
-        findings = known_kind.validator.check(manifest).findings
-        for finding in findings:
-            if finding.path in reported or (is_partial and finding.reason is Reason.REQUIRED):
-                continue
-            fault = f"{manifest['kind']}: {finding.path}: {finding.message}"
-            hint = f" ({finding.hint})" if finding.hint else ""
-            yield PipelineRule.COMPOSED_SCHEMA, f"{at} is a {fault}{hint}", fault
-        reported |= {finding.path for finding in findings}
+        for unfit in unfit_fields(subject.pack.schemas, name, desired.manifest):
+            yield PipelineRule.COMPOSED_SCHEMA, str(unfit), unfit.fault
 
 
 def _without_schema(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Located]:

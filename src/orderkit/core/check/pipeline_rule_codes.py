@@ -118,7 +118,7 @@ class PipelineRule(Coded):
         "no-schema",
         _N,
         "The pack has no schema of a kind that it composes: a misspelled field is not noticed.",
-        "put the kind's CRD into schemas/ (kubectl get crd NAME -o yaml)",
+        "orderkit kit schemas add PROVIDER@VERSION copies the kind's CRD into schemas/",
     )
     GATE_NAMESPACE = (
         "gate-namespace",

@@ -64,6 +64,25 @@ class KitRule(Coded):
         "move its content into kit.yaml, delete it and run 'orderkit kit generate'",
     )
 
+    SCHEMA_CHANGED = (
+        "schema-changed",
+        _W,
+        "A file that 'orderkit kit schemas add' wrote was edited, or is missing.",
+        "delete it and copy it again; to keep it, take it out of schemas/sources.yaml",
+    )
+    SCHEMA_VERSION = (
+        "schema-version",
+        _W,
+        "The schemas of a provider are of another version than the one that pack.yaml pins.",
+        "run 'orderkit kit schemas add' with the pinned version",
+    )
+    SCHEMA_SOURCES = (
+        "schema-sources",
+        _E,
+        "schemas/sources.yaml cannot be read.",
+        "restore it from Git; 'orderkit kit schemas add' writes it",
+    )
+
     # kit.yaml and the form
     KIT_SCHEMA = (
         "kit-schema",

@@ -3,8 +3,8 @@ Run a scenario through a kit like an order: form, files, XR, pipeline. Nothing i
 
 A `Trial` is prepared once per kit and takes any number of scenarios. The form and the files are
 those of the template's own steps, run dry; the XR is judged by ``core.schema.validate``; the
-pipeline runs by ``core.crossplane.simulation`` with the stations of the pack. Each refusal names
-its stage.
+pipeline runs by ``core.crossplane.simulation`` with the stations of the pack; what it composes in
+the end is judged by the schemas of the pack. Each refusal names its stage.
 
 Not tried: what the steps ask of a platform (publishing, registering), and pipelines with steps
 that are no Python function of this process: those are told as not run.
@@ -20,8 +20,10 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+from orderkit.core.check import PackFacts
 from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
 from orderkit.core.check.scenario import RefusalStage, Scenario
+from orderkit.core.check.schema_checks import unfit_fields
 from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.layered_settings import ENVIRONMENT_KIND
@@ -37,6 +39,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.template import Template, parse_template
+from orderkit.core.schema.known import SchemaSet
 from orderkit.core.schema.validate import Validator
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.pack_rendering import PlatformValues
@@ -71,6 +74,8 @@ class ScenarioTrial:
     validator: Validator
     steps: tuple[PipelineStep, ...] | None
     world: World
+    schemas: SchemaSet
+    """What composed objects are judged by."""
     composition: str = ""
     """Its name, as the XR shows it."""
     layers: tuple[Manifest, ...] = ()
@@ -146,6 +151,7 @@ class ScenarioTrial:
         simulation = simulate({**xr, **status}, self.steps, self.world, around, **once)
         _refuse_failed(simulation, once=bool(once))
         self._check_status(xr, simulation)
+        self._check_composed(simulation)
         return ScenarioOutcome(None, files, simulation)
 
     def _existing(self, scenario: Scenario) -> list[Manifest]:
@@ -168,6 +174,14 @@ class ScenarioTrial:
                         finding.hint,
                     )
                 )
+
+    def _check_composed(self, simulation: Simulation) -> None:
+        """Refuse a composed object that does not fit its schema: Crossplane cannot apply it."""
+        for name, desired in simulation.final.resources.items():
+            for unfit in unfit_fields(self.schemas, name, desired.manifest):
+                message = f"{unfit.at} cannot be applied: {unfit.fault}"
+                refusal = ScenarioRefusal(RefusalStage.PIPELINE, message, unfit.hint)
+                raise _RefusedError(refusal)
 
     def _why_not_run(self) -> str:
         if self.steps is None:
@@ -216,6 +230,7 @@ def prepare(
         Validator(kit.xrd),
         steps,
         World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
+        PackFacts(pack.files).schemas,
         name_shown(kit.xrd, composition) if composition else "",
         _layers(pack, values),
     )

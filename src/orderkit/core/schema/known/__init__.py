@@ -22,6 +22,7 @@ from orderkit.core.schema.known.behaviours import (
     read_behaviours,
 )
 from orderkit.core.schema.known.builtin_kinds import METADATA, built_in
+from orderkit.core.schema.known.crd_files import SOURCES
 from orderkit.core.schema.known.known_kinds import (
     GroupKind,
     KnownKind,
@@ -99,7 +100,7 @@ def read_crds(files: Files) -> list[Manifest]:
 
 
 def _manifests(path: PurePath, data: bytes) -> list[Manifest]:
-    if path.suffix not in _SUFFIXES or path.name == BEHAVIOUR:
+    if path.suffix not in _SUFFIXES or path.name in {BEHAVIOUR, SOURCES.name}:
         return []
     try:
         return list(parse_manifests(str(path), data, limits=_LIMITS))

@@ -31,6 +31,7 @@ from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.order.change import FieldEdit
+from orderkit.core.schema.known.managed_kinds import OPEN
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end import destroying
@@ -188,7 +189,7 @@ def trial_platform(
 
 def permissive_crd(kind: Kind, *, namespaced: bool) -> Manifest:
     """Return a CRD that accepts any spec and status, instead of a real operator's CRD."""
-    return crds.crd(kind, namespaced=namespaced, spec=crds.OPEN, status=crds.OPEN)
+    return crds.crd(kind, namespaced=namespaced, spec=OPEN)
 
 
 def _ignore(*_: Any) -> None:

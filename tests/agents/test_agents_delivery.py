@@ -10,13 +10,14 @@ import pytest
 import yaml
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.providers.crds import OPEN, crd
+from orderkit.adapters.embedded.providers.crds import crd
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import layers_of
 from orderkit.core.platform.installation import Installation, PlatformTarget
+from orderkit.core.schema.known.managed_kinds import OPEN
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from whisperops.commands import main, root
 from whisperops.demo.processes import DEPLOYMENTS, arguments
@@ -129,7 +130,7 @@ def test_twins_are_for_embedded_platforms_alone(
 @pytest.fixture
 def guarded(cluster: EmbeddedCluster) -> EmbeddedCluster:
     """A cluster in which a budget that belongs to an agent is nobody else's."""
-    cluster.apply(crd(BUDGET, namespaced=True, spec=OPEN, status=OPEN), owner="test")
+    cluster.apply(crd(BUDGET, namespaced=True, spec=OPEN), owner="test")
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "agent-bot"}}
     cluster.apply(home, owner="test")
     place = (PACK / "gitops" / "apis" / "agentbudget" / "place.yaml").read_text()

@@ -229,7 +229,10 @@ def test_an_object_waits_for_its_namespace(cluster: Cluster) -> None:
         ({"references": [{"dependsOn": {}}]}, "spec.references"),
         ({"readiness": {"policy": "DeriveFromCelQuery"}}, "evaluates no CEL"),
         ({"managementPolicies": ["Create"]}, "invalid managementPolicies: Create"),
-        ({"providerConfigRef": {"name": "nobody"}}, "ClusterProviderConfig.kubernetes.m"),
+        (
+            {"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "nobody"}},
+            "ClusterProviderConfig.kubernetes.m",
+        ),
     ],
     ids=["references", "cel", "policies", "config"],
 )

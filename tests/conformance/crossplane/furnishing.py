@@ -22,8 +22,8 @@ from orderkit.adapters.embedded.crossplane.events import EventRecorder
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
+from orderkit.adapters.embedded.providers.library import ManagedLibrary
 from orderkit.adapters.embedded.providers.objects import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
-from orderkit.adapters.embedded.providers.packages import CLOUD_CONFIG_VERSION
 from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest
 from orderkit.core.schema.xrd import xr_kind
@@ -79,7 +79,7 @@ def furnish(cluster: Cluster) -> None:
     crds = [external_crd(), object_crd(LEGACY), object_crd(MODERN)]
     crds += [*config_crds(LEGACY, CONFIG_VERSION), *config_crds(MODERN, CONFIG_VERSION)]
     crds += [managed_crd(kind) for kind in (*_STORAGE, *_ACCOUNTS)]
-    crds += config_crds(BUCKET, CLOUD_CONFIG_VERSION)
+    crds += config_crds(BUCKET, BUCKET.version)
     _apply(cluster, crds)
     _apply(cluster, files(AGENTS / "gitops/apis/dataset/definition.yaml"))
     _apply(cluster, [{"apiVersion": "v1", "kind": NAMESPACE.kind, "metadata": {"name": "kagent"}}])
@@ -99,8 +99,9 @@ def twins(cluster: Cluster) -> Iterator[None]:
     clock = SystemClock()
     chance = random.Random(1)  # noqa: S311 - no secret; twins apply one thing at a time
     site = ReconcilerContext(cluster, {}, EventRecorder(cluster, clock), clock, chance)
-    cloud = CloudSettings((*_STORAGE, *_ACCOUNTS), _CLOUD_DELAY_S)
-    parts = (ObjectTwin(site), CloudTwin(site, cloud), Workloads(cluster), Operators(cluster))
+    settings = CloudSettings((*_STORAGE, *_ACCOUNTS), _CLOUD_DELAY_S)
+    cloud = CloudTwin(site, settings, ManagedLibrary({}))
+    parts = (ObjectTwin(site), cloud, Workloads(cluster), Operators(cluster))
     with contextlib.ExitStack() as undo:
         for part in parts:
             part.start()

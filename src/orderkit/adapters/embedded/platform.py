@@ -28,9 +28,10 @@ from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.providers import Providers
+from orderkit.adapters.embedded.providers import ManagedLibrary, Providers
 from orderkit.adapters.embedded.state import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.crossplane.python_functions import python_functions
@@ -121,9 +122,13 @@ class EmbeddedPlatform:
         portal: PortalOptions = PortalOptions(),
         values: Mapping[str, str] | None = None,
         notifications: NotificationSettings | None = None,
+        twins: Sequence[str] = (),
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
+
+        Args:
+            twins: Of providers (`TWINS`) that run although the pack has no Provider for them.
 
         Raises:
             PortInUseError: One of the ports is taken.
@@ -144,7 +149,7 @@ class EmbeddedPlatform:
         service_port = self._sockets["service"].getsockname()[1]
         self._webhook_ports = ports.webhooks | {service_port}
         self._pack, self._teams, self._portal = pack, teams, portal
-        self._values = dict(values or {})
+        self._values, self._provider_twins = dict(values or {}), tuple(twins)
         self._notifications = notifications or NotificationSettings()
 
     @property
@@ -178,7 +183,9 @@ class EmbeddedPlatform:
         assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)
-        for component in (assembly, delivery, Providers(cluster), Workloads(cluster)):
+        providers = Providers(cluster, ManagedLibrary(read_room(self._pack, SCHEMAS)))
+        providers.ask_for(self._provider_twins)
+        for component in (assembly, delivery, providers, Workloads(cluster)):
             component.start()
             stops.append(component.stop)
 

@@ -67,13 +67,24 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
         )
     files = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
     for room in (*ROOMS, SCHEMAS, *((DOCS,) if docs else ())):
-        for path in sorted((folder / room).rglob("*")):
-            if path.is_dir() or not _NOISE.isdisjoint(path.parts):
-                continue
-            files[PurePosixPath(path.relative_to(folder))] = _read(path)
+        files |= read_room(folder, room)
     if len(files) > _FILES_MAX:
         raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
     return files
+
+
+def read_room(folder: Path, room: str) -> Files:
+    """
+    Read one folder of a pack; {} if it is missing.
+
+    Raises:
+        InvalidInputError: A link, or more than 1 MB in a file.
+    """
+    return {
+        PurePosixPath(path.relative_to(folder)): _read(path)
+        for path in sorted((folder / room).rglob("*"))
+        if not path.is_dir() and _NOISE.isdisjoint(path.parts)
+    }
 
 
 def read_commit(folder: Path, ref: str) -> Files:

@@ -262,6 +262,13 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     metavar="FILE",
     help="YAML with what platform.yaml has below notifications. Default: nobody is notified.",
 )
+@click.option(
+    "--twins",
+    metavar="NAMES",
+    default="",
+    help="Providers to imitate without Provider objects in the pack, for the kinds of its "
+    "schemas/: aws,gcp,azure,kubernetes,helm,sql. Default: those that the pack asks for.",
+)
 def up_command(
     state_folder: str | None,
     pack_folder: str | None,
@@ -277,6 +284,7 @@ def up_command(
     catalog: str | None,
     platform_groups: tuple[str, ...],
     notifications_file: str | None,
+    twins: str,
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
@@ -290,6 +298,7 @@ def up_command(
     from pathlib import Path
 
     from orderkit.adapters.embedded.platform import PortalOptions, Ports
+    from orderkit.adapters.embedded.providers import read_twins
     from orderkit.adapters.folders.pack_folder import reference_pack
     from orderkit.cli.connecting import load_notifications
     from orderkit.cli.output import Progress
@@ -314,6 +323,7 @@ def up_command(
         PortalOptions(read_profile("--profile", profile), signed_by, platform_groups, catalog),
         read_values(values),
         load_notifications(notifications_file),
+        read_twins(twins),
     )
     with (
         asked_to_end(asked_to_stop),

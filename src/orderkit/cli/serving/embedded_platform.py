@@ -49,6 +49,8 @@ class EmbeddedRunRequest:
     portal: PortalOptions = field(default_factory=PortalOptions)
     values: Mapping[str, str] = field(default_factory=dict)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
+    twins: tuple[str, ...] = ()
+    """Twins of providers, beside those that the pack asks for."""
 
 
 @contextlib.contextmanager
@@ -72,6 +74,7 @@ def running(
         portal=run_request.portal,
         values=run_request.values,
         notifications=run_request.notifications,
+        twins=run_request.twins,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)

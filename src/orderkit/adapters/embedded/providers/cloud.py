@@ -1,13 +1,15 @@
 """
-A twin of a cloud's provider: managed resources come to exist, and after a while they are ready.
+A twin of any provider whose resources live in a cloud: they come to exist, and get ready.
 
 What exists "in the cloud" is kept in the cluster itself, as cluster-scoped ``ExternalResource``
 objects: they outlive the managed resource where its policies lack Delete, and show what is left.
-Any kind of any group may be given; ``forProvider`` is taken as it is, and copied into
-``status.atProvider``. A connection secret is written with a text that opens nothing.
+People make them too, for what Orderkit is to import. The twin treats them as a provider treats the
+cloud: it observes first, creates, updates what may be updated, and refuses what would replace a
+resource. A thing that others refer to is not deleted before them. What a kind is like comes from
+the pack's ``schemas/`` (``library``).
 
-Not here: checks of ``forProvider``, references and selectors between resources, drift, late
-initialisation, imports by external name of what the twin did not make.
+Not here: what a cloud checks beyond the schema (sizes, zones, quotas), time that an update or a
+deletion takes, prices, anything that runs.
 
 Started by ``packages``.
 """
@@ -17,16 +19,37 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.crds import crd
+from orderkit.adapters.embedded.providers.library import ManagedLibrary
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
+    ManagedError,
     Twin,
     VisitOutcome,
+)
+from orderkit.adapters.embedded.providers.references import (
+    References,
+    secret_references,
+    without_references,
+)
+from orderkit.core.crossplane.managed_state import (
+    EXTERNAL_NAME,
+    ManagedValues,
+    assigned_name,
+    at_provider,
+    default_name,
+    failure_message,
+    failure_of,
+    password_of,
+    replacement_refusal,
+    replacements,
 )
 from orderkit.core.objects.conditions import AVAILABLE, CREATING
 from orderkit.core.objects.kube_objects import (
@@ -34,22 +57,36 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
     annotations_of,
+    controller,
     dig,
     metadata,
 )
+from orderkit.core.objects.plain_data import overlaid
+from orderkit.core.schema.known.managed_kinds import OPEN
 
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
-EXTERNAL_NAME = "crossplane.io/external-name"
+SECRET = Kind("", "v1", "Secret")
+CREATED = "crossplane.io/external-create-succeeded"
+RECORD = "embedded.orderkit.dev/external-resource"
+"""Annotation of a managed resource: the name of its ExternalResource."""
 OWNER = "cloud-twin"
-_SECRET_KEYS = ("private_key", "attribute.private_key")
+_SCOPES = (
+    "region", "location", "project", "resourceGroupName", "cluster", "clusterName", "clusterId",
+    "instance", "server", "serverId", "bucket", "database", "role", "zoneId", "zoneName", "vpcId",
+)  # fmt: skip
+"""Fields of forProvider within which an external name counts."""
+_PROTECTIONS = ("deletionProtection", "deletionProtectionEnabled", "disableApiTermination")
+_AGAIN_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class CloudSettings:
-    """The kinds of a twin, and how long its resources take to become ready."""
+    """The kinds of a twin, and how its resources behave if their kind does not say."""
 
     kinds: tuple[Kind, ...]
     delay_s: float
+    failure: str = ""
+    """How all of them fail (`failure_of`)."""
 
 
 def external_crd() -> Manifest:
@@ -57,62 +94,256 @@ def external_crd() -> Manifest:
     text = {"type": "string"}
     spec = {
         "type": "object",
+        "required": ["apiVersion", "kind", "externalName"],
         "properties": {
-            "apiVersion": text,
-            "kind": text,
-            "externalName": text,
-            "createdAt": text,
-            "forProvider": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            **dict.fromkeys(("apiVersion", "kind", "externalName", "createdAt"), text),
+            "revision": {"type": "integer"},
+            "forProvider": OPEN,
+            "atProvider": OPEN,
+            "managedBy": {"type": "object", "additionalProperties": text},
+            "identifiers": {"type": "array", "items": text},
+            "dependsOn": {"type": "array", "items": text},
         },
     }
     return crd(EXTERNAL, namespaced=False, spec=spec)
 
 
 class CloudTwin(Twin):
-    """The controllers of the managed kinds of one provider."""
+    """The controller of the managed kinds of one provider."""
 
-    def __init__(self, site: ReconcilerContext, settings: CloudSettings) -> None:
-        super().__init__(site)
-        self._delay_s = settings.delay_s
-        self._look_after({f"cloud/{kind}": kind for kind in settings.kinds}, workers=1)
+    def __init__(
+        self, site: ReconcilerContext, settings: CloudSettings, library: ManagedLibrary
+    ) -> None:
+        super().__init__(site, "cloud", settings.kinds, workers=2)
+        self._settings, self._library = settings, library
+        self._references = References(site.cluster, library)
+        self._observers: dict[str, set[ObjectKey]] = {}
+        """By the name of an ExternalResource: the managed resources that show it."""
+        self._controller.watch(
+            EXTERNAL, lambda record: tuple(self._observers.get(metadata(record)["name"], ()))
+        )
 
     def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
-        name = annotations_of(managed).get(EXTERNAL_NAME)
-        if not name:
-            annotation = {EXTERNAL_NAME: metadata(managed)["name"]}
-            self._site.patch_metadata(managed, {"annotations": annotation})
-            return VisitOutcome(CREATING, again_s=0.0)
-        existing = self._site.cluster.get(record_key(managed, name))
-        if existing is None and not policies.create:
-            return VisitOutcome(UNAVAILABLE)
-        created = str(dig(existing or {}, "spec", "createdAt", default="")) or self._now()
-        if existing is None or policies.update:
-            self._site.cluster.apply(_record(managed, name, created), owner=OWNER)
-        left_s = self._delay_s - self._age_s(created)
-        if left_s > 0:
-            return VisitOutcome(CREATING, again_s=left_s)
-        self._write_secret(managed, name)
-        at_provider = {**dig(managed, "spec", "forProvider", default={}), "id": name}
-        return VisitOutcome(AVAILABLE, status={"atProvider": at_provider})
+        failure = failure_of(managed) or self._settings.failure
+        self._fail(failure, managed, "throttled")
+        resolution = self._references.resolve(managed)
+        if resolution.written:
+            managed = self._patch_for_provider(managed, resolution.written)
+        self._check_secrets(managed)
+        record = self._record_of(managed)
+        if failure == "vanished":
+            if record is not None:
+                self._site.cluster.delete(ObjectKey.of(record))
+            self._fail(failure, managed, "vanished")
+        if record is None:
+            return self._create(managed, resolution.for_provider, policies, failure)
+        if policies.update:
+            record = self._update(managed, record, resolution.for_provider, failure)
+        late = self._late(managed, record) if policies.late_initialize else {}
+        if late:
+            managed = self._patch_for_provider(managed, late)
+        return self._observed(managed, record, failure)
 
-    def _now(self) -> str:
-        return self._site.clock.now().isoformat()
+    # -- what exists
+
+    def _record_of(self, managed: Manifest) -> Manifest | None:
+        """Return what a managed resource stands for, if that exists."""
+        name = annotations_of(managed).get(RECORD)
+        record = self._site.cluster.get(ObjectKey(EXTERNAL, name)) if name else None
+        external_name = self._name_of(managed)
+        if record is not None and dig(record, "spec", "externalName") == external_name:
+            return record
+        if not external_name:
+            return None
+        return next(
+            (found for found in self._records() if _is_about(found, managed, external_name)), None
+        )
+
+    def _name_of(self, managed: Manifest) -> str:
+        """Return its external name; '' if the cloud has not assigned one yet."""
+        if not self._library.behaviour(Kind.of(managed)).assigned:
+            return default_name(managed)
+        return str(annotations_of(managed).get(EXTERNAL_NAME) or "")
+
+    def _records(self) -> tuple[Manifest, ...]:
+        return self._site.cluster.list(EXTERNAL).items
+
+    # -- changes
+
+    def _create(
+        self, managed: Manifest, for_provider: dict[str, Any], policies: Allowed, failure: str
+    ) -> VisitOutcome:
+        kind = Kind.of(managed)
+        behaviour, notes = self._library.behaviour(kind), annotations_of(managed)
+        if policies.only_observe:
+            raise ManagedError(
+                "observe failed: external resource does not exist", ready=UNAVAILABLE
+            )
+        if not policies.create:
+            return VisitOutcome(UNAVAILABLE)
+        if behaviour.assigned and notes.get(EXTERNAL_NAME) and not notes.get(CREATED):
+            raise ManagedError(
+                f"observe failed: {kind.kind} '{notes[EXTERNAL_NAME]}' does not exist, and the "
+                f"cloud assigns the names of its kind: remove the annotation {EXTERNAL_NAME} to "
+                "create one",
+                ready=UNAVAILABLE,
+            )
+        self._fail(failure, managed, "quota", "notfound", "denied")
+        first = dig(managed, "spec", "initProvider", default={}) or {}
+        wanted = without_references(overlaid(first, for_provider))
+        values = ManagedValues(managed, for_provider=wanted)
+        name = default_name(managed)
+        if behaviour.assigned:
+            seed = f"{metadata(managed)['uid']} {notes.get(CREATED, '')}"
+            name = assigned_name(behaviour, values, seed)
+        record = self._write(managed, name, wanted, created=self._site.clock.now().isoformat())
+        annotations = {
+            EXTERNAL_NAME: name,
+            CREATED: self._site.recorder.now(),
+            RECORD: metadata(record)["name"],
+        }
+        self._site.patch_metadata(managed, {"annotations": annotations})
+        self._tell(managed, "CreatedExternalResource", "creation")
+        return VisitOutcome(CREATING, again_s=0.0)
+
+    def _update(
+        self, managed: Manifest, record: Manifest, for_provider: dict[str, Any], failure: str
+    ) -> Manifest:
+        before = dig(record, "spec", "forProvider", default={})
+        after = overlaid(before, without_references(for_provider))
+        if after == before and dig(record, "spec", "managedBy"):
+            return record
+        if after != before:
+            self._fail(failure, managed, "quota", "notfound", "denied", verb="update")
+            behaviour = self._library.behaviour(Kind.of(managed))
+            for path, old, new in replacements(behaviour, before, after):
+                raise ManagedError(replacement_refusal(path, old, new))
+            self._tell(managed, "UpdatedExternalResource", "update")
+        return self._write(
+            managed,
+            dig(record, "spec", "externalName"),
+            after,
+            created=dig(record, "spec", "createdAt", default=""),
+            before=record,
+        )
+
+    def _write(
+        self,
+        managed: Manifest,
+        name: str,
+        for_provider: dict[str, Any],
+        *,
+        created: str,
+        before: Manifest | None = None,
+    ) -> Manifest:
+        """Write what exists in the cloud, under the name that it has there already."""
+        kind = Kind.of(managed)
+        values = ManagedValues(managed, name, for_provider=for_provider)
+        schema = self._library.schema(kind, "status", "atProvider")
+        state = at_provider(schema, self._library.behaviour(kind), values)
+        identifiers = {
+            name,
+            *(str(state[key]) for key in ("id", "arn", "selfLink") if state.get(key)),
+        }
+        spec = {
+            "apiVersion": managed["apiVersion"],
+            "kind": managed["kind"],
+            "externalName": name,
+            "forProvider": for_provider,
+            "managedBy": ObjectKey.of(managed).to_json(),
+            "identifiers": sorted(identifiers),
+            "dependsOn": sorted(self._needed(kind, for_provider)),
+            "revision": dig(before or {}, "spec", "revision", default=0) + 1,
+        }
+        if created:
+            spec["createdAt"] = created
+        record_name = metadata(before)["name"] if before else _record_name(kind, name, for_provider)
+        manifest = {
+            "apiVersion": EXTERNAL.api_version,
+            "kind": EXTERNAL.kind,
+            "metadata": {"name": record_name},
+            "spec": spec,
+        }
+        return self._site.cluster.apply(manifest, owner=OWNER)
+
+    def _needed(self, kind: Kind, for_provider: dict[str, Any]) -> Iterator[str]:
+        """Yield the names of the ExternalResources that a resource refers to."""
+        referred = set(self._references.referred(kind, for_provider))
+        for record in self._records() if referred else ():
+            spec = record["spec"]
+            group = Kind.parse(spec["apiVersion"], spec["kind"])
+            identifiers = {spec["externalName"], *spec.get("identifiers", ())}
+            if any(
+                (group.group, group.kind) == (needed.group, needed.kind) and value in identifiers
+                for needed, value in referred
+            ):
+                yield metadata(record)["name"]
+
+    def _late(self, managed: Manifest, record: Manifest) -> dict[str, Any]:
+        """Return the fields of something imported that the managed resource leaves open."""
+        if dig(record, "spec", "createdAt"):
+            return {}
+        present = dig(managed, "spec", "forProvider", default={})
+        fields = self._library.schema(Kind.of(managed), "spec", "forProvider").get("properties")
+        return {
+            name: value
+            for name, value in dig(record, "spec", "forProvider", default={}).items()
+            if name not in present and (not fields or name in fields)
+        }
+
+    def _patch_for_provider(self, managed: Manifest, patch: dict[str, Any]) -> Manifest:
+        version = metadata(managed)["resourceVersion"]
+        changes = {"metadata": {"resourceVersion": version}, "spec": {"forProvider": patch}}
+        return self._site.cluster.patch(ObjectKey.of(managed), changes, owner=OWNER)
+
+    # -- what is shown
+
+    def _observed(self, managed: Manifest, record: Manifest, failure: str) -> VisitOutcome:
+        kind, spec = Kind.of(managed), record["spec"]
+        self._observers.setdefault(metadata(record)["name"], set()).add(ObjectKey.of(managed))
+        behaviour = self._library.behaviour(kind)
+        values = ManagedValues(
+            managed,
+            spec["externalName"],
+            self._password(managed),
+            spec.get("revision", 1),
+            spec.get("forProvider", {}),
+        )
+        state = at_provider(self._library.schema(kind, "status", "atProvider"), behaviour, values)
+        state = overlaid(state, spec.get("atProvider", {}))
+        notes = {EXTERNAL_NAME: spec["externalName"], RECORD: metadata(record)["name"]}
+        if notes.items() - annotations_of(managed).items():
+            self._site.patch_metadata(managed, {"annotations": notes})
+        delay_s = self._settings.delay_s if behaviour.delay_s is None else behaviour.delay_s
+        left_s = delay_s - self._age_s(spec.get("createdAt", ""))
+        if left_s > 0 or failure == "slow":
+            return VisitOutcome(CREATING, again_s=max(left_s, 1.0) if left_s > 0 else None)
+        values = ManagedValues(
+            managed, values.external_name, values.password, values.revision,
+            values.for_provider, state,
+        )  # fmt: skip
+        self._publish(managed, values.rendered(behaviour.connection))
+        return VisitOutcome(AVAILABLE, status={"atProvider": state})
 
     def _age_s(self, created: str) -> float:
+        """Return how long something exists; what the twin did not make always did."""
+        if not created:
+            return float("inf")
         return (self._site.clock.now() - datetime.fromisoformat(created)).total_seconds()
 
-    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
-        name = annotations_of(managed).get(EXTERNAL_NAME)
-        if not name or not policies.delete:
-            return True
-        return not self._site.cluster.delete(record_key(managed, name))
-
-    def _write_secret(self, managed: Manifest, name: str) -> None:
-        reference = dig(managed, "spec", "writeConnectionSecretToRef", default=None)
+    def _publish(self, managed: Manifest, connection: dict[str, Any]) -> None:
+        """Write the connection Secret; never over one of somebody else."""
+        reference = dig(managed, "spec", "writeConnectionSecretToRef")
         if not reference:
             return
-        encoded_text = base64.b64encode(f"of the embedded platform, for {name}".encode()).decode()
         meta = metadata(managed)
+        key = ObjectKey(SECRET, reference["name"], _namespace(managed, reference))
+        present = self._site.cluster.get(key)
+        if present is not None and (controller(present) or {}).get("uid") != meta["uid"]:
+            raise ManagedError(
+                "cannot publish connection details: existing secret is not controlled by UID "
+                f'"{meta["uid"]}"'
+            )
         owner = {
             "apiVersion": managed["apiVersion"],
             "kind": managed["kind"],
@@ -121,38 +352,121 @@ class CloudTwin(Twin):
             "controller": True,
             "blockOwnerDeletion": True,
         }
+        self._write_secret(key, connection, owner)
+
+    def _write_secret(
+        self, key: ObjectKey, texts: dict[str, Any], owner: dict[str, Any] | None = None
+    ) -> None:
+        encoded = {
+            name: base64.b64encode(str(text).encode()).decode() for name, text in texts.items()
+        }
+        owners = {"ownerReferences": [owner]} if owner else {}
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {
-                "name": reference["name"],
-                "namespace": reference.get("namespace") or meta.get("namespace"),
-                "ownerReferences": [owner],
-            },
-            "type": "connection.crossplane.io/v1alpha1",
-            "data": dict.fromkeys(_SECRET_KEYS, encoded_text),
+            "metadata": {"name": key.name, "namespace": key.namespace, **owners},
+            "data": encoded,
+            **({"type": "connection.crossplane.io/v1alpha1"} if owner else {}),
         }
         self._site.cluster.apply(secret, owner=OWNER)
 
+    def _password(self, managed: Manifest) -> str:
+        """Return the password in the Secret that forProvider names, else a stable one."""
+        reference = dig(managed, "spec", "forProvider", "passwordSecretRef", default={})
+        return self._secret_text(managed, reference) or password_of(managed)
 
-def record_key(managed: Manifest, external_name: str) -> ObjectKey:
-    """Return where the twin keeps what a managed resource stands for."""
-    kind = Kind.of(managed)
-    digest = hashlib.sha256(f"{kind} {external_name}".encode()).hexdigest()[:8]
+    def _secret_text(self, managed: Manifest, reference: Any) -> str:
+        name = str(dig(reference, "name", default=""))
+        secret = name and self._site.cluster.get(
+            ObjectKey(SECRET, name, _namespace(managed, reference))
+        )
+        encoded = dig(secret or {}, "data", str(dig(reference, "key", default="")), default="")
+        return base64.b64decode(encoded).decode(errors="replace")
+
+    def _check_secrets(self, managed: Manifest) -> None:
+        """A provider reads the Secrets that it is given; upjet makes a password if asked to."""
+        for_provider = dig(managed, "spec", "forProvider", default={})
+        for field, reference in secret_references(for_provider):
+            if self._secret_text(managed, reference):
+                continue
+            home = _namespace(managed, reference)
+            if field == "passwordSecretRef" and for_provider.get("autoGeneratePassword"):
+                key = ObjectKey(SECRET, reference["name"], home)
+                self._write_secret(key, {reference["key"]: password_of(managed)})
+                continue
+            raise ManagedError(
+                f'connect failed: cannot load the sensitive parameter "{field}": key '
+                f'"{reference["key"]}" of Secret "{home}/{reference["name"]}" not found',
+                again_s=_AGAIN_S,
+            )
+
+    # -- the end, and failures
+
+    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
+        failure = failure_of(managed) or self._settings.failure
+        self._fail(failure, managed, "throttled", "denied", verb="delete")
+        record = self._record_of(managed)
+        if record is None or not policies.delete:
+            return True
+        if failure == "slow":
+            return False
+        spec = record["spec"]
+        for protection in _PROTECTIONS:
+            if dig(spec, "forProvider", protection) is True:
+                raise ManagedError(f"delete failed: OperationNotPermitted: {protection} is on")
+        dependents = (
+            other for other in self._records()
+            if metadata(record)["name"] in dig(other, "spec", "dependsOn", default=())
+        )  # fmt: skip
+        for other in dependents:
+            dependent = f"{other['spec']['kind']} '{other['spec']['externalName']}'"
+            raise ManagedError(
+                f"delete failed: DependencyViolation: {spec['kind']} '{spec['externalName']}' has "
+                f"a dependent object: {dependent}",
+                again_s=_AGAIN_S,
+            )
+        self._site.cluster.delete(ObjectKey.of(record))
+        self._tell(managed, "DeletedExternalResource", "deletion")
+        return False
+
+    def _fail(self, failure: str, managed: Manifest, *failures: str, verb: str = "create") -> None:
+        if failure in failures:
+            ready = {"throttled": None, "vanished": UNAVAILABLE}.get(failure, CREATING)
+            message = failure_message(failure, managed, verb)
+            failed = self._library.behaviour(Kind.of(managed)).failed
+            present = dig(managed, "status", "atProvider", default={})
+            status = {"atProvider": {**present, **failed}} if failed else None
+            ready = ready if verb == "create" else None
+            raise ManagedError(message, ready=ready, status=status)
+
+    def _tell(self, managed: Manifest, reason: str, action: str) -> None:
+        message = f"Successfully requested {action} of external resource"
+        self._site.recorder.normal(managed, reason, message)
+
+
+def _namespace(managed: Manifest, reference: Any) -> str:
+    own = metadata(managed).get("namespace")
+    return str(own or dig(reference, "namespace", default="") or "")
+
+
+def _is_about(record: Manifest, managed: Manifest, external_name: str) -> bool:
+    """Return whether a record is what a managed resource of this external name stands for."""
+    spec, kind = record["spec"], Kind.of(managed)
+    its_kind = Kind.parse(spec["apiVersion"], spec["kind"])
+    if (its_kind.group, its_kind.kind) != (kind.group, kind.kind):
+        return False
+    scopes = (
+        (dig(spec, "forProvider", name), dig(managed, "spec", "forProvider", name))
+        for name in _SCOPES
+    )
+    elsewhere = any(there and here and there != here for there, here in scopes)
+    return spec["externalName"] == external_name and not elsewhere
+
+
+def _record_name(kind: Kind, external_name: str, for_provider: dict[str, Any]) -> str:
+    """Return the name of an ExternalResource, readable and its own."""
+    scopes = [str(for_provider.get(name, "")) for name in _SCOPES]
+    text = " ".join((str(kind), external_name, *scopes))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     readable = re.sub(r"[^a-z0-9]+", "-", f"{kind.kind}-{external_name}".lower()).strip("-")[:50]
-    return ObjectKey(EXTERNAL, f"{readable}-{digest}")
-
-
-def _record(managed: Manifest, external_name: str, created: str) -> Manifest:
-    return {
-        "apiVersion": EXTERNAL.api_version,
-        "kind": EXTERNAL.kind,
-        "metadata": {"name": record_key(managed, external_name).name},
-        "spec": {
-            "apiVersion": managed["apiVersion"],
-            "kind": managed["kind"],
-            "externalName": external_name,
-            "createdAt": created,
-            "forProvider": dig(managed, "spec", "forProvider", default={}),
-        },
-    }
+    return f"{readable}-{digest}"

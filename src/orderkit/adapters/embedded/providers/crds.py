@@ -1,5 +1,5 @@
 """
-The CRDs that the twins bring, as far as people and kits rely on them.
+The CRDs that the twins bring where a pack's ``schemas/`` has none.
 
 Structural where a mistake should be refused (policies, references, what is required), open
 elsewhere. Written for the embedded platform; real providers bring their own.
@@ -11,52 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.adapters.embedded.providers.managed import config_group, is_modern
 from orderkit.core.objects.kube_objects import Kind, Manifest, plural_of
+from orderkit.core.schema.known.managed_kinds import OPEN, completed_crd, config_group, is_modern
 
 Schema = dict[str, Any]
 
-OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TEXT: Schema = {"type": "string"}
-_POLICY: Schema = {
-    "type": "string",
-    "enum": ["Observe", "Create", "Update", "Delete", "LateInitialize", "*"],
-}
-_REFERENCE: Schema = {
-    "type": "object",
-    "required": ["name"],
-    "properties": {"name": _TEXT, "kind": _TEXT},
-}
-_COLUMNS = (
-    ("SYNCED", ".status.conditions[?(@.type=='Synced')].status"),
-    ("READY", ".status.conditions[?(@.type=='Ready')].status"),
-    ("EXTERNAL-NAME", ".metadata.annotations.crossplane\\.io/external-name"),
-)
 _READINESS = ("SuccessfulCreate", "DeriveFromObject", "AllTrue", "DeriveFromCelQuery")
 
 
 def managed_crd(kind: Kind, for_provider: Schema = OPEN, **properties: Schema) -> Manifest:
     """Return the CRD of a managed resource, namespaced if its group is of the new flavour."""
-    modern = is_modern(kind)
-    config = "ClusterProviderConfig" if modern else "ProviderConfig"
-    default = {"name": "default", **({"kind": config} if modern else {})}
-    spec: Schema = {
-        "type": "object",
-        "required": ["forProvider"],
-        "properties": {
-            "forProvider": for_provider,
-            "initProvider": OPEN,
-            "managementPolicies": {"type": "array", "items": _POLICY, "default": ["*"]},
-            "providerConfigRef": {**_REFERENCE, "default": default},
-            "writeConnectionSecretToRef": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {"name": _TEXT, "namespace": _TEXT},
-            },
-            **properties,
-        },
-    }
-    return crd(kind, namespaced=modern, spec=spec, status=OPEN, categories=("managed",))
+    spec: Schema = {"properties": {"forProvider": for_provider, **properties}}
+    return completed_crd(crd(kind, namespaced=is_modern(kind), spec=spec))
 
 
 def object_crd(kind: Kind) -> Manifest:
@@ -97,18 +64,10 @@ def config_crds(kind: Kind, version: str) -> list[Manifest]:
     ]
 
 
-def crd(
-    kind: Kind,
-    *,
-    namespaced: bool,
-    spec: Schema,
-    status: Schema | None = None,
-    categories: tuple[str, ...] = (),
-) -> Manifest:
-    """Return a CRD with a status subresource and the columns that people look for."""
+def crd(kind: Kind, *, namespaced: bool, spec: Schema) -> Manifest:
+    """Return a CRD with a status subresource."""
     plural = plural_of(kind.kind)
-    columns = [{"name": name, "type": "string", "jsonPath": path} for name, path in _COLUMNS]
-    age = {"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    schema = {"type": "object", "properties": {"spec": spec, "status": OPEN}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -121,7 +80,7 @@ def crd(
                 "listKind": f"{kind.kind}List",
                 "plural": plural,
                 "singular": kind.kind.lower(),
-                "categories": ["crossplane", *categories],
+                "categories": ["crossplane"],
             },
             "versions": [
                 {
@@ -129,13 +88,7 @@ def crd(
                     "served": True,
                     "storage": True,
                     "subresources": {"status": {}},
-                    "additionalPrinterColumns": [*columns, age] if categories else [age],
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {"spec": spec, "status": status or OPEN},
-                        }
-                    },
+                    "schema": {"openAPIV3Schema": schema},
                 }
             ],
         },

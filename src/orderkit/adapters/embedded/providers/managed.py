@@ -1,23 +1,25 @@
 """
 What all managed resources have in common: policies, finalizer, conditions, provider config.
 
-Follows crossplane-runtime's reconciler for what a watcher of the cluster can see of it. Not here:
-the annotations about pending and failed creations, initialisers, rate limits.
+Follows crossplane-runtime's reconciler for what a watcher of the cluster can see of it. The
+condition Twin of every resource says that no real provider is at work. Not here: the annotations
+about pending and failed creations, rate limits.
 
 Called by ``objects`` and ``cloud``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
+from orderkit.adapters.embedded.controller import Backoff, Controller
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit.core.crossplane.paused import is_paused
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from orderkit.core.schema.known.managed_kinds import config_group, is_modern
 
 FINALIZER = "finalizer.managedresource.crossplane.io"
 UNAVAILABLE = Condition("Ready", "False", "Unavailable")
@@ -29,11 +31,36 @@ _PAUSED = Condition(
 )
 _NO_CONFIG = "connect failed: cannot get ProviderConfig: "
 _AGAIN_S = 0.02
+TWIN = Condition(
+    "Twin",
+    "True",
+    "EmbeddedPlatform",
+    "A twin of the embedded platform plays this provider: nothing exists outside of this cluster",
+)
 _POLICIES = frozenset({"Observe", "Create", "Update", "Delete", "LateInitialize"})
 
 
 class ManagedError(OrderkitError):
     """This round failed; the message is what the condition Synced shows."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        ready: Condition | None = None,
+        again_s: float | None = None,
+        status: Manifest | None = None,
+    ) -> None:
+        """
+        Take the message, and what else follows.
+
+        Args:
+            ready: The condition Ready; None: it stays as it is.
+            again_s: Seconds until the next look; None: longer from failure to failure.
+            status: Fields of the status beside the conditions.
+        """
+        super().__init__(message)
+        self.ready, self.again_s, self.status = ready, again_s, status
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +82,38 @@ class Allowed:
     create: bool
     update: bool
     delete: bool
+    late_initialize: bool
 
     @classmethod
     def of(cls, managed: Manifest) -> Allowed:
         """
-        Read ``spec.managementPolicies``; absent means everything.
+        Read ``spec.managementPolicies``, and ``deletionPolicy`` where they are the default.
 
         Raises:
-            ManagedError: A policy that does not exist, or none without Observe.
+            ManagedError: A policy that does not exist, or a set that providers do not support.
         """
         listed_policies = dig(managed, "spec", "managementPolicies", default=None)
         policies = set(listed_policies) if isinstance(listed_policies, list) else {"*"}
         if "*" in policies:
-            policies = set(_POLICIES)
-        if not policies <= _POLICIES or (policies and "Observe" not in policies):
+            orphaned = dig(managed, "spec", "deletionPolicy", default="Delete") == "Orphan"
+            policies = set(_POLICIES) - ({"Delete"} if orphaned else set())
+        elif not policies <= _POLICIES or (policies and not _is_supported(policies)):
             raise ManagedError(
                 f"invalid managementPolicies: {', '.join(sorted(map(str, policies)))}"
             )
-        return cls(*(policy in policies for policy in ("Observe", "Create", "Update", "Delete")))
+        names = ("Observe", "Create", "Update", "Delete", "LateInitialize")
+        return cls(*(policy in policies for policy in names))
+
+    @property
+    def only_observe(self) -> bool:
+        """Whether the external resource is somebody else's."""
+        return not (self.create or self.update or self.delete)
+
+
+def _is_supported(policies: set[str]) -> bool:
+    """Return whether crossplane-runtime supports a set: not every combination makes sense."""
+    odd = "Delete" in policies and "Create" not in policies and len(policies) > 2  # noqa: PLR2004 - with Observe
+    return "Observe" in policies and not odd
 
 
 Visit = Callable[[Manifest, Allowed], VisitOutcome]
@@ -97,37 +138,38 @@ def reconcile(site: ReconcilerContext, key: ObjectKey, visit: Visit, leave: Leav
         return _AGAIN_S
     except OrderkitError as error:
         current = site.cluster.get(key)
+        failure = error if isinstance(error, ManagedError) else ManagedError(str(error))
         if current is not None:
-            site.write_status(current, reconcile_error(str(error)))
-        raise
+            ready = DELETING if is_deleting(current) else failure.ready
+            conditions = (TWIN, reconcile_error(str(error)), *((ready,) if ready else ()))
+            site.write_status(current, *conditions, status=failure.status)
+        if failure.again_s is None:
+            raise
+        return failure.again_s
 
 
 class Twin:
-    """Looks after the managed resources of some kinds: one controller for each."""
+    """Looks after the managed resources of some kinds with one controller."""
 
-    def __init__(self, site: ReconcilerContext) -> None:
+    def __init__(
+        self, site: ReconcilerContext, name: str, kinds: Iterable[Kind], *, workers: int
+    ) -> None:
         self._site = site
-        self._controllers: list[Controller] = []
-
-    def _look_after(self, kinds: Mapping[str, Kind], *, workers: int = 2) -> None:
-        """Make a controller for each kind, by the controller's name."""
-        for name, kind in kinds.items():
-            controller = Controller(
-                name,
-                self._site.cluster,
-                lambda key: reconcile(self._site, key, self._visit, self._leave),
-                workers=workers,
-                backoff=Backoff(first_s=0.2, longest_s=10.0),
-            )
-            controller.watch(kind)
-            self._controllers.append(controller)
+        self._controller = Controller(
+            name,
+            site.cluster,
+            lambda key: reconcile(site, key, self._visit, self._leave),
+            workers=workers,
+            backoff=Backoff(first_s=0.2, longest_s=10.0),
+        )
+        for kind in kinds:
+            self._controller.watch(kind)
 
     def start(self) -> None:
-        for controller in self._controllers:
-            controller.start()
+        self._controller.start()
 
     def stop(self) -> None:
-        side_by_side([controller.stop for controller in self._controllers])
+        self._controller.stop()
 
     def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         raise NotImplementedError
@@ -139,7 +181,7 @@ class Twin:
 def _round(site: ReconcilerContext, managed: Manifest, visit: Visit, leave: Leave) -> float | None:
     policies = Allowed.of(managed)
     if is_paused(managed) or not policies.observe:
-        site.write_status(managed, _PAUSED)
+        site.write_status(managed, TWIN, _PAUSED)
         return None
     if is_deleting(managed):
         return _delete_round(site, managed, policies, leave)
@@ -148,7 +190,7 @@ def _round(site: ReconcilerContext, managed: Manifest, visit: Visit, leave: Leav
     outcome = visit(managed, policies)
     current = site.cluster.get(ObjectKey.of(managed))
     if current is not None:
-        site.write_status(current, RECONCILE_SUCCESS, outcome.ready, status=outcome.status)
+        site.write_status(current, TWIN, RECONCILE_SUCCESS, outcome.ready, status=outcome.status)
     return outcome.again_s
 
 
@@ -156,7 +198,7 @@ def _delete_round(
     site: ReconcilerContext, managed: Manifest, policies: Allowed, leave: Leave
 ) -> float | None:
     if not leave(managed, policies):
-        site.write_status(managed, DELETING, RECONCILE_SUCCESS)
+        site.write_status(managed, TWIN, DELETING, RECONCILE_SUCCESS)
         return 0.1
     site.drop_finalizer(managed, FINALIZER)
     return None
@@ -181,13 +223,3 @@ def _check_config(site: ReconcilerContext, managed: Manifest) -> None:
     raise ManagedError(
         f'{_NO_CONFIG}no matches for kind "{config}" in group "{config_group(kind)}"'
     )
-
-
-def is_modern(kind: Kind) -> bool:
-    """Say whether a kind is of the namespaced flavour that Crossplane 2 brought."""
-    return ".m." in kind.group
-
-
-def config_group(kind: Kind) -> str:
-    """Return the group of a provider's configs: ``storage.gcp.m.upbound.io`` has gcp's."""
-    return kind.group.partition(".")[2] if kind.group.endswith("upbound.io") else kind.group

@@ -40,11 +40,10 @@ class ObjectTwin(Twin):
     """The controllers of both flavours of Object."""
 
     def __init__(self, site: ReconcilerContext) -> None:
-        super().__init__(site)
+        super().__init__(site, "object", (LEGACY, MODERN), workers=4)
         self._lock = threading.Lock()
         self._targets: dict[ObjectKey, set[ObjectKey]] = {}
         """Target: the Objects that are about it."""
-        self._look_after({f"object/{kind.group}": kind for kind in (LEGACY, MODERN)})
 
     def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         _refuse_what_is_not_done(managed)
@@ -79,8 +78,7 @@ class ObjectTwin(Twin):
         object_key, target = ObjectKey.of(managed), ObjectKey.of(manifest)
         with self._lock:
             self._targets.setdefault(target, set()).add(object_key)
-        for running in self._controllers:
-            running.watch(target.kind, self._about)
+        self._controller.watch(target.kind, self._about)
 
     def _forget(self, object_key: ObjectKey) -> None:
         with self._lock:

@@ -21,7 +21,9 @@ GroupKind = tuple[str, str]
 BEHAVIOUR = "behaviour.yaml"
 PLACEHOLDERS = (
     "name", "region", "account", "project", "subscription", "externalName", "password", "uuid",
+    "revision",
 )  # fmt: skip
+_LEGACY = re.compile(r"(?<!\.m)\.(upbound|crossplane)\.io$")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _KNOWN = re.compile(
     rf"({'|'.join(PLACEHOLDERS)}|(hex|digits)[1-9][0-9]?|(forProvider|atProvider)(\.[A-Za-z0-9_]+)+)"
@@ -50,6 +52,7 @@ _SCHEMA: dict[str, Any] = {
                 },
             },
             "observed": {"type": "object"},
+            "failed": {"type": "object"},
             "connection": {"type": "object", "additionalProperties": {"type": "string"}},
             "delay": {
                 "type": "string",
@@ -84,6 +87,8 @@ class Behaviour:
     """By the field that a reference sets."""
     observed: Mapping[str, Any] = field(default_factory=dict)
     """Values of ``status.atProvider`` that follow from nothing else."""
+    failed: Mapping[str, Any] = field(default_factory=dict)
+    """Values of ``status.atProvider`` where it fails on request."""
     connection: Mapping[str, str] = field(default_factory=dict)
     """Keys of the connection Secret."""
     delay_s: float | None = None
@@ -91,6 +96,46 @@ class Behaviour:
 
 
 Behaviours = Mapping[GroupKind, Behaviour]
+_SQL_CONNECTION = {
+    "username": "{externalName}",
+    "password": "{password}",
+    "endpoint": "{name}.database.twin.invalid",
+}
+_KEY = "of the embedded platform, for {externalName}"
+_POSTGRESQL, _MYSQL = (f"{engine}.sql.m.crossplane.io" for engine in ("postgresql", "mysql"))
+BUILT_IN: Behaviours = {
+    ("helm.m.crossplane.io", "Release"): Behaviour(
+        replaces=("namespace",),
+        observed={
+            "state": "deployed",
+            "revision": "{revision}",
+            "version": "{forProvider.chart.version}",
+            "releaseDescription": "played by a twin: nothing is installed",
+        },
+        failed={"state": "failed"},
+    ),
+    (_POSTGRESQL, "Role"): Behaviour(connection={**_SQL_CONNECTION, "port": "5432"}),
+    (_POSTGRESQL, "Database"): Behaviour(references={"owner": Reference((_POSTGRESQL, "Role"))}),
+    (_POSTGRESQL, "Grant"): Behaviour(references={"memberOf": Reference((_POSTGRESQL, "Role"))}),
+    (_MYSQL, "User"): Behaviour(connection={**_SQL_CONNECTION, "port": "3306"}),
+    ("cloudplatform.gcp.m.upbound.io", "ServiceAccountKey"): Behaviour(
+        connection={"private_key": _KEY, "attribute.private_key": _KEY}
+    ),
+}
+"""Of kinds that need no pack to say it."""
+_DEFAULT = Behaviour(
+    connection={**_SQL_CONNECTION, "endpoint": "{externalName}.{region}.twin.invalid"}
+)
+
+
+def behaviour_of(behaviours: Behaviours, group: str, kind: str) -> Behaviour:
+    """Return how a kind behaves: as declared, else as built in, else as most kinds."""
+    modern = _LEGACY.sub(r".m.\1.io", group)
+    for group_kind in ((group, kind), (modern, kind)):
+        for source in (behaviours, BUILT_IN):
+            if group_kind in source:
+                return source[group_kind]
+    return _DEFAULT
 
 
 def read_behaviours(files: Files) -> Behaviours:
@@ -129,6 +174,7 @@ def _behaviour(kind: str, entry: Mapping[str, Any], data: bytes) -> Behaviour:
         replaces=tuple(entry.get("replaces", ())),
         references=references,
         observed=entry.get("observed", {}),
+        failed=entry.get("failed", {}),
         connection=entry.get("connection", {}),
         delay_s=float(delay[:-1]) if delay else None,
     )

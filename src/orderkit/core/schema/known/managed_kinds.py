@@ -71,7 +71,10 @@ def is_modern(kind: Kind) -> bool:
 
 def config_group(kind: Kind) -> str:
     """Return the group of a provider's configs: ``storage.gcp.m.upbound.io`` has gcp's."""
-    return kind.group.partition(".")[2] if kind.group.endswith("upbound.io") else kind.group
+    if not kind.group.endswith("upbound.io"):
+        return kind.group
+    labels = kind.group.split(".")
+    return ".".join(labels[-4 if is_modern(kind) else -3 :])
 
 
 def is_managed(crd: Manifest) -> bool:
@@ -110,8 +113,8 @@ def completed_crd(crd: Manifest) -> Manifest:
     names = {
         "listKind": f"{names['kind']}List",
         "singular": names["kind"].lower(),
-        "categories": ["crossplane", "managed"],
         **names,
+        "categories": [*dict.fromkeys([*names.get("categories", ()), "crossplane", "managed"])],
     }
     return {**crd, "spec": {**spec, "names": names, "versions": versions}}
 
